@@ -117,6 +117,15 @@ class Trial:
         return verdict(self.percentile, len(self.latencies_ms), self.over) is not None
 
 
+def measured_line(slo_ms: float, requests: int, over: int, latency: str, cpus: int) -> str:
+    """What was measured of a plan of so many CPUs: how many requests were within its SLO."""
+    within = f"{100 * (requests - over) / requests:.1f}".removesuffix(".0")
+    return (
+        f"measured: {within} % of {requests} within {slo_ms:g} ms, {latency}, at {cpus} "
+        f"CPU{'s' * (cpus > 1)}"
+    )
+
+
 def _evidence(
     mixture: Sequence[tuple[float, float]], allowed: float, requests: int, over: int
 ) -> float:

@@ -13,7 +13,7 @@ from deployment.deploy import remove_outdated, removed_on_failure
 from deployment.invoke import Invoker
 from deployment.launcher import Launcher, invoker_for
 from deployment.measure import Checked, Invokable, Measurement, checked_payloads, measure
-from deployment.verdict import Trial, Verdict
+from deployment.verdict import Trial, Verdict, measured_line
 from deployment.verify import Known, verify
 from generator.annotations import ASKED, SOURCE
 from generator.fingerprint import digest, source_of
@@ -83,14 +83,11 @@ class DeploymentReport(Document):
     @property
     def sentence(self) -> str:
         """What was promised, and what was measured."""
-        slo, requests, percent = self.plan.slo_ms or 0.0, self.measured.samples, self.percentile
-        within = f"{(requests - self.over) / requests:.1%}".replace("%", " %").replace(".0 ", " ")
-        cpus = f"{self.plan.cpus} CPU{'s' * (self.plan.cpus > 1)}"
+        slo_ms, percent = self.plan.slo_ms or 0.0, f"{self.percentile:g}"
+        took = f"p{percent} {self.measured_ms:.1f} ms"
+        measured = measured_line(slo_ms, self.measured.samples, self.over, took, self.plan.cpus)
         promised = "promised" if self.slo_met else "asked"
-        return (
-            f"{promised}: {percent:g} % of requests within {slo:g} ms; measured: {within} of "
-            f"{requests} within {slo:g} ms, p{percent:g} {self.measured_ms:.1f} ms, at {cpus}"
-        )
+        return f"{promised}: {percent} % of requests within {slo_ms:g} ms; {measured}"
 
     @property
     def outcome(self) -> str:
