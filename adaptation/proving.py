@@ -118,8 +118,8 @@ class _Proof:
     #: What was deployed here, where nothing served before: it goes where the proof is cut short.
     created: list[str] = field(default_factory=list)
     tried: list[_Tried] = field(default_factory=list)
-    #: The number of the plan that serves; None for the former version, or none.
-    serves: int | None = None
+    #: Whether a plan that was tried serves in place of another.
+    replaced: bool = False
 
     def run(self, tries: int) -> DeploymentReport:
         """Try at most so many plans; what came of it."""
@@ -174,18 +174,25 @@ class _Proof:
         plan, trial = plans[number], self._trial
         expected_ms = search.expected_ms(number, self._outcomes)
         self.progress(f"trying {_shape(plan)}: {expected_ms:.1f} ms expected")
-        measured, failure = None, ""
+        first = self.former is None and not self.tried
         try:
-            if self.former is None and self.serves is None and not self.tried:
+            if first:
                 measured = self._stand(plan, trial, expected_ms)
-                self.serves = number
             else:
-                measured = self._stand_beside(number, plan, trial, expected_ms)
+                measured = self._stand_beside(plan, trial, expected_ms)
+            came = {
+                "measured_ms": trial.latency_ms,
+                "requests": measured.samples,
+                "over": trial.over,
+                "others": measured.others,
+                "verdict": trial.verdict,
+                "said": _said(trial, measured),
+            }
         except ChironError as error:
             if not self.tried:
                 raise
-            failure = error.message
-        works = not failure and measured is not None
+            measured, came = None, {"said": f"does not work: {error.message}"}
+            self.progress(f"does not work: {error.message}")
         shown = Try(
             cpus=plan.cpus,
             wraps=len(plan.wraps),
@@ -193,34 +200,27 @@ class _Proof:
             mechanism=plan.mechanisms,
             predicted_ms=round(predicted[number].latency_ms, 3),
             expected_ms=round(expected_ms, 3),
-            measured_ms=trial.latency_ms if works else None,
-            requests=len(trial.latencies_ms),
-            over=trial.over,
-            others=measured.others if measured else None,
-            verdict=trial.verdict if works else "failed",
-            said=failure or _said(trial, measured),
-        )
-        outcome = Outcome(number, works and trial.verdict == "kept", shown.measured_ms)
-        self.tried.append(_Tried(plan, shown, measured if works else None, outcome))
-        self.progress(shown.said)
+            verdict="failed",
+            said="",
+        ).model_copy(update=came)
+        outcome = Outcome(number, shown.verdict == "kept", shown.measured_ms)
+        self.tried.append(_Tried(plan, shown, measured, outcome))
 
     def _stand(self, plan: Plan, trial: Trial, expected_ms: float) -> Measurement:
         """Deploy the first plan, which serves from now on, and measure it."""
         standing = self.prepared.standing(plan, self.launcher, self.out, self.progress)
         with standing as (invoker, created):
             self.progress(f"{plan.wraps[0].name} answers; measuring it")
-            measured = self.prepared.proven(invoker, plan, trial, expected_ms)
+            measured = self._measure(invoker, plan, trial, expected_ms)
             self.created += created
         return measured
 
-    def _stand_beside(
-        self, number: int, plan: Plan, trial: Trial, expected_ms: float
-    ) -> Measurement:
+    def _stand_beside(self, plan: Plan, trial: Trial, expected_ms: float) -> Measurement:
         """Deploy a plan beside what serves and measure it; switch to it where it is better."""
         hop_ms = self.prepared.platform.rpc_ms if self.by_route else 0.0
 
         def check(invoker: Invoker) -> Measurement:
-            return self.prepared.proven(_Behind(invoker, hop_ms), plan, trial, expected_ms)
+            return self._measure(_Behind(invoker, hop_ms), plan, trial, expected_ms)
 
         gateway = self.launcher.gateway
         current = serving(gateway, plan.workflow, plan.planner)
@@ -233,10 +233,17 @@ class _Proof:
             self.created += candidate.created
         if self._is_better(trial):
             self._switch(candidate, plan, current)
-            self.serves = number
+            self.replaced = True
         else:
             remove_all(gateway, candidate.created)
         return candidate.measured
+
+    def _measure(
+        self, target: Invokable, plan: Plan, trial: Trial, expected_ms: float
+    ) -> Measurement:
+        measured = self.prepared.proven(target, plan, trial, expected_ms)
+        self.progress(_said(trial, measured))
+        return measured
 
     def _is_better(self, trial: Trial) -> bool:
         """Whether what `trial` measured is to serve: a plan that keeps the SLO is tried only where
@@ -265,7 +272,7 @@ class _Proof:
         tried = self.tried[self._outcomes.index(best)]
         if tried.measured is None:
             raise ValueError("the first plan has to work")
-        stays = self.serves is None
+        stays = self.former is not None and not self.replaced
         if self.former or tried is not self.tried[0]:
             stack_file = self.prepared.generate(tried.plan, self.out)
             if not stays:
@@ -317,7 +324,7 @@ def _shape(plan: Plan) -> str:
     return f"{cpus} CPU{'s' * (cpus > 1)} in {wraps} wrap{'s' * (wraps > 1)} by {plan.mechanisms}"
 
 
-def _said(trial: Trial, measured: Measurement | None) -> str:
+def _said(trial: Trial, measured: Measurement) -> str:
     """Why the trial has its verdict."""
     requests, over, slo = len(trial.latencies_ms), trial.over, f"{trial.slo_ms:g} ms"
     took = f"p{trial.percentile:g} {trial.latency_ms:.1f} ms, {over} of {requests} over {slo}"
@@ -326,5 +333,4 @@ def _said(trial: Trial, measured: Measurement | None) -> str:
         "broken": "breaks the SLO",
         "unsure": "not shown to keep the SLO",
     }[trial.verdict]
-    busy = disturbance(measured.others) if measured else None
-    return "; ".join(filter(None, (f"{meaning}: {took}", busy)))
+    return "; ".join(filter(None, (f"{meaning}: {took}", disturbance(measured.others))))
