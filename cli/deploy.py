@@ -122,8 +122,7 @@ def _show(report: DeploymentReport) -> None:
             [name, str(each.samples), f"{predicted.payloads_ms[name]:.1f}", *_measured(each)]
             for name, each in measured.payloads.items()
         ]
-        whole = f"{predicted.latency_ms:.1f}, p95 {predicted.p95_ms:.1f}"
-        rows.append(["all", str(measured.samples), whole, *_measured(measured)])
+        rows.append(["all", str(measured.samples), predicted.shown, *_measured(measured)])
         columns = ["payload", "requests", "predicted ms", "mean ms", "p50 ms", "p95 ms"]
         table("by payload, as often as they weigh", columns, rows)
     _show_tries(report)

@@ -44,7 +44,9 @@ from evaluation.prediction.rows import (
 )
 from evaluation.testbed import read_platform as read_testbed_platform
 from predictor.mechanisms import MECHANISMS
+from predictor.spread import evenly
 from profiler.profile import profile
+from scheduler.chance import SURPRISES
 from workflow.documents import dump, write_atomically
 from workflow.folder import WorkflowFolder
 from workflow.plan import Plan
@@ -168,7 +170,7 @@ def _show_ranges(comparison: MeasuredComparison) -> None:
     """What ranges and predictions are worth, how much of the errors is drift, what disturbed."""
     table(
         "predicted ranges, the errors had the speed beside the requests been known before, and "
-        "those of the 95th percentile of several payloads",
+        "those of the 95th percentile of the requests",
         _RANGE_COLUMNS,
         [
             [
@@ -178,8 +180,8 @@ def _show_ranges(comparison: MeasuredComparison) -> None:
                 f"{each.half_width:.0%}",
                 f"{each.errors_at_speed.mean_absolute:.2%}",
                 f"{each.errors_at_speed.bias:+.2%}",
-                f"{each.p95_errors.mean_absolute:.2%}" if each.p95_errors else "",
-                f"{each.p95_errors.bias:+.2%}" if each.p95_errors else "",
+                f"{each.p95_errors.mean_absolute:.2%}",
+                f"{each.p95_errors.bias:+.2%}",
             ]
             for each in comparison.workflows
         ],
@@ -201,6 +203,10 @@ def _show_ranges(comparison: MeasuredComparison) -> None:
             for found in [slos_kept(rows)]
         ],
     )
+    surprises = [row.surprise for rows in rows_of.values() for row in rows]
+    if len(surprises) > 1:
+        told = ", ".join(f"{each:.2f}" for each in evenly(surprises, len(SURPRISES)))
+        progress(f"plans took longer than predicted by so many halves of their range: {told}")
     for each in comparison.workflows:
         if busy := busy_line(each.others):
             progress(f"{each.workflow}, {each.mechanism}: {busy}")

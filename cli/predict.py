@@ -29,6 +29,7 @@ _PARTS = tuple(Parts.model_fields)
 @options.platform
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="One plan.")
 @click.option("--plans", "plans_file", type=click.Path(path_type=Path), help="A plan a line.")
+@options.percentile
 @click.option("--explain", "explained", is_flag=True, help="Say where the time goes.")
 @options.trace
 @options.timeline
@@ -39,6 +40,7 @@ def command(
     platform: Path | None,
     plan_file: Path | None,
     plans_file: Path | None,
+    percentile: float,
     explained: bool,
     trace: Path | None,
     timeline_file: Path | None,
@@ -58,11 +60,11 @@ def command(
     functions, place = measured(folder, profile, platform)
     if plans_file is not None:
         for plan in _lines(plans_file, workflow):
-            told = predict(plan, workflow, functions, place).model_dump_json(exclude_none=True)
-            data(f"{told}\n")
+            prediction = predict(plan, workflow, functions, place, percentile)
+            data(f"{prediction.model_dump_json(exclude_none=True)}\n")
     elif plan_file is not None:
         plan = _checked(read_plan(plan_file), workflow, f"plan {plan_file}")
-        found, timelines = explanation(plan, workflow, functions, place)
+        found, timelines = explanation(plan, workflow, functions, place, percentile)
         if (trace or timeline_file) and len(found.payloads) > 1:
             progress(f"the timeline is that of {found.payloads[0].payload}")
         write_timeline(timelines[0], trace, timeline_file)
@@ -100,9 +102,12 @@ def _checked(plan: Plan, workflow: Workflow, what: str) -> Plan:
 
 
 def _show(plan: Plan, prediction: Prediction) -> None:
-    names = ["latency", "low", "high", *(["p95"] if prediction.p95_ms is not None else [])]
-    rows = [[name, f"{getattr(prediction, name + '_ms'):.2f}"] for name in names]
-    table(f"{plan.workflow}, {plan.planner}, {plan.mechanisms}", ["", "predicted ms"], rows)
+    found = {"p50": (prediction.latency_ms, prediction.low_ms, prediction.high_ms)}
+    if within := prediction.within:
+        found[f"p{within.percentile:g}"] = within.ms, within.low_ms, within.high_ms
+    rows = [[name, *(f"{ms:.2f}" for ms in figures)] for name, figures in found.items()]
+    columns = ["of requests", "predicted ms", "low", "high"]
+    table(f"{plan.workflow}, {plan.planner}, {plan.mechanisms}", columns, rows)
 
 
 def _show_explanation(explanation: Explanation) -> None:

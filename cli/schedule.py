@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -14,19 +15,23 @@ from cli import options
 from cli.artefacts import measured
 from cli.options import choices
 from cli.output import emit, next_step, progress, table, warn
+from scheduler.chance import chance, in_words
 from scheduler.choices import Choices, MechanismChoice
 from scheduler.folder_settings import read_settings
 from scheduler.options import Job, Option
-from scheduler.pareto import considered, pareto
+from scheduler.pareto import considered, pareto, undominated
 from scheduler.picture import Picture, draw
-from scheduler.schedule import job_of, schedule
+from scheduler.schedule import assess, job_of, schedule
 from scheduler.strategies import memory_mib
 from workflow.folder import WorkflowFolder
+from workflow.plan import Plan
 
 #: Exit status where no plan meets the SLO.
 EXIT_MISSED = 3
 #: From so many tasks on a search can take seconds.
 _MANY_TASKS = 100
+#: Up to so many plans that are surer are named, until one is this sure.
+_SURER, _SURE = 3, 0.95
 #: For how long plans to draw beside the chosen one are looked for, in seconds.
 _PICTURE_S = 1.0
 
@@ -86,15 +91,31 @@ def command(
     emit(plan, output, as_json)
     if not as_json and tasks < _MANY_TASKS:
         found = considered(job, choices.mechanism, _PICTURE_S)
-        chosen = Option(plan, job.judged_ms(plan.predicted), fits=True) if plan.predicted else None
+        chosen = Option(plan, plan.predicted.judged_ms, fits=True) if plan.predicted else None
         picture = Picture(plan.workflow, slo, found, job.percentile, chosen)
         show(picture)
+        if more := list(_surer(plan, found, job, slo)):
+            progress(f"with more CPUs it is kept in more cases: {', '.join(more)}")
         if find_spec("matplotlib"):
             file = output.with_suffix(".png")
             draw(picture, file)
             progress(f"wrote {file}")
     next_step(shlex.join(["chiron", "generate", str(output), "--workflow", str(folder)]))
     return 0 if plan.meets_slo or best_effort else EXIT_MISSED
+
+
+def _surer(plan: Plan, found: Sequence[Option], job: Job, slo_ms: float) -> Iterator[str]:
+    """In how many cases plans with more CPUs keep the SLO, until hardly more is known to."""
+    sure = chance(plan.predicted, slo_ms) if plan.predicted else 0.0
+    faster = (option for option in undominated(found) if option.plan.cpus > plan.cpus)
+    for option in islice(sorted(faster, key=lambda option: option.plan.cpus), _SURER):
+        if sure >= _SURE:
+            return
+        predicted = assess(option.plan, job, slo_ms).predicted
+        share = chance(predicted, slo_ms) if predicted else 0.0
+        if share > sure:
+            sure = share
+            yield f"{option.plan.cpus} CPUs {in_words(share)}"
 
 
 def _pareto(

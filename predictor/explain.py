@@ -10,7 +10,7 @@ from predictor.predict import Predictor, predict
 from predictor.unrolling import run_of
 from workflow.documents import Document
 from workflow.model import Workflow
-from workflow.plan import Plan, Prediction
+from workflow.plan import DEFAULT_PERCENTILE, Plan, Prediction
 from workflow.platform import Platform
 from workflow.profile import Profile, Share
 from workflow.timeline import Kind, Span, Timeline
@@ -91,7 +91,11 @@ _PART_OF_KIND: dict[Kind, str] = {
 
 
 def explanation(
-    plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
+    plan: Plan,
+    workflow: Workflow,
+    profile: Profile,
+    platform: Platform,
+    percentile: float = DEFAULT_PERCENTILE,
 ) -> tuple[Explanation, list[Timeline]]:
     """The prediction of `plan` and the reasons, and the timeline of a request of each payload.
 
@@ -100,7 +104,7 @@ def explanation(
     mix = profile.mix
     found = [timed(plan, workflow, share.profile, platform) for share in mix]
     explained = Explanation(
-        prediction=predict(plan, workflow, profile, platform),
+        prediction=predict(plan, workflow, profile, platform, percentile),
         payloads=tuple(
             PayloadExplanation(
                 payload=share.payload,

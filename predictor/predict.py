@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, chain
-from statistics import fmean, median
+from statistics import median
 
 from predictor.emissions import Expanded, expanded, known_with
 from predictor.execution import Execution, Node
@@ -15,12 +15,14 @@ from predictor.mechanisms import mechanism_of
 from predictor.mechanisms.mechanism import Costs
 from predictor.moments import BESIDE, GIVEN, Moment, work_with
 from predictor.paths import taken_by
-from predictor.simulator import Interpreter, Processes, Run, Simulator, Span, Work, WorkKind
+from predictor.simulator import Interpreter, Processes, Simulator, Span, Work, WorkKind
+from predictor.simulator import Run as Simulated
+from predictor.spread import Spread, mean_ms, percentile_ms
 from predictor.streams import streams_of
-from predictor.unrolling import run_of
+from predictor.unrolling import Run, run_of
 from predictor.wiring import Wired, wired
 from workflow.model import Workflow, names_in
-from workflow.plan import Plan, Prediction
+from workflow.plan import DEFAULT_PERCENTILE, Plan, Prediction, Within
 from workflow.platform import PathCost, Platform
 from workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile, Share
 
@@ -127,7 +129,7 @@ class Predictor:
 
     def recorded(
         self, plan: Plan, workflow: Workflow
-    ) -> tuple[Plan, Workflow, Wired, Run, list[Span]]:
+    ) -> tuple[Plan, Workflow, Wired, Simulated, list[Span]]:
         """What is simulated for `plan`, what came of it, and what every thread did when.
 
         Plan and workflow are as simulated: see `predictor.emissions`.
@@ -241,10 +243,18 @@ def _rounded(times_ms: Iterable[float]) -> list[float]:
     return [round(each, _DIGITS) for each in times_ms]
 
 
-def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform) -> Prediction:
-    """The latency of `plan`, with its range; of several payloads that of their mix.
+def predict(
+    plan: Plan,
+    workflow: Workflow,
+    profile: Profile,
+    platform: Platform,
+    percentile: float = DEFAULT_PERCENTILE,
+) -> Prediction:
+    """What requests to `plan` take: the median, what `percentile` % stay within, and the ranges.
 
-    The range has on each side what the spreads of profiles and constants make of it, all functions
+    All payloads count by their weights, and requests with one payload differ by its `Spread`.
+
+    A range has on each side what the spreads of profiles and constants make of it, all functions
     and constants at their lower ends or all at their upper ones; what the machine makes of it at
     another speed; and the platform's ``prediction_error``. As these are independent, their squares
     add up.
@@ -256,30 +266,41 @@ def predict(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
         profile.require(workflow.functions)
     plan.check_against(workflow)
     mix = profile.mix
-    each = [_predict_one(plan, workflow, share.profile, platform) for share in mix]
-    if len(mix) == 1:
-        return each[0]
-    latencies_ms = [one.latency_ms for one in each]
-    return Prediction(
-        latency_ms=mean_ms(mix, latencies_ms),
-        low_ms=min(one.low_ms for one in each),
-        high_ms=max(one.high_ms for one in each),
-        warnings=each[0].warnings,  # which are of the whole profile
-        p95_ms=percentile_ms(mix, latencies_ms, 95),
-        payloads_ms=dict(zip((share.payload for share in mix), latencies_ms, strict=True)),
+    runs = [run_of(workflow, share.profile) for share in mix]
+    ranges = [_predict_one(plan, run, platform) for run in runs]
+    spreads = [Spread.of(run.workflow, run.profile, platform) for run in runs]
+    lows, middles, highs = (
+        [
+            (share.weight, spread.each_ms(median_ms))
+            for share, spread, median_ms in zip(mix, spreads, medians_ms, strict=True)
+        ]
+        for medians_ms in zip(*ranges, strict=True)
     )
 
+    def at(percent: float) -> tuple[float, float, float]:
+        low_ms, middle_ms, high_ms = (percentile_ms(e, percent) for e in (lows, middles, highs))
+        return low_ms, middle_ms, min(high_ms, max(middle_ms, LONGEST_MS))
 
-def mean_ms(mix: Sequence[Share], latencies_ms: Iterable[float]) -> float:
-    """The mean latency of a mix of payloads, by weight, from that of each payload."""
-    rounded = [round(latency_ms, 4) for latency_ms in latencies_ms]
-    return round(fmean(rounded, [share.weight for share in mix]), 4)
-
-
-def percentile_ms(mix: Sequence[Share], latencies_ms: Iterable[float], percent: float) -> float:
-    """What `percent` % of the requests of a mix of payloads stay within, by each one's latency."""
-    found = list(latencies_ms)
-    return round(found[at_percentile(mix, found, percent)], 4)
+    low_ms, latency_ms, high_ms = at(50)
+    within_low_ms, within_ms, within_high_ms = at(percentile)
+    payloads_ms = {
+        share.payload: round(percentile_ms([each], 50), 4)
+        for share, each in zip(mix, middles, strict=True)
+    }
+    return Prediction(
+        latency_ms=round(latency_ms, 4),
+        low_ms=round(low_ms, 4),
+        high_ms=round(high_ms, 4),
+        within=Within(
+            percentile=percentile,
+            ms=round(within_ms, 4),
+            low_ms=round(within_low_ms, 4),
+            high_ms=round(within_high_ms, 4),
+        ),
+        mean_ms=round(mean_ms(middles), 4),
+        warnings=(*profile.warnings, *platform.warnings),
+        payloads_ms=payloads_ms if len(mix) > 1 else None,
+    )
 
 
 def at_percentile(mix: Sequence[Share], values: Sequence[float], percent: float) -> int:
@@ -291,11 +312,9 @@ def at_percentile(mix: Sequence[Share], values: Sequence[float], percent: float)
     return next(place for place, share in zip(order, shares, strict=True) if share >= wanted)
 
 
-def _predict_one(
-    plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
-) -> Prediction:
-    """What `predict` says of a single payload."""
-    run = run_of(workflow, profile)
+def _predict_one(plan: Plan, run: Run, platform: Platform) -> tuple[float, float, float]:
+    """The median of the requests with a single payload, after the low end of its range and before
+    the high one."""
     (plan, workflow), profile = run.placed(plan), run.profile
     latency = Predictor(profile, platform).plan_ms(plan, workflow)
     below_ms = [latency * platform.prediction_error]
@@ -305,12 +324,7 @@ def _predict_one(
         below_ms.append(latency - min(each))
         above_ms.append(max(each) - latency)
     low_ms, high_ms = latency - math.hypot(*below_ms), latency + math.hypot(*above_ms)
-    return Prediction(
-        latency_ms=round(latency, 4),
-        low_ms=round(max(0.0, low_ms), 4),
-        high_ms=round(min(high_ms, max(latency, LONGEST_MS)), 4),
-        warnings=(*profile.warnings, *platform.warnings),
-    )
+    return max(0.0, low_ms), latency, high_ms
 
 
 def _ends(profile: Profile, platform: Platform) -> Iterator[Predictor]:

@@ -17,6 +17,7 @@ from statistics import median
 from deployment.background_load import await_quiet, mean_share, others_share
 from deployment.invoke import Answer
 from deployment.launcher import Deployment, Launcher
+from predictor.spread import evenly
 from profiler import constants
 from profiler.constants import Interpreter, Seen
 from profiler.contention_overhead import (
@@ -38,7 +39,7 @@ from profiler.object_costs import (
     shared_ms_per_mb,
 )
 from profiler.path_costs import path_costs, path_shapes
-from profiler.self_check import SelfCheck, speed_drift, warnings
+from profiler.self_check import QUANTILES, SelfCheck, speed_drift, warnings
 from workflow.errors import ChironError
 from workflow.plan import PathKind
 from workflow.platform import Platform
@@ -164,6 +165,8 @@ def calibrate(
             wrong = {
                 "speed_drift": speed_drift(probes_ms),
                 "prediction_error": check.prediction_error(found),
+                "work_variation": check.work_variation(),
+                "request_variation": _request_variation(timed),
             }
             found = found.model_copy(update=wrong)
             return found.model_copy(update={"warnings": warnings(found, mean_share(looks))})
@@ -260,6 +263,16 @@ def _begins_ms(answer: Answer) -> tuple[float, ...]:
         min(span.start_ms for span in entry if span.process == process) - timeline.arrived_ms
         for process in sorted({span.process or 0 for span in entry})
     )
+
+
+def _request_variation(rounds: Sequence[Round]) -> tuple[float, ...]:
+    """`Platform.request_variation`, from the requests to the first plan; none of too few."""
+    first = next(iter(rounds[0]))
+    latencies_ms = [one[first].latency_ms for one in rounds]
+    if len(latencies_ms) < QUANTILES:
+        return ()
+    middle_ms = median(latencies_ms)
+    return tuple(round(each - middle_ms, 4) for each in evenly(latencies_ms, QUANTILES))
 
 
 def _typical(rounds: Sequence[Round]) -> Round:

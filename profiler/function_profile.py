@@ -47,6 +47,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler) -> Functi
         latency_ms=latency_ms,
         samples=len(samples.untraced),
         spread_ms=(round(min(low, latency_ms), 3), round(max(high, latency_ms), 3)),
+        variation=samples.variation(waiting_ms),
         varies=samples.varies,
         cpu_probe_ms=round(samples.cpu_probe_ms, 4),
         sources=("probe", "strace") if samples.traced else ("probe",),

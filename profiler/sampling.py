@@ -18,6 +18,7 @@ from math import inf, sqrt
 from statistics import median, median_low, quantiles
 from typing import NamedTuple, TypeVar
 
+from predictor.spread import evenly
 from profiler.cpu_speed import CpuSpeed, steady
 from profiler.drift import run_at
 from profiler.handler_run import HandlerRun
@@ -52,6 +53,8 @@ _MOST_TIMES = 5
 _FIRST_RUN_MIB = 4.0
 #: What a wrap keeps at most of the memory that requests have freed (templates: wrap/memory.py).
 _KEPT_MIB = 32.0
+#: How many quantiles say how runs vary, and the fewest runs that say so.
+_QUANTILES, _FEWEST_VARIED = 20, 6
 
 
 class Untraced(NamedTuple):
@@ -119,11 +122,25 @@ class Samples:
         It is that of the runs in which the core kept its speed best, and taken at one speed: all
         that a run did but wait is the longer, the longer the probe beside it took.
         """
+        return median(self._at_one_speed(waiting_ms))
+
+    def variation(self, waiting_ms: float) -> tuple[float, ...]:
+        """`FunctionProfile.variation` of a function that waits for `waiting_ms`.
+
+        What the machine's speed makes of its runs is not in it: that is the platform's.
+        """
+        runs_ms = self._at_one_speed(waiting_ms)
+        middle_ms = median(runs_ms)
+        if len(runs_ms) < _FEWEST_VARIED or not middle_ms:
+            return ()
+        return tuple(round(run_ms / middle_ms, 4) for run_ms in evenly(runs_ms, _QUANTILES))
+
+    def _at_one_speed(self, waiting_ms: float) -> list[float]:
         usual_ms = self.cpu_probe_ms
-        return median(
+        return [
             run_at(run.latency_ms, waiting_ms, run.speed.probe_ms, usual_ms)
             for run in _steady(self.untraced)
-        )
+        ]
 
 
 def in_turn(

@@ -15,6 +15,7 @@ from statistics import median
 from deployment.background_load import disturbance
 from deployment.launcher import Deployment
 from predictor.predict import predict
+from predictor.spread import evenly, longest_wait_ms
 from profiler.known_work import CHECKED, HASH, WORK, Work, waiting_ms
 from profiler.noop_handler import CPU, NATIVE
 from profiler.noop_shapes import Shape
@@ -26,6 +27,8 @@ _RUNS_A_ROUND = 2
 _KEPT = 0.9
 #: Speeds are compared between so many parts of the rounds.
 _PARTS = 8
+#: How many quantiles say how requests vary, and the least that a request computes of the usual.
+QUANTILES, _LEAST = 50, 0.1
 
 #: What is more was disturbed. An idle machine of two cores had an error of 0.11 to 0.15 in three
 #: calibrations, one with 16 % of its cores busy 0.20; no spread wider than 0.41 of what a request
@@ -108,6 +111,24 @@ class SelfCheck:
             found = predict(shape.plan, shape.workflow, profiles[number], platform)
             errors.append(abs(found.latency_ms / median(latencies_ms) - 1))
         return round(min(1.0, nine_of_ten(errors)), 4)
+
+    def work_variation(self) -> tuple[float, ...]:
+        """`Platform.work_variation`: how computing varied in the requests of all plans.
+
+        What a request took more than the median of its plan with its work is divided by how long
+        that computes.
+        """
+        found = list[float]()
+        for (place, number), latencies_ms in self._latencies_ms.items():
+            workflow = self._plans[place][0].workflow
+            waits = CHECKED[number].profile({CPU: 0.0, NATIVE: 0.0})
+            middle_ms = median(latencies_ms)
+            computing_ms = middle_ms - longest_wait_ms(workflow, waits)
+            if computing_ms > 0:
+                found += [1 + (each - middle_ms) / computing_ms for each in latencies_ms]
+        if len(found) < QUANTILES:
+            return ()
+        return tuple(round(max(_LEAST, each), 4) for each in evenly(found, QUANTILES))
 
     def _cost_ms(self, kind: str, work: Work) -> float:
         """What one of a kind takes, of which `work` has some, and waits but nothing else."""

@@ -16,6 +16,7 @@ from workflow.plan import (
     DEFAULT_PERCENTILE,
     DEFAULT_TRIGGER,
     PathKind,
+    Percentile,
 )
 from workflow.triggers import TriggerKind
 
@@ -71,10 +72,8 @@ class Choices(Document):
         ),
     ] = "cost"
     percentile: Annotated[
-        float,
+        Percentile,
         Field(
-            gt=0,
-            le=100,
             description="How many percent of the requests the SLO is for, over payloads by weight "
             "(100: every request).",
         ),

@@ -10,6 +10,7 @@ from predictor.mechanisms import mechanism_of
 from predictor.paths import Crossing, crossings, way_of
 from predictor.unrolling import run_of
 from predictor.waits import waits_of
+from scheduler.chance import chance, in_words
 from scheduler.choices import Strategy
 from scheduler.limits import Limits, exceeded
 from scheduler.options import Job
@@ -69,14 +70,16 @@ def _rule(plan: Plan, strategy: Strategy) -> str:
 def _verdict(plan: Plan, job: Job) -> str:
     if plan.predicted is None or plan.slo_ms is None:
         return "not predicted"
-    judged_ms = job.judged_ms(plan.predicted)
-    latency = f"predicted {judged_ms:.1f} ms for {job.percentile:g} % of requests"
+    latency = f"predicted {plan.predicted.judged_ms:.1f} ms for {job.percentile:g} % of requests"
+    sure = in_words(chance(plan.predicted, plan.slo_ms))
+    cases = f"it is kept in {sure} of cases like this"
     if plan.meets_slo:
-        return f"{latency}, within the SLO of {plan.slo_ms:g} ms"
+        return f"{latency}, within the SLO of {plan.slo_ms:g} ms: {cases}"
     if searched(plan.planner):
         within = "" if job.limits == Limits() else " within --max-functions and --node-memory"
-        return f"{latency} is the best found{within}; an SLO of {plan.slo_ms:g} ms is out of reach"
-    return f"{latency}, over the SLO of {plan.slo_ms:g} ms"
+        reach = f"an SLO of {plan.slo_ms:g} ms is out of reach"
+        return f"{latency} is the best found{within}; {reach}: {cases}"
+    return f"{latency}, over the SLO of {plan.slo_ms:g} ms: {cases}"
 
 
 def _payloads(plan: Plan) -> Iterator[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from predictor.paths import Sizes, way_of
-from predictor.predict import Predictor, at_percentile, percentile_ms
+from predictor.predict import Predictor, at_percentile
+from predictor.spread import Spread, percentile_ms
 from predictor.unrolling import Run, run_of
 from scheduler.closeness import closer
 from scheduler.conflicts import NO_CONFLICTS, Conflicts
@@ -36,7 +38,6 @@ from workflow.plan import (
     DEFAULT_TRIGGER,
     PathKind,
     Plan,
-    Prediction,
 )
 from workflow.platform import Platform
 from workflow.profile import Profile
@@ -65,25 +66,21 @@ class Job:
     path: PathKind = DEFAULT_PATH
     attempts: int = DEFAULT_ATTEMPTS
 
-    def of_mix_ms(self, latencies_ms: Iterable[float]) -> float:
-        """What a plan counts by that takes so long with each payload."""
-        return percentile_ms(self.profile.mix, latencies_ms, self.percentile)
-
-    def judged_ms(self, predicted: Prediction) -> float:
-        """What a plan counts by that is predicted so."""
-        each_ms = predicted.payloads_ms
-        return self.of_mix_ms(each_ms.values()) if each_ms else predicted.latency_ms
-
     @property
-    def typical(self) -> Profile:
-        """What functions do with the payload that counts."""
+    def typical(self) -> tuple[int, float]:
+        """The place of the payload that counts, and the share of requests that do as much or more.
+
+        What functions do in all goes for how long requests take.
+        """
         mix = self.profile.mix
         whole_ms = [sum(f.latency_ms for f in s.profile.functions.values()) for s in mix]
-        return mix[at_percentile(mix, whole_ms, self.percentile)].profile
-
-    def must_keep(self, share: float) -> bool:
-        """Whether requests of this share have to stay within the SLO for a plan to meet it."""
-        return 100 * (1 - share) < self.percentile * (1 - 1e-9)
+        place = at_percentile(mix, whole_ms, self.percentile)
+        more = sum(
+            share.weight
+            for share, each_ms in zip(mix, whole_ms, strict=True)
+            if each_ms >= whole_ms[place]
+        )
+        return place, more / sum(share.weight for share in mix)
 
 
 @dataclass(frozen=True)
@@ -95,25 +92,36 @@ class Option:
     fits: bool
 
 
+class Case(NamedTuple):
+    """What the workflow does with a payload that has some weight, and what its requests take."""
+
+    run: Run
+    weight: float
+    predictor: Predictor
+    spread: Spread
+
+
 @dataclass(frozen=True)
 class Options:
     """Plans of one mechanism by their CPUs; the search's are made as they are asked for.
 
     The search goes by what functions do with the job's typical payload; for a workflow that decides
     while it runs it is about `run`, what that does with one of them. What is found is judged by
-    `each` payload, with a predictor for it. `bounded` says whether no plan counts by less than what
-    `run` takes.
+    `each` payload. `share` is that of the requests which take as long as what `run` does, or
+    longer; 0 where it does more than they do.
     Plans that exceed the job's limits count only where ``beyond_limits`` says so.
     What reads streams while they are written is in one stage with what writes them in `run`.
     """
 
     job: Job
     search: Search
-    each: tuple[tuple[Run, Predictor], ...]
+    each: tuple[Case, ...]
     run: Run
-    bounded: bool = True
+    spread: Spread
+    share: float = 1.0
     baselines: tuple[Option, ...] = ()
     beyond_limits: bool = False
+    _bounds_ms: dict[float, float] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def all_of(cls, job: Job, mechanism: str) -> list[Options]:
@@ -123,16 +131,25 @@ class Options:
         """
         mix = job.profile.mix
         runs = [run_of(job.workflow, share.profile) for share in mix]
-        each = tuple((run, Predictor(run.profile, job.platform)) for run in runs)
+        total = sum(share.weight for share in mix)
+        each = tuple(
+            Case(
+                run,
+                share.weight / total,
+                Predictor(run.profile, job.platform),
+                Spread.of(run.workflow, run.profile, job.platform),
+            )
+            for run, share in zip(runs, mix, strict=True)
+        )
         if job.workflow.machine is None:
             is_live = job.workflow.streaming and job.trigger == "data" and job.path == "auto"
             workflow = as_begun(job.workflow) if is_live else job.workflow
-            run = Run(workflow, job.typical, decided=False)
-            return [cls._of(job, mechanism, each, run)]
-        different = dict[tuple[Task, ...], tuple[Run, float]]()
-        total = sum(share.weight for share in mix)
-        for run, share in zip(runs, mix, strict=True):
-            different.setdefault(run.workflow.tasks, (run, share.weight / total))
+            place, share = job.typical
+            run = Run(workflow, mix[place].profile, decided=False)
+            return [cls._of(job, mechanism, each, run, each[place].spread, share)]
+        different = dict[tuple[Task, ...], Case]()
+        for case in each:
+            different.setdefault(case.run.workflow.tasks, case)
         # Where functions conflict the search finds a place for all, and knows no bound then.
         strict = bool(job.conflicts.process or job.conflicts.together)
         return [
@@ -140,10 +157,11 @@ class Options:
                 job,
                 mechanism,
                 each,
-                complete(run, job.workflow) if strict else run,
-                job.must_keep(share) and not strict,
+                complete(case.run, job.workflow) if strict else case.run,
+                case.spread,
+                0.0 if strict else case.weight,
             )
-            for run, share in different.values()
+            for case in different.values()
         ]
 
     @classmethod
@@ -151,14 +169,15 @@ class Options:
         cls,
         job: Job,
         mechanism: str,
-        each: tuple[tuple[Run, Predictor], ...],
+        each: tuple[Case, ...],
         run: Run,
-        bounded: bool = True,
+        spread: Spread,
+        share: float,
     ) -> Options:
         problem = Problem.of(
             run.workflow, run.profile, job.platform, mechanism, job.conflicts, job.path
         )
-        options = cls(job, Search.of(problem, job.trigger), each, run, bounded)
+        options = cls(job, Search.of(problem, job.trigger), each, run, spread, share)
         if job.conflicts.process:
             return options
         planners = [faastlane_t, faastlane, sand]
@@ -187,7 +206,7 @@ class Options:
         if not planner.partition:
             raise ValueError(f"{label} searches")
         run = complete(self.run, job.workflow) if self.run.decided else self.run
-        runs = [run for run, _ in self.each]
+        runs = [case.run for case in self.each]
         traffic = Traffic.of(runs, job.profile.mix, job.platform)
         room = Room(run, traffic, job.platform, job.conflicts, job.limits)
         processes, objects_mib = zip(*planner.partition(room), strict=True)
@@ -218,7 +237,7 @@ class Options:
         )
         if not decides:
             return plan
-        runs = [run for run, _ in self.each]
+        runs = [case.run for case in self.each]
         return (with_memory if client else folded)(plan, job.workflow, runs)
 
     @property
@@ -228,7 +247,14 @@ class Options:
 
     def bound_ms(self, judged_ms: float) -> float:
         """What `run` takes at most with a plan that counts by `judged_ms`."""
-        return judged_ms if self.bounded else math.inf
+        if judged_ms not in self._bounds_ms:
+            # Of the other requests all may take longer, as far as a plan counts by the rest.
+            needed = self.share - (1 - self.job.percentile / 100)
+            least = needed / self.share if self.share else 0.0
+            self._bounds_ms[judged_ms] = (
+                self.spread.most_ms(judged_ms, least) if least > 0 else math.inf
+            )
+        return self._bounds_ms[judged_ms]
 
     def counts(self, option: Option) -> bool:
         """Whether `option` may be chosen."""
@@ -264,8 +290,11 @@ class Options:
 
     def judged(self, plan: Plan) -> Option:
         """`plan` with the latency that it is judged by, rounded as predictions are."""
-        each = (predictor.plan_ms(*run.placed(plan)) for run, predictor in self.each)
-        judged_ms = self.job.of_mix_ms(each)
+        latencies_ms = (
+            (case.weight, case.spread.each_ms(case.predictor.plan_ms(*case.run.placed(plan))))
+            for case in self.each
+        )
+        judged_ms = round(percentile_ms(latencies_ms, self.job.percentile), 4)
         return Option(plan, judged_ms, fits=not exceeded(plan, self.job.limits))
 
     def made(self, candidate: Candidate, below_ms: float = math.inf) -> Option | None:

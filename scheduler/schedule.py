@@ -123,8 +123,8 @@ def assess(
 
     `fewer_ms` is what a plan with one CPU less takes at least, where the search has tried that.
     """
-    prediction = predict(plan, job.workflow, job.profile, job.platform)
-    meets_slo = job.judged_ms(prediction) <= slo_ms
+    prediction = predict(plan, job.workflow, job.profile, job.platform, job.percentile)
+    meets_slo = prediction.judged_ms <= slo_ms
     assessed = plan.model_copy(
         update={
             "slo_ms": slo_ms,

@@ -14,7 +14,7 @@ from operator import mul
 from statistics import fmean
 from typing import NamedTuple
 
-from predictor.predict import percentile_ms
+from predictor.spread import percentile_ms
 from predictor.unrolling import Run
 from workflow.platform import Platform
 from workflow.profile import Share
@@ -74,6 +74,7 @@ class Traffic:
         """What is known from `runs`, one for each of `mix`."""
         every = tuple(map(_steps, runs))
         sizes = list(map(_output_bytes, runs))
+        shares = [share.weight for share in mix]
         counts = [Counter(step.task for step in steps) for steps in every]
         times_ms = dict[Edge, list[float]]()
         for number, steps in enumerate(every):
@@ -82,7 +83,7 @@ class Traffic:
                 each_ms[number] = transfer_ms(sizes[number][edge[0]], platform)
         weights = {
             edge: Weight(
-                percentile_ms(mix, each_ms, PERCENT),
+                percentile_ms(zip(shares, ([ms] for ms in each_ms), strict=True), PERCENT),
                 max(size.get(edge[0], 0) for size in sizes),
             )
             for edge, each_ms in times_ms.items()
@@ -92,7 +93,7 @@ class Traffic:
             each = [count[task] for count in counts]
             gives = [size.get(task, 0) for size in sizes]
             given_bytes[task] = max(map(mul, each, gives))
-            instances[task] = fmean(each, [share.weight for share in mix])
+            instances[task] = fmean(each, shares)
         return cls(weights, given_bytes, instances, every)
 
     @cached_property

@@ -37,7 +37,7 @@ from workflow.errors import ChironError, Faults
 from workflow.folder import WorkflowFolder, parse_workflow
 from workflow.model import Workflow
 from workflow.names import NAME, FunctionNames
-from workflow.plan import Plan, Prediction
+from workflow.plan import DEFAULT_PERCENTILE, Percentile, Plan, Prediction
 from workflow.platform import Platform
 from workflow.profile import Profile
 from workflow.units import parse_duration_ms, parse_timeout_s
@@ -116,6 +116,9 @@ class PredictRequest(_Known):
 
     plan: Plan | None = None
     plans: tuple[Plan, ...] | None = Field(default=None, min_length=1)
+    percentile: Annotated[
+        Percentile, Field(description="How many percent of the requests `within` is for.")
+    ] = DEFAULT_PERCENTILE
 
     @model_validator(mode="after")
     def _one_of_plan_and_plans(self) -> PredictRequest:
@@ -148,7 +151,10 @@ def predicted(body: PredictRequest) -> dict[str, Any]:
         plans = {"plan": body.plan}
     for path, plan in plans.items():
         _check(plan, workflow, path)
-    found = [predict(plan, workflow, body.profile, body.platform) for plan in plans.values()]
+    found = [
+        predict(plan, workflow, body.profile, body.platform, body.percentile)
+        for plan in plans.values()
+    ]
     told = found[0] if body.plan is not None else Predictions(predictions=tuple(found))
     return told.model_dump(mode="json")
 

@@ -16,6 +16,8 @@ from workflow.triggers import TriggerKind
 
 #: Unlike one function, a whole workflow may take longer than an hour.
 Milliseconds = Annotated[float, Field(ge=0)]
+#: How many percent of the requests a figure, or an SLO, is for; 100 is every one.
+Percentile = Annotated[float, Field(gt=0, le=100)]
 #: What drives an execution: the wraps, or the caller, which invokes every task itself.
 Orchestrator = Literal["wrap", "client"]
 #: What tasks wait for where nothing is said.
@@ -85,33 +87,58 @@ class Wrap(Document):
         return (main, *others) if main or others else ()
 
 
-class PredictedRange(Document):
-    """The end-to-end latency that is predicted for an idle machine, and its range.
+class Within(Document):
+    """What ``percentile`` percent of the requests take at most, and the range of that."""
 
-    ``warnings`` says why it is not to be relied on, a line each: those of profile and platform.
+    percentile: Percentile
+    ms: Milliseconds
+    low_ms: Milliseconds
+    high_ms: Milliseconds
+
+
+class PredictedRange(Document):
+    """The end-to-end latency of requests that is predicted for an idle machine.
+
+    Attributes
+    ----------
+    latency_ms, low_ms, high_ms
+        The median of all requests, whatever their payload, and the range in which it is expected.
+    within
+        The same of the percentile that plans are judged by; None where nothing was judged.
+    mean_ms
+        The mean of all requests.
+    warnings
+        Why it is not to be relied on, a line each: those of profile and platform.
     """
 
     latency_ms: Milliseconds
     low_ms: Milliseconds
     high_ms: Milliseconds
+    within: Within | None = None
+    mean_ms: Milliseconds | None = None
     warnings: tuple[str, ...] = ()
 
     @property
+    def judged_ms(self) -> float:
+        """What is held against an SLO."""
+        return self.latency_ms if self.within is None else self.within.ms
+
+    @property
     def shown(self) -> str:
-        """As it is written in tables; with a star where there are warnings to be written below."""
-        star = " *" if self.warnings else ""
-        return f"{self.latency_ms:.1f} ({self.low_ms:.1f} to {self.high_ms:.1f}){star}"
+        """As it is written in tables; with a star where there are warnings to be written below.
+
+        The range is that of the last figure.
+        """
+        star, found = " *" if self.warnings else "", self.within
+        if found is None:
+            return f"p50 {self.latency_ms:.1f} ({self.low_ms:.1f} to {self.high_ms:.1f}){star}"
+        within = f"p{found.percentile:g} {found.ms:.1f} ({found.low_ms:.1f} to {found.high_ms:.1f})"
+        return f"p50 {self.latency_ms:.1f}, {within}{star}"
 
 
 class Prediction(PredictedRange):
-    """A predicted latency.
+    """A predicted latency; ``payloads_ms`` has the median of each of several payloads."""
 
-    Of several payloads it is the mean, by weight, and the range is from the low end of the fastest
-    to the high end of the slowest; ``p95_ms`` is what 95 % of requests stay within, and
-    ``payloads_ms`` has the latency of each.
-    """
-
-    p95_ms: Milliseconds | None = None
     payloads_ms: dict[str, Milliseconds] | None = None
 
 

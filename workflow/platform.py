@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, PositiveFloat, model_validator
 
 from workflow.documents import Document
-from workflow.profile import Milliseconds
+from workflow.profile import Milliseconds, rising
 
 #: How objects get from one wrap to another: over a connection between the two, through the gateway,
 #: or by a store.
@@ -114,6 +114,13 @@ class Platform(Document):
     prediction_error
         What nine of ten predictions here of plans whose work is known stay within, relative to what
         is measured.
+    work_variation
+        How many times as long as its median computing takes of a request, in quantiles that stand
+        for as many requests each. Where there are none, requests with one payload are predicted to
+        differ by nothing but their functions.
+    request_variation
+        What a request's own way takes more or less than its median, in milliseconds, in such
+        quantiles.
     spread
         Constant -> its quartiles when it is measured on several parts of the samples.
     assumed
@@ -154,6 +161,8 @@ class Platform(Document):
     cpu_probe_ms: Milliseconds | None = None
     speed_drift: Annotated[float, Field(ge=0, le=1)] = 0.0
     prediction_error: Annotated[float, Field(ge=0, le=1)] = 0.0
+    work_variation: Annotated[tuple[PositiveFloat, ...], AfterValidator(rising)] = ()
+    request_variation: Annotated[tuple[float, ...], AfterValidator(rising)] = ()
     spread: dict[str, tuple[Milliseconds, Milliseconds]] = Field(default_factory=dict)
     assumed: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, NonNegativeFloat, ValidationInfo, field_validator
 
 from workflow.answer import ExpectedAnswer
 from workflow.documents import Document
@@ -47,6 +47,13 @@ class Period(Document):
     parallelism: Annotated[float, Field(ge=1, le=MOST_PARALLELISM)] = 1.0
 
 
+def rising(quantiles: tuple[float, ...]) -> tuple[float, ...]:
+    """`quantiles`, if none is less than the one before; raises ``ValueError`` where one is."""
+    if any(high < low for low, high in pairwise(quantiles)):
+        raise ValueError("quantiles have to rise")
+    return quantiles
+
+
 def in_a_row(periods: Sequence[Period], lengths_ms: Sequence[float]) -> tuple[Period, ...]:
     """`periods` with other lengths, one after another."""
     starts = accumulate(lengths_ms, initial=0.0)
@@ -80,6 +87,9 @@ class FunctionProfile(Document):
     ----------
     spread_ms
         The interquartile range of the untraced samples.
+    variation
+        How many times as long as its latency a run takes, at one speed of the machine, in quantiles
+        that stand for as many runs each.
     forked_ms
         The latency in a process that was forked for the request: memory that the function writes
         to is copied first, and what it keeps between requests, a connection for example, is not
@@ -125,6 +135,7 @@ class FunctionProfile(Document):
     periods: tuple[Period, ...]
     samples: Annotated[int, Field(ge=1)] = 1
     spread_ms: tuple[Milliseconds, Milliseconds] | None = None
+    variation: Annotated[tuple[NonNegativeFloat, ...], AfterValidator(rising)] = ()
     forked_ms: Milliseconds | None = None
     varies: bool = False
     unforkable: str = ""

@@ -30,8 +30,8 @@ class MeasuredWorkflow(Document):
     #: predictions with functions as fast as the machine was beside the requests.
     errors: ErrorSummary
     errors_at_speed: ErrorSummary
-    #: Of the 95th percentile of all requests; None where there is one payload.
-    p95_errors: ErrorSummary | None = None
+    #: Of the 95th percentile of all requests.
+    p95_errors: ErrorSummary
     #: As in `Distribution`.
     noise: float | None
     #: The share of medians within the predicted range, and the mean of its half-widths relative to
@@ -46,13 +46,12 @@ class MeasuredWorkflow(Document):
     def of(cls, workflow: str, mechanism: str, rows: Sequence[PredictedRow]) -> MeasuredWorkflow:
         """The summary of at least one row."""
         noise = [row.noise for row in rows if row.noise is not None]
-        p95 = [row.p95_error for row in rows if row.p95_error is not None]
         return cls(
             workflow=workflow,
             mechanism=mechanism,
             errors=ErrorSummary.of([row.error for row in rows]),
             errors_at_speed=ErrorSummary.of([row.error_at_speed for row in rows]),
-            p95_errors=ErrorSummary.of(p95) if p95 else None,
+            p95_errors=ErrorSummary.of([row.p95_error for row in rows]),
             noise=round(statistics.fmean(noise), 6) if noise else None,
             inside=round(statistics.fmean(row.inside for row in rows), 6),
             half_width=round(statistics.fmean(row.half_width for row in rows), 6),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from typing import NamedTuple
 
 from deployment.measure import percentile
@@ -17,6 +17,7 @@ from evaluation.bench.rounds import Journal
 from evaluation.bench.setup import PLATFORM_FILE, kept
 from predictor.predict import predict
 from profiler.drift import profile_at
+from scheduler.chance import surprise
 from workflow.documents import Document, read_document, read_json, write_atomically
 from workflow.errors import ChironError
 from workflow.folder import WorkflowFolder, parse_workflow
@@ -55,10 +56,7 @@ class MeasuredRow(Document):
 
     @property
     def measured_ms(self) -> float:
-        """The median latency of all requests; of several payloads the mean of their medians.
-
-        Each counts as often as it came: that is what the mean of a mix is predicted of.
-        """
+        """The median latency of all requests."""
         return _typical_ms(self.requests)
 
     @property
@@ -99,7 +97,7 @@ class PredictedRow(MeasuredRow):
         now = profile_at(profile, row.probe_ms)
         return cls(
             **dict(row),
-            predicted=predict(row.plan, workflow, profile, platform),
+            predicted=predict(row.plan, workflow, profile, platform, 95),
             at_speed_ms=predict(row.plan, workflow, now, platform).latency_ms,
         )
 
@@ -109,9 +107,9 @@ class PredictedRow(MeasuredRow):
         return self.predicted.latency_ms / self.measured_ms - 1
 
     @property
-    def p95_error(self) -> float | None:
-        """The same of the 95th percentile; None where that of one payload is not predicted."""
-        return self.predicted.p95_ms and self.predicted.p95_ms / self.p95_ms - 1
+    def p95_error(self) -> float:
+        """The same of the 95th percentile of every request."""
+        return self.predicted.judged_ms / self.p95_ms - 1
 
     @property
     def error_at_speed(self) -> float:
@@ -124,6 +122,12 @@ class PredictedRow(MeasuredRow):
         return self.predicted.low_ms <= self.measured_ms <= self.predicted.high_ms
 
     @property
+    def surprise(self) -> float:
+        """By how many halves of the range it took longer than predicted."""
+        found = self.predicted
+        return surprise(self.measured_ms, found.latency_ms, found.low_ms, found.high_ms)
+
+    @property
     def half_width(self) -> float:
         """Half of the range's width, relative to the prediction."""
         found = self.predicted
@@ -131,11 +135,7 @@ class PredictedRow(MeasuredRow):
 
 
 def _typical_ms(requests: tuple[TimedRequest, ...]) -> float:
-    latencies: dict[str, list[float]] = {}
-    for each in requests:
-        latencies.setdefault(each.payload, []).append(each.latency_ms)
-    medians = map(median, latencies.values())
-    return round(fmean(medians, map(len, latencies.values())), 4)
+    return round(median(each.latency_ms for each in requests), 4)
 
 
 class RowSettings(Document):

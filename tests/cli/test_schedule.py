@@ -64,6 +64,26 @@ def test_the_percentile_is_named_with_the_latency_that_is_held_against_the_slo(c
         assert f" for {percent} % of requests, within the SLO of 50 ms" in plan["why"][0]
 
 
+def test_it_is_said_in_how_many_cases_the_slo_is_kept_and_with_more_cpus(chiron, artefacts):
+    loose = chiron("schedule", artefacts, "--slo=10s")
+    assert "within the SLO of 10000 ms: it is kept in about 98% of cases" in loose.stderr
+    assert "with more CPUs" not in loose.stderr
+    place = artefacts.parent / "platform.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | {"prediction_error": 0.3}))
+    profile = json.loads((artefacts.parent / "profile.json").read_text())
+    for function in profile["functions"].values():
+        period = {"kind": "cpu", "start_ms": 0.0, "duration_ms": 40.0}
+        function |= {"latency_ms": 40.0, "periods": [period], "spread_ms": None}
+    (artefacts.parent / "profile.json").write_text(json.dumps(profile))
+    plan = planned(chiron, artefacts, slo="5s")
+    tight = chiron("schedule", artefacts, f"--slo={plan['predicted']['within']['ms'] + 0.1:.3f}ms")
+    told = " ".join(tight.stderr.split())
+    first = int(told.partition("it is kept in about ")[2].partition("%")[0])
+    more = told.partition("with more CPUs it is kept in more cases: ")[2]
+    assert more.startswith(f"{plan['cpus'] + 1} CPUs about ")
+    assert int(more.partition("about ")[2].partition("%")[0]) > first
+
+
 def test_a_front_is_written_as_json_and_drawn(chiron, artefacts, tmp_path):
     pytest.importorskip("matplotlib")
     result = chiron("schedule", artefacts, "--slo=20ms", "--pareto", "-o", "front.png")

@@ -434,9 +434,13 @@ def test_a_process_that_is_forked_keeps_a_core_busy_meanwhile(platform, profile)
 @settings(deadline=None, max_examples=100)
 @given(shapes, profiles, constants, st.integers(1, 3), st.sampled_from(["fork", "pool"]))
 def test_every_prediction_lies_within_its_range(wraps, profile, constants, cpus, mechanism):
-    platform = Platform(format=1, name="test", cpus=2, **constants)
+    variation = {"work_variation": (0.9, 1.0, 1.1, 1.5), "request_variation": (-0.5, 0.0, 3.0)}
+    platform = Platform(format=1, name="test", cpus=2, **constants, **variation)
     prediction = predict(plan(wraps, cpus, mechanism=mechanism), WORKFLOW, profile, platform)
     assert 0 <= prediction.low_ms <= prediction.latency_ms <= prediction.high_ms
+    within = prediction.within
+    assert 0 <= within.low_ms <= within.ms <= within.high_ms
+    assert prediction.latency_ms <= within.ms
 
 
 @settings(deadline=None, max_examples=100)
@@ -455,7 +459,7 @@ def test_a_place_where_all_takes_twice_as_long_takes_twice_as_long(
     assert longer.plan_ms(made, WORKFLOW) == pytest.approx(latency_ms * scale, rel=1e-6, abs=1e-5)
 
 
-def test_several_payloads_are_predicted_one_by_one_and_their_mean_by_weight(
+def test_several_payloads_are_predicted_one_by_one_and_counted_by_their_weights(
     profile, of_payloads, costs
 ):
     small = profile(**FUNCTIONS)
@@ -467,10 +471,13 @@ def test_several_payloads_are_predicted_one_by_one_and_their_mean_by_weight(
     found = predict(plan(TWO_WRAPS), WORKFLOW, mix, costs)
 
     latencies = [each.latency_ms for each in alone]
-    assert found.latency_ms == pytest.approx(0.75 * latencies[0] + 0.25 * latencies[1], abs=1e-3)
+    assert found.mean_ms == pytest.approx(0.75 * latencies[0] + 0.25 * latencies[1], abs=1e-3)
+    assert found.latency_ms == latencies[0]
+    assert (found.within.percentile, found.within.ms) == (95, latencies[1])
     assert found.payloads_ms == dict(zip(("small", "large"), latencies, strict=True))
     assert found.warnings == ("taken in a hurry",)
-    assert (found.low_ms, found.high_ms) == (alone[0].low_ms, alone[1].high_ms)
+    assert (found.low_ms, found.high_ms) == (alone[0].low_ms, alone[0].high_ms)
+    assert (found.within.low_ms, found.within.high_ms) == (alone[1].low_ms, alone[1].high_ms)
 
 
 def test_one_payload_is_predicted_as_if_it_had_no_name(profile, of_payloads, costs):

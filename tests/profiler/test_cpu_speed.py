@@ -99,6 +99,20 @@ def test_the_latency_is_that_at_one_speed(tmp_path: Path) -> None:
     assert found.cpu_probe_ms == 1.5
     assert found.latency_ms == pytest.approx(35.0, abs=0.8)
     assert found.spread_ms == (30.0, 40.0)
+    assert found.variation == pytest.approx([1.0] * len(found.variation), abs=0.001)
+
+
+def test_what_varies_at_one_speed_is_the_function(tmp_path: Path) -> None:
+    """One run in five takes twice as long, whatever the speed."""
+    runs = [
+        Untraced((2 if number % 5 == 4 else 1) * (20.0 + 10.0 * speed), CpuSpeed(speed, 0.0))
+        for number, speed in enumerate((1.0, 1.5, 2.0) * 10)
+    ]
+    found = function_profile(samples(runs), "python3.11", Handler("f", tmp_path, "flask"))
+    assert list(found.variation) == sorted(found.variation)
+    assert found.variation[0] == pytest.approx(1.0, abs=0.05)
+    assert found.variation[-1] == pytest.approx(2.0, rel=0.15)
+    assert 0 < sum(ratio > 1.5 for ratio in found.variation) < len(found.variation) // 3
 
 
 def test_runs_within_which_the_core_changed_its_speed_do_not_count(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from predictor.predict import predict
+from predictor.spread import longest_wait_ms
 from profiler.known_work import CHECKED, HASH, WORK, Work, both
 from profiler.noop_handler import BLOCK, CPU, NATIVE
 from profiler.noop_shapes import FUNCTIONS, Shape, chains, crowd, shapes
-from profiler.self_check import SelfCheck, nine_of_ten, speed_drift, warnings
+from profiler.self_check import QUANTILES, SelfCheck, nine_of_ten, speed_drift, warnings
 from workflow.platform import Platform
 from workflow.timeline import Span, Timeline
 
@@ -177,3 +178,31 @@ def test_what_is_wrong_with_a_calibration_is_one_line(
 def test_each_kind_of_doubt_has_its_line() -> None:
     bad = {"spread": {"rpc_ms": (0.2, 7.0)}, "prediction_error": 0.44}
     assert len(warnings(PLATFORM.model_copy(update=bad), 0.97)) == 3
+
+
+def test_requests_vary_by_what_computing_takes_of_them() -> None:
+    """Every other request computes for half as long again; what it waits is as long as ever."""
+    turns = dict[str, int]()
+
+    def deployed(shape: Shape) -> Deployed:
+        def latency_ms(work: Work) -> float:
+            turns[shape.name] = turn = turns.get(shape.name, 0) + 1
+            slow = (turn - 1) // len(CHECKED) % 4 == 3
+            waits_ms = longest_wait_ms(shape.workflow, work.profile({CPU: 0.0, NATIVE: 0.0}))
+            return waits_ms + 20.0 * (1.5 if slow else 1.0)
+
+        return Deployed(latency_ms)
+
+    check = SelfCheck(Deployed(alone_ms), [(shape, deployed(shape)) for shape in PLANS])
+    for _ in range(8 * len(CHECKED)):
+        check.measure()
+    found = check.work_variation()
+    assert len(found) == QUANTILES
+    assert (min(found), max(found)) == (1.0, 1.5)
+    assert found.count(1.5) == pytest.approx(QUANTILES / 4, abs=1)
+
+
+def test_too_few_requests_do_not_say_how_they_vary() -> None:
+    check = SelfCheck(Deployed(alone_ms), [])
+    check.measure()
+    assert check.work_variation() == ()

@@ -78,8 +78,9 @@ def test_a_prediction_has_what_each_payload_takes_and_its_waits(known, platform)
     none_ms, eight_ms = plan.predicted.payloads_ms.values()
     assert 1001 < none_ms < 1010
     assert 1023 < eight_ms < 1050
-    assert plan.predicted.latency_ms == pytest.approx((3 * none_ms + eight_ms) / 4, abs=1e-3)
-    assert plan.predicted.p95_ms == eight_ms
+    assert plan.predicted.mean_ms == pytest.approx((3 * none_ms + eight_ms) / 4, abs=1e-3)
+    assert plan.predicted.latency_ms == none_ms
+    assert plan.predicted.within.ms == eight_ms
 
 
 def test_an_item_that_takes_longer_than_others_is_waited_for(known, platform):
@@ -99,10 +100,9 @@ def test_an_item_that_takes_longer_than_others_is_waited_for(known, platform):
 @pytest.mark.parametrize("percentile", [50.0, 75.0, 75.1, 95.0, 100.0])
 def test_a_plan_is_judged_by_the_share_of_requests(percentile, known, platform):
     plan = schedule(WORKFLOW, known, platform(), 5000.0, Choices(percentile=percentile))
-    job = job_of(WORKFLOW, known, platform(), 5000.0, Choices(percentile=percentile))
     none_ms, eight_ms = plan.predicted.payloads_ms.values()
     judged_ms = none_ms if percentile <= 75 else eight_ms
-    assert job.judged_ms(plan.predicted) == judged_ms
+    assert plan.predicted.within.ms == judged_ms
     assert plan.why[0].startswith(f"predicted {judged_ms:.1f} ms")
     assert f"for {percentile:g} % of requests" in plan.why[0]
 

@@ -29,8 +29,8 @@ def test_plans_are_judged_by_what_their_prediction_says_of_the_percentile(
     job = job_of(workflow("a b c d"), mix, platform(), 99.0, choices)
     (options,) = Options.all_of(job, "fork")
     for option in every(options):
-        predicted = predict(option.plan, job.workflow, mix, job.platform)
-        assert option.judged_ms == job.judged_ms(predicted)
+        predicted = predict(option.plan, job.workflow, mix, job.platform, percentile)
+        assert option.judged_ms == predicted.within.ms
         slowest = percentile > 75
         assert option.judged_ms == predicted.payloads_ms["slow" if slowest else "quick"]
 
@@ -63,7 +63,7 @@ def test_a_share_of_the_requests_keeps_the_slo(workflow, mix, platform):
     assert most.predicted.payloads_ms["quick"] <= 50.0 < most.predicted.payloads_ms["slow"]
     assert max(every_one.predicted.payloads_ms.values()) <= 50.0
     assert most.cpus < every_one.cpus
-    assert every_one.predicted.p95_ms == every_one.predicted.payloads_ms["slow"]
+    assert every_one.predicted.within.ms == every_one.predicted.payloads_ms["slow"]
     assert every_one.why[0].startswith("predicted ") and "for 95 % of requests" in every_one.why[0]
 
 

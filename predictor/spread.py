@@ -1,0 +1,166 @@
+"""How requests with one payload differ: what each takes more or less than their median.
+
+A request takes its plan's median, and besides
+
+- what its computing takes longer than usual, by the variation of known work on the platform;
+- what its tasks take more or less than their medians, by the variation in their profiles, along the
+  longest path through the workflow;
+- what its way to the first wrap and back takes more or less, by that of no-ops.
+
+None of the three depends on the plan but for how much it computes. So one simulation of a plan is
+enough for every percentile, and a search can judge by any of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from random import Random
+from statistics import fmean, quantiles
+
+from workflow.model import Workflow
+from workflow.platform import Platform
+from workflow.profile import Profile
+
+#: So many requests stand for all.
+DRAWS = 200
+#: Shares of requests add up to a little less than they should, as they are rounded.
+_NEARLY = 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What requests with one payload take, beside the median of their plan.
+
+    Attributes
+    ----------
+    waiting_ms
+        The longest path of waits through the workflow, which no busy core makes longer.
+    slower
+        How many times as long as usual all else takes, of every request.
+    beside_ms
+        What tasks and the way take more or less than usual, of every request.
+    """
+
+    waiting_ms: float = 0.0
+    slower: tuple[float, ...] = (1.0,)
+    beside_ms: tuple[float, ...] = (0.0,)
+
+    @classmethod
+    def of(cls, workflow: Workflow, profile: Profile, platform: Platform) -> Spread:
+        """The spread of the requests of `workflow`, which decides nothing."""
+        uses, draw = profile.functions, Random(0)  # noqa: S311
+
+        def drawn(values: Sequence[float]) -> list[float]:
+            """One of evenly spaced quantiles for each request, all as often as others."""
+            found = [values[number * len(values) // DRAWS] for number in range(DRAWS)]
+            draw.shuffle(found)
+            return found
+
+        functions = {name: uses[task.function] for name, task in workflow.by_name.items()}
+        waiting_ms = longest_wait_ms(workflow, profile)
+        varied = {
+            name: drawn(function.variation)
+            for name, function in functions.items()
+            if function.variation
+        }
+        if not (varied or platform.work_variation or platform.request_variation):
+            return cls(waiting_ms)
+        slower = drawn(platform.work_variation or (1.0,))
+        way_ms = drawn(platform.request_variation or (0.0,))
+        usual_ms = _longest_ms(workflow, lambda name: functions[name].latency_ms)
+
+        def further_ms(number: int) -> float:
+            """What the tasks of a request take beyond the usual."""
+
+            def time_ms(name: str) -> float:
+                ratio = varied[name][number] if name in varied else 1.0
+                return ratio * functions[name].latency_ms
+
+            return _longest_ms(workflow, time_ms) - usual_ms if varied else 0.0
+
+        beside_ms = (each + further_ms(number) for number, each in enumerate(way_ms))
+        return cls(waiting_ms, tuple(slower), tuple(beside_ms))
+
+    def each_ms(self, median_ms: float) -> list[float]:
+        """What so many requests take of a plan that takes `median_ms`, none less than 0."""
+        waiting_ms = min(self.waiting_ms, median_ms)
+        computing_ms = median_ms - waiting_ms
+        return [
+            max(0.0, waiting_ms + slower * computing_ms + beside_ms)
+            for slower, beside_ms in zip(self.slower, self.beside_ms, strict=True)
+        ]
+
+    def most_ms(self, bound_ms: float, share: float) -> float:
+        """The most that a plan takes in the median of which a `share` stays within `bound_ms`."""
+        each = sorted(
+            min(left_ms, self.waiting_ms) + max(0.0, left_ms - self.waiting_ms) / slower
+            for slower, left_ms in zip(
+                self.slower, (bound_ms - beside_ms for beside_ms in self.beside_ms), strict=True
+            )
+        )
+        return each[-_rank(share, len(each))]
+
+
+def longest_wait_ms(workflow: Workflow, profile: Profile) -> float:
+    """The longest path of waits through a workflow that decides nothing."""
+    uses = profile.functions
+    return _longest_ms(
+        workflow, lambda name: uses[workflow.by_name[name].function].time_ms("block")
+    )
+
+
+def _longest_ms(workflow: Workflow, time_ms: Callable[[str], float]) -> float:
+    """The longest path through `workflow`, whose tasks take `time_ms`."""
+    ends_ms = dict[str, float]()
+    for name in chain.from_iterable(workflow.stages):
+        task = workflow.by_name[name]
+        start_ms = max(map(ends_ms.__getitem__, task.predecessors), default=0.0)
+        ends_ms[name] = start_ms + time_ms(name)
+    return max(ends_ms.values(), default=0.0)
+
+
+def percentile_ms(each: Iterable[tuple[float, Sequence[float]]], percent: float) -> float:
+    """What `percent` % of requests take at most, of groups by their weight: the nearest rank.
+
+    Parameters
+    ----------
+    each
+        The weight of each group, and what its requests take.
+    """
+    groups = list(each)
+    if len(groups) == 1:
+        alone_ms = sorted(groups[0][1])
+        return alone_ms[_rank(percent / 100, len(alone_ms)) - 1]
+    weighed = sorted(
+        (latency_ms, weight / len(latencies_ms))
+        for weight, latencies_ms in groups
+        for latency_ms in latencies_ms
+    )
+    wanted, share = math.fsum(weight for _, weight in weighed) * percent / 100 * _NEARLY, 0.0
+    for latency_ms, weight in weighed:
+        share += weight
+        if share >= wanted:
+            return latency_ms
+    return weighed[-1][0]
+
+
+def mean_ms(each: Iterable[tuple[float, Sequence[float]]]) -> float:
+    """The mean of what requests take, of groups by their weight."""
+    weights, latencies_ms = zip(*each, strict=True)
+    return fmean(map(fmean, latencies_ms), weights)
+
+
+def evenly(values: Sequence[float], count: int) -> list[float]:
+    """So many quantiles of `values` that each stands for as many of them as any other.
+
+    Raises ``StatisticsError`` where there are fewer than two.
+    """
+    return quantiles(values, n=2 * count, method="inclusive")[::2]
+
+
+def _rank(share: float, count: int) -> int:
+    """How many of `count` a share of them is at least."""
+    return min(count, max(1, math.ceil(share * count * _NEARLY)))
