@@ -146,7 +146,7 @@ class _Proof:
         scheduled = plan_for(request, profile, platform, self.progress)
         what, choices = asked(request, profile, platform), request.choices
         job = job_of(*what)
-        found = [Option(scheduled, job.judged_ms(_prediction(scheduled)), fits=True)]
+        found = [Option(scheduled, _prediction(scheduled).judged_ms, fits=True)]
         if searched(choices.planner):
             found += considered(job, choices.mechanism, _SEARCH_S)
         options = preferred(found, choices.strategy)
@@ -154,7 +154,7 @@ class _Proof:
             each.plan if each.plan is scheduled else assess(each.plan, job, request.slo_ms)
             for each in options
         ]
-        return plans, [_predicted(each, plan) for each, plan in zip(options, plans, strict=True)]
+        return plans, list(map(_predicted, plans))
 
     @property
     def _outcomes(self) -> list[Outcome]:
@@ -305,11 +305,11 @@ def _announced(count: int, trial: Trial, latency_ms: float) -> str:
     return f"proving: at most {plans}, about {about_s:.0f} s; the {most}"
 
 
-def _predicted(option: Option, plan: Plan) -> Predicted:
-    """What is predicted of `plan`, with the low end of its range at what it is judged by."""
+def _predicted(plan: Plan) -> Predicted:
+    """What is predicted of `plan` for the percentile that it is judged by."""
     whole = _prediction(plan)
-    low = whole.low_ms / whole.latency_ms if whole.latency_ms else 1.0
-    return Predicted(plan.cpus, option.judged_ms, low * option.judged_ms)
+    low_ms = whole.low_ms if whole.within is None else whole.within.low_ms
+    return Predicted(plan.cpus, whole.judged_ms, low_ms)
 
 
 def _prediction(plan: Plan) -> Prediction:
