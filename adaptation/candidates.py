@@ -81,13 +81,6 @@ class Search:
             return None
         return min(may or expected, key=expected.__getitem__)
 
-    def best(self, outcomes: Sequence[Outcome]) -> Outcome:
-        """The first plan that keeps the SLO, or else that which was measured fastest."""
-        kept = [each for each in outcomes if each.kept]
-        if kept:
-            return min(kept, key=lambda each: each.number)
-        return min(outcomes, key=lambda each: math.inf if (ms := each.measured_ms) is None else ms)
-
     def _may_keep(self, number: int, expected_ms: float) -> bool:
         """Whether the low end of its corrected range does; of the fastest plan, of its own one too.
 

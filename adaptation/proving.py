@@ -51,6 +51,8 @@ from workflow.tracing import KEY_ANNOTATION
 TRIES = 5
 #: For how long plans are looked for beside the one that is scheduled, in seconds.
 _SEARCH_S = 2.0
+#: Of plans that do not keep the SLO one that is so much faster is switched to.
+_WORTH = 0.9
 #: What it takes to build and deploy a plan, roughly, in seconds.
 _DEPLOYING_S = 3.0
 
@@ -84,13 +86,14 @@ def deploy_proven(
 
 
 @dataclass(frozen=True)
-class _Behind:
+class Behind:
     """What runs behind an entry that hands requests on to it, which takes `hop_ms` more."""
 
     target: Invokable
     hop_ms: float
 
     def invoke(self, request: bytes) -> Answer:
+        """Its answer, as long as it takes there."""
         answer = self.target.invoke(request)
         return replace(answer, latency_ms=answer.latency_ms + self.hop_ms)
 
@@ -118,8 +121,8 @@ class _Proof:
     #: What was deployed here, where nothing served before: it goes where the proof is cut short.
     created: list[str] = field(default_factory=list)
     tried: list[_Tried] = field(default_factory=list)
-    #: Whether a plan that was tried serves in place of another.
-    replaced: bool = False
+    #: The place among them of the one that serves; None for the former version, or none.
+    serves: int | None = None
 
     def run(self, tries: int) -> DeploymentReport:
         """Try at most so many plans; what came of it."""
@@ -133,7 +136,7 @@ class _Proof:
                 self._try(number, search)
             at = datetime.now(UTC).isoformat(timespec="seconds")
             residuals.write([(e.plan, e.shown) for e in self.tried], self._percentile, at)
-            return self._report(search)
+            return self._report()
 
     @cached_property
     def _plans(self) -> tuple[list[Plan], list[Predicted]]:
@@ -212,6 +215,7 @@ class _Proof:
         with standing as (invoker, created):
             self.progress(f"{plan.wraps[0].name} answers; measuring it")
             measured = self._measure(invoker, plan, trial, expected_ms)
+            self.serves = 0
             self.created += created
         return measured
 
@@ -220,7 +224,7 @@ class _Proof:
         hop_ms = self.prepared.platform.rpc_ms if self.by_route else 0.0
 
         def check(invoker: Invoker) -> Measurement:
-            return self._measure(_Behind(invoker, hop_ms), plan, trial, expected_ms)
+            return self._measure(Behind(invoker, hop_ms), plan, trial, expected_ms)
 
         gateway = self.launcher.gateway
         current = serving(gateway, plan.workflow, plan.planner)
@@ -233,7 +237,7 @@ class _Proof:
             self.created += candidate.created
         if self._is_better(trial):
             self._switch(candidate, plan, current)
-            self.replaced = True
+            self.serves = len(self.tried)
         else:
             remove_all(gateway, candidate.created)
         return candidate.measured
@@ -246,14 +250,17 @@ class _Proof:
         return measured
 
     def _is_better(self, trial: Trial) -> bool:
-        """Whether what `trial` measured is to serve: a plan that keeps the SLO is tried only where
-        it is preferred to those that were measured to keep it."""
+        """Whether what `trial` measured is to serve.
+
+        A plan that keeps the SLO is tried only where it is preferred to those that were measured to
+        keep it. Among those that do not, a little is not worth a switch.
+        """
         if trial.verdict == "kept":
             return True
-        if self.former is not None or any(each.kept for each in self._outcomes):
+        if self.serves is None or self.tried[self.serves].outcome.kept:
             return False
-        measured = [each.measured_ms for each in self._outcomes if each.measured_ms is not None]
-        return trial.latency_ms < min(measured, default=math.inf)
+        served_ms = self.tried[self.serves].shown.measured_ms or math.inf
+        return trial.latency_ms < _WORTH * served_ms
 
     def _switch(self, candidate: Candidate, plan: Plan, current: Serving | None) -> None:
         name = plan.wraps[0].name
@@ -266,25 +273,28 @@ class _Proof:
     def _tell(self, event: Event) -> None:
         self.progress(event.message)
 
-    def _report(self, search: Search) -> DeploymentReport:
-        """What came of the tries; plan.json and build/ are then those of the best plan."""
-        best = search.best(self._outcomes)
-        tried = self.tried[self._outcomes.index(best)]
-        if tried.measured is None:
-            raise ValueError("the first plan has to work")
-        stays = self.former is not None and not self.replaced
+    def _report(self) -> DeploymentReport:
+        """What came of the tries, with the plan that serves, or the fastest where the former stays.
+
+        plan.json and build/ are then of that plan.
+        """
+        stays = self.serves is None
+        works = [(each, each.measured) for each in self.tried if each.measured]
+        if self.serves is not None:
+            works = [each for each in works if each[0] is self.tried[self.serves]]
+        tried, measured = min(works, key=lambda each: each[0].shown.measured_ms or 0.0)
         if self.former or tried is not self.tried[0]:
             stack_file = self.prepared.generate(tried.plan, self.out)
             if not stays:
                 self.launcher.build(stack_file)  # what is deployed by hand from build/ is this plan
         return DeploymentReport(
             plan=tried.plan,
-            measured=tried.measured,
+            measured=measured,
             functions=() if stays else self._functions(tried.plan),
-            slo_met=best.kept,
+            slo_met=tried.outcome.kept,
             percentile=self._percentile,
             over=tried.shown.over,
-            measured_ms=best.measured_ms or 0.0,
+            measured_ms=tried.shown.measured_ms or 0.0,
             tries=tuple(each.shown for each in self.tried),
         )
 

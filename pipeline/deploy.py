@@ -98,7 +98,7 @@ class DeploymentReport(Document):
         if not self.tries:
             return f"{slo} is NOT met"
         stays = (
-            "the fastest one is deployed"
+            "the best one is deployed"
             if self.functions
             else "the version that was deployed before stays (--no-prove replaces it)"
         )
