@@ -34,7 +34,8 @@ def trio(write_folder, tmp_path):
     """Three functions that run in parallel: the plan of 2 CPUs is predicted faster than of 1."""
     names = ("a", "b", "c")
     workflow = {"tasks": {name: name for name in names}, "edges": []}
-    folder = write_folder(tmp_path / "trio", workflow, {n: handler(n) for n in names}, {})
+    functions = {name: handler(name) for name in (*names, "helper")}
+    folder = write_folder(tmp_path / "trio", workflow, functions, {})
     (folder.path / "payload.json").write_text("x")
     return folder
 
@@ -90,6 +91,10 @@ def answer(place):
     return place.gateway.invoke("trio-wrap1", b"x").text
 
 
+def wraps(place):
+    return place.names() - {"helper"}
+
+
 def cpus(report):
     return [each.cpus for each in report.tries]
 
@@ -99,7 +104,7 @@ def test_a_plan_that_keeps_the_slo_is_the_only_one_that_is_tried(proof, place, t
     assert report.slo_met and report.plan.cpus == 1
     assert cpus(report) == [1]
     assert [each.verdict for each in report.tries] == ["kept"]
-    assert place.names() == set(report.functions)
+    assert wraps(place) == set(report.functions)
     assert answer(place) == ANSWER
     assert "promised: 95 % of requests within 50 ms; measured: 100 % of " in report.sentence
     assert any(line.startswith("proving: at most ") and " plans, about " in line for line in lines)
@@ -118,12 +123,12 @@ def test_where_the_cheapest_plan_breaks_the_slo_a_dearer_one_is_switched_to(proo
 
     current = serving(place.gateway, "trio", "pgp")
     assert current.prediction.cpus == report.plan.cpus and current.others == ()
-    assert place.names() == set(report.functions)
+    assert wraps(place) == set(report.functions)
     assert answer(place) == ANSWER
     out = tmp_path / "out"
     assert json.loads((out / "plan.json").read_text())["cpus"] == report.plan.cpus
     by_hand = read_stack(out / "build" / "stack.yaml", {}).functions
-    assert set(by_hand) == {wrap.name for wrap in report.plan.wraps}
+    assert set(by_hand) - {"helper"} == {wrap.name for wrap in report.plan.wraps}
 
 
 def test_where_a_plan_keeps_the_slo_with_room_a_cheaper_one_is_tried(proof, place):
@@ -131,14 +136,14 @@ def test_where_a_plan_keeps_the_slo_with_room_a_cheaper_one_is_tried(proof, plac
     assert [each.verdict for each in report.tries] == ["kept", "kept"]
     first, second = cpus(report)
     assert first > second == report.plan.cpus
-    assert place.names() == set(report.functions)
+    assert wraps(place) == set(report.functions)
 
 
 def test_where_a_cheaper_plan_breaks_it_the_one_that_keeps_it_stays(proof, place):
     report, _ = proof(20.0, 36.0, slo_ms=35.0)
     assert report.slo_met and report.plan.cpus == cpus(report)[0]
     assert [each.verdict for each in report.tries] == ["kept", "broken"]
-    assert place.names() == set(report.functions) == {w.name for w in report.plan.wraps}
+    assert wraps(place) == set(report.functions) == {w.name for w in report.plan.wraps}
 
 
 def test_where_none_keeps_it_the_best_one_is_deployed_and_named_as_not_meeting(proof, place):
@@ -148,7 +153,7 @@ def test_where_none_keeps_it_the_best_one_is_deployed_and_named_as_not_meeting(p
     assert report.outcome.startswith("no plan was measured to keep the SLO of 50 ms (2 tried): ")
     assert report.outcome.endswith("the best one is deployed")
     assert report.sentence.startswith("asked: ")
-    assert place.names() == set(report.functions)
+    assert wraps(place) == set(report.functions)
     assert answer(place) == ANSWER
 
 
@@ -156,17 +161,17 @@ def test_among_plans_that_do_not_keep_it_a_little_is_not_worth_a_switch(proof, p
     report, lines = proof(60.0, 59.0, tries=2)
     assert not report.slo_met
     assert report.plan.cpus == cpus(report)[0]
-    assert place.names() == set(report.functions)
+    assert wraps(place) == set(report.functions)
     assert not any("version" in line for line in lines)
 
 
 def test_where_none_keeps_it_the_version_stays_that_served_before(proof, place):
     before, _ = proof(40.0)
-    old = place.names()
+    old = wraps(place)
     report, _ = proof(60.0, 55.0, tries=2)
     assert not report.slo_met and report.functions == ()
     assert "stays" in report.outcome
-    assert place.names() == old == set(before.functions)
+    assert wraps(place) == old == set(before.functions)
     assert answer(place) == ANSWER
 
 
@@ -174,9 +179,18 @@ def test_a_plan_that_keeps_it_replaces_the_version_that_served_before(proof, pla
     before, _ = proof(40.0)
     report, _ = proof(45.0)
     assert report.slo_met and report.plan == before.plan
-    assert place.names() == set(report.functions)
+    assert wraps(place) == set(report.functions)
     assert serving(place.gateway, "trio", "pgp").version
     assert answer(place) == ANSWER
+
+
+def test_functions_that_support_the_workflow_are_updated_beside_a_version_that_serves(
+    proof, place, trio
+):
+    proof(40.0)
+    (trio.path / "functions" / "helper" / "handler.py").write_text(handler("new"))
+    proof(40.0)
+    assert place.gateway.invoke("helper", b"x").text == "new x"
 
 
 def test_a_plan_that_answers_wrongly_beside_is_told_and_what_serves_stays(proof, place):
@@ -190,7 +204,7 @@ def test_a_plan_that_answers_wrongly_beside_is_told_and_what_serves_stays(proof,
     assert [each.verdict for each in report.tries] == ["broken", "failed"]
     assert "b" in report.tries[1].said
     assert report.plan.cpus == 1 and not report.slo_met
-    assert place.names() == set(report.functions)
+    assert wraps(place) == set(report.functions)
     assert answer(place) == ANSWER
 
 
@@ -208,10 +222,10 @@ def test_an_interruption_leaves_nothing_that_was_not_there_before(proof, place):
     assert place.names() == set()
 
     proof(40.0)
-    old = place.names()
+    old = wraps(place)
     with pytest.raises(KeyboardInterrupt):
         proof(60.0, KeyboardInterrupt())
-    assert place.names() == old
+    assert wraps(place) == old
     assert answer(place) == ANSWER
 
 
@@ -256,5 +270,5 @@ def test_without_a_proof_the_plan_that_is_predicted_to_keep_it_stays(proof, plac
     report, _ = proof(60.0, tries=None)
     assert not report.slo_met and report.tries == ()
     assert report.outcome == "the SLO of 50 ms is NOT met"
-    assert place.names() == set(report.functions)
+    assert wraps(place) == set(report.functions)
     assert not (tmp_path / "out" / FILE).exists()
