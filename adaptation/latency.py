@@ -15,6 +15,7 @@ from prometheus_client.samples import Sample
 
 from adaptation.rules import Window
 from deployment.invoke import find_invoker
+from deployment.live import grown, within_slo
 from deployment.postmortem import explained
 from deployment.replicas import Heard, hear
 from openfaas.client import Gateway
@@ -34,8 +35,8 @@ _TIMEOUT_S = 10.0
 class Latencies(Protocol):
     """Tells how long a function takes to answer."""
 
-    def window(self, function: str, seconds: float) -> Window:
-        """The requests of the next `seconds`."""
+    def window(self, function: str, seconds: float, slo_ms: float | None) -> Window:
+        """The requests of the next `seconds`, and how many take longer than `slo_ms`."""
         ...
 
 
@@ -61,8 +62,12 @@ class GatewayMetrics:
     wait: Wait
     verify_tls: bool = True
 
-    def window(self, function: str, seconds: float) -> Window:
-        """The requests that `function` answered in the next `seconds`."""
+    def window(self, function: str, seconds: float, slo_ms: float | None) -> Window:
+        """The requests that `function` answered in the next `seconds`.
+
+        Late is what took longer than `slo_ms` in the wrap, which has counted these exactly where
+        that is its SLO. What was late by its way alone is not known.
+        """
         before, heard = self.totals(function), self._hear(function)
         self.wait(seconds)
         after, later = self.totals(function), self._hear(function)
@@ -79,7 +84,13 @@ class GatewayMetrics:
         took_s = sum(then.good_s - first.good_s for first, then in pairs)
         share = later.replicas / len(pairs)  # those that were heard stand for all
         way_s = max(0.0, spent_s - share * took_s) / calls
-        return Window(round(share * requests), 1000 * (took_s / requests + way_s))
+        mean_ms = 1000 * (took_s / requests + way_s)
+        histogram = grown((first.within, then.within) for first, then in pairs)
+        within = within_slo(histogram, slo_ms)
+        if within is None:
+            return Window(round(share * requests), mean_ms)
+        timed = round(histogram[-1][1])
+        return Window(round(share * requests), mean_ms, timed, timed - round(within))
 
     def _hear(self, function: str) -> Heard:
         return hear(self.gateway, self.gateway.describe(function))
@@ -126,14 +137,16 @@ class Probes:
     wait: Wait
     requests: int
 
-    def window(self, function: str, seconds: float) -> Window:
+    def window(self, function: str, seconds: float, slo_ms: float | None) -> Window:
         """A few requests at the end of the next `seconds`."""
         self.wait(seconds)
         found = find_invoker(self.gateway, self.workflow, self.planner)
         with explained(self.gateway), found as invoker:
             asked = islice(turns(self.payloads), self.requests)
             answers = [invoker.invoke(payload.content) for payload in asked]
-        return Window(len(answers), fmean(answer.latency_ms for answer in answers))
+        each_ms = [answer.latency_ms for answer in answers]
+        late = sum(slo_ms is not None and latency_ms > slo_ms for latency_ms in each_ms)
+        return Window(len(each_ms), fmean(each_ms), len(each_ms) if slo_ms else 0, late)
 
 
 def find_latencies(

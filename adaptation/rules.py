@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -9,11 +10,14 @@ from generator.annotations import DeployedPrediction
 from workflow.errors import ChironError
 from workflow.plan import Plan
 
-#: Where a measured latency is, as seen from the predicted range.
-Side = Literal["below", "within", "above"]
+#: Where a mean latency is, as seen from the predicted range; ``late`` where it is within, but more
+#: requests than the SLO allows take longer than the SLO.
+Side = Literal["below", "within", "above", "late"]
 
 #: Pauses double with every attempt that changed nothing, but not more often than this.
 _DOUBLINGS = 6
+#: An SLO is broken where so many late requests, or more, are less likely than that by chance.
+_BY_CHANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -38,17 +42,54 @@ class Rules:
 
 @dataclass(frozen=True)
 class Window:
-    """The requests of one stretch of time: how many, and their mean latency (0 for none)."""
+    """The requests of one stretch of time: how many, and their mean latency (0 for none).
+
+    Of those of which it is known, ``timed``, at least ``late`` took longer than the SLO.
+    """
 
     requests: int
     mean_ms: float
+    timed: int = 0
+    late: int = 0
 
 
-def side(latency_ms: float, prediction: DeployedPrediction, tolerance: float) -> Side:
-    """Where `latency_ms` is, as seen from the predicted range and `tolerance` around it."""
-    if latency_ms < prediction.low_ms * (1 - tolerance):
+def side(mean_ms: float, prediction: DeployedPrediction, tolerance: float) -> Side:
+    """Where `mean_ms` is, as seen from the range of the predicted mean with `tolerance`."""
+    low_ms, high_ms = prediction.expected_range_ms
+    if mean_ms < low_ms * (1 - tolerance):
         return "below"
-    return "above" if latency_ms > prediction.high_ms * (1 + tolerance) else "within"
+    return "above" if mean_ms > high_ms * (1 + tolerance) else "within"
+
+
+def allowed(prediction: DeployedPrediction) -> float | None:
+    """The share of requests that may take longer than the SLO; None where nothing was promised.
+
+    A plan whose whole range is above the SLO was deployed without a promise.
+    """
+    slo_ms, within = prediction.slo_ms, prediction.within
+    if slo_ms is None or within is None or within.low_ms > slo_ms:
+        return None
+    return 1 - within.percentile / 100
+
+
+def is_broken(late: int, timed: int, share: float) -> bool:
+    """Whether `late` of `timed` requests are more than a `share` of all, and not by chance.
+
+    By chance alone their number is binomial.
+    """
+    if late <= share * timed or not share:
+        return late > share * timed
+    fewer = math.fsum(
+        math.exp(
+            math.lgamma(timed + 1)
+            - math.lgamma(count + 1)
+            - math.lgamma(timed - count + 1)
+            + count * math.log(share)
+            + (timed - count) * math.log1p(-share)
+        )
+        for count in range(late)
+    )
+    return 1 - fewer < _BY_CHANCE
 
 
 @dataclass(frozen=True)
@@ -65,18 +106,34 @@ class Record:
     #: were. Drift that a new plan does not mend, such as load, is then no reason to go round and
     #: round.
     pause: int = 0
+    #: Where the side is ``late``: the requests of the windows there, and the late ones of them.
+    timed: int = 0
+    late: int = 0
+    #: Whether these are too many to be late by chance.
+    broken: bool = False
 
     def seen(self, window: Window, prediction: DeployedPrediction, rules: Rules) -> Record:
         """The record after one more window."""
         pause = max(0, self.pause - 1)
         if window.requests < rules.fewest:
             return replace(self, pause=pause)
-        now = side(window.mean_ms, prediction, rules.tolerance)
+        now, share = side(window.mean_ms, prediction, rules.tolerance), allowed(prediction)
+        if now == "within" and share is not None and window.late > share * window.timed:
+            now = "late"
         if now == "within":
             return Record(attempts=max(0, self.attempts - 1), pause=pause)
         if self.pause:
             return Record(attempts=self.attempts, pause=pause)
-        return replace(self, side=now, run=self.run + 1 if now == self.side else 1)
+        before = self if now == self.side else Record()
+        timed, late = before.timed + window.timed, before.late + window.late
+        return Record(
+            side=now,
+            run=before.run + 1,
+            attempts=self.attempts,
+            timed=timed,
+            late=late,
+            broken=share is not None and is_broken(late, timed, share),
+        )
 
     def attempted(self, rules: Rules) -> Record:
         """The record after an adaptation, whatever came of it."""
@@ -86,7 +143,7 @@ class Record:
 
     def drifted(self, rules: Rules) -> bool:
         """Whether enough windows in a row were outside, on one side."""
-        return self.run >= rules.windows
+        return self.run >= rules.windows and (self.side != "late" or self.broken)
 
 
 @dataclass(frozen=True)
@@ -95,8 +152,10 @@ class Served:
 
     #: What was predicted of its plan; None where nothing was.
     prediction: DeployedPrediction | None = None
-    #: What requests have just taken, where that is not what was predicted.
+    #: What requests have just taken in the mean, where that is not what was predicted.
     took_ms: float | None = None
+    #: Whether it has broken its SLO though requests take what was predicted in the mean.
+    late: bool = False
     #: Whether it says that it was made from the same functions, and that the same was asked of
     #: its plan.
     same_source: bool = False
@@ -124,7 +183,7 @@ def judge(served: Served, plan: Plan, rules: Rules) -> Verdict:
     """
     verdict = _compared(served, plan, rules)
     if verdict.switch and plan.meets_slo is False and not rules.best_effort:
-        predicted = f"{plan.predicted.latency_ms:.1f} ms on " if plan.predicted else ""
+        predicted = f"{plan.predicted.judged_ms:.1f} ms on " if plan.predicted else ""
         raise ChironError(
             "slo-missed",
             f"no plan meets the SLO of {plan.slo_ms:g} ms, the best one takes {predicted}"
@@ -139,9 +198,10 @@ def _compared(served: Served, plan: Plan, rules: Rules) -> Verdict:
         return Verdict(True, "no prediction so far")
     if not served.same_source:
         return Verdict(True, "what serves is not known to be of these functions")
-    predicted_ms = plan.predicted.latency_ms
-    takes_ms = served.took_ms or prediction.latency_ms
-    if plan.cpus > prediction.cpus and predicted_ms >= takes_ms:
+    predicted_ms = plan.predicted.expected_ms
+    takes_ms = served.took_ms or prediction.expected_ms
+    keeps = served.late and plan.meets_slo
+    if plan.cpus > prediction.cpus and predicted_ms >= takes_ms and not keeps:
         dearer = f"takes {_cpus(plan.cpus)} instead of {prediction.cpus}"
         return Verdict(
             False, f"the new plan {dearer}, {predicted_ms:.1f} ms and not {takes_ms:.1f}"
@@ -152,7 +212,7 @@ def _compared(served: Served, plan: Plan, rules: Rules) -> Verdict:
         return Verdict(True, f"{_cpus(plan.cpus)} instead of {prediction.cpus}")
     if side(predicted_ms - served.hop_ms, prediction, rules.tolerance) != "within":
         return Verdict(
-            True, f"{predicted_ms:.1f} ms predicted instead of {prediction.latency_ms:.1f} ms"
+            True, f"{predicted_ms:.1f} ms predicted instead of {prediction.expected_ms:.1f} ms"
         )
     return Verdict(False, "the new plan brings nothing")
 

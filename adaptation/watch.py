@@ -33,10 +33,12 @@ _CHECKS = 10
 
 @dataclass(frozen=True)
 class Reason:
-    """Why to adapt; what requests took, in milliseconds, where that is why."""
+    """Why to adapt: what requests took in the mean, in milliseconds, or that too many were late,
+    where that is why."""
 
     why: str
     took_ms: float | None = None
+    late: bool = False
 
 
 @dataclass
@@ -102,13 +104,19 @@ class Watcher:
             self.wait(self.rules.window_s)
             return None, replace(record, pause=max(0, record.pause - 1))
         prediction = current.prediction
-        window = self.latencies.window(current.called.name, self.rules.window_s)
+        name, seconds = current.called.name, self.rules.window_s
+        window = self.latencies.window(name, seconds, prediction.slo_ms)
         record = record.seen(window, prediction, self.rules)
-        expected = f"{prediction.low_ms:.1f} to {prediction.high_ms:.1f} ms"
+        low_ms, high_ms = prediction.expected_range_ms
+        expected = f"{low_ms:.1f} to {high_ms:.1f} ms"
         self.tell(_window_event(window, expected, record))
         if record.drifted(self.rules):
+            is_late = record.side == "late"
             why = f"{window.mean_ms:.1f} ms is outside the {expected} predicted"
-            return Reason("; ".join((why, *prediction.warnings)), window.mean_ms), record
+            if is_late:
+                why = f"{record.late} of {record.timed} requests took longer than the SLO"
+            took_ms = None if is_late else window.mean_ms
+            return Reason("; ".join((why, *prediction.warnings)), took_ms, is_late), record
         return None, record
 
     def _standing_reason(self, current: Serving | None) -> Reason | None:
@@ -133,7 +141,7 @@ class Watcher:
         by_route = outage and not self.rules.allow_outage
         sources = checked_sources(self.request, self.launcher, self._step)
         plan, profile = self._plan(behind=by_route)
-        served = self._served(current, sources, reason.took_ms) if current else Served()
+        served = self._served(current, sources, reason) if current else Served()
         if current and by_route and not current.behind:
             served = replace(served, hop_ms=self._platform().rpc_ms)
         verdict = judge(served, plan, self.rules)
@@ -166,10 +174,10 @@ class Watcher:
             self.tell(Event("outage", message, {"seconds": seconds}))
         self._blue_green.switch(candidate, name, current, by_route=by_route)
 
-    def _served(self, current: Serving, sources: Sources, took_ms: float | None) -> Served:
+    def _served(self, current: Serving, sources: Sources, reason: Reason) -> Served:
         marks, wanted = current.entry.annotations, self.request.marks(sources)
         same_source, same_asked = (marks.get(key) == wanted[key] for key in (SOURCE, ASKED))
-        return Served(current.prediction, took_ms, same_source, same_asked)
+        return Served(current.prediction, reason.took_ms, reason.late, same_source, same_asked)
 
     @property
     def _blue_green(self) -> BlueGreen:
@@ -200,17 +208,22 @@ def _window_event(window: Window, expected: str, record: Record) -> Event:
     if not window.requests:
         message = "no requests"
     else:
-        message = f"{window.requests} requests in {window.mean_ms:.1f} ms (predicted: {expected})"
+        mean = f"{window.mean_ms:.1f} ms in the mean"
+        message = f"{window.requests} requests in {mean} (predicted: {expected})"
+    if window.timed:
+        message += f", {window.late} of {window.timed} over the SLO"
     figures = {"requests": window.requests, "mean_ms": round(window.mean_ms, 3)}
+    figures |= {"timed": window.timed, "late": window.late}
     return Event("window", message, figures | {"outside": record.run, "pause": record.pause})
 
 
 def _plan_event(plan: Plan, why: str) -> Event:
-    predicted_ms = plan.predicted.latency_ms if plan.predicted else 0.0
+    predicted_ms = plan.predicted.judged_ms if plan.predicted else 0.0
     warnings = plan.predicted.warnings if plan.predicted else ()
     met = "meets" if plan.meets_slo else "does NOT meet"
     wraps = f"{len(plan.wraps)} wrap{'s' * (len(plan.wraps) > 1)}"
-    message = f"{why}: {wraps}, {predicted_ms:.1f} ms, which {met} the SLO"
+    shown = plan.predicted.shown if plan.predicted else "-"
+    message = f"{why}: {wraps}, {shown} ms, which {met} the SLO"
     figures = {
         "cpus": plan.cpus,
         "latency_ms": predicted_ms,

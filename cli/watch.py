@@ -55,7 +55,7 @@ _RULES = Rules()
     type=click.IntRange(min=1),
     default=_RULES.windows,
     show_default=True,
-    help="How many windows in a row have to be out of the predicted range.",
+    help="How many windows in a row have to be out of the predicted range, or break the SLO.",
 )
 @click.option(
     "--tolerance",
@@ -109,11 +109,12 @@ def command(
 ) -> None:
     """Watch the deployed workflow in DIR, and deploy it where it is not.
 
-    Where its latency leaves the predicted range, or --every has passed, it is profiled and
-    planned anew. A plan that brings something is deployed beside the one that serves, checked,
-    and switched to; then the old one drains and is removed. Where any of that fails, or no plan
-    meets the SLO (but for --best-effort), the old one goes on serving. With --scale it has the
-    gateway run as many replicas as their requests need, and as can send what their tasks give.
+    Where its mean latency leaves the predicted range, where more requests break the SLO than the
+    percentile allows, or where --every has passed, it is profiled and planned anew. A plan that
+    brings something is deployed beside the one that serves, checked, and switched to; then the
+    old one drains and is removed. Where any of that fails, or no plan meets the SLO (but for
+    --best-effort), the old one goes on serving. With --scale it has the gateway run as many
+    replicas as their requests need, and as can send what their tasks give.
     With --json every event is a line of JSON on stdout.
 
     \b

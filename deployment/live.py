@@ -228,7 +228,7 @@ def _buckets(pairs: Sequence[Pair], replicas: int) -> Iterator[LiveBucket]:
         def misfired(said: Said, bucket: str = bucket) -> float:
             return said.misfired.get(bucket, 0.0)
 
-        within = _grown(
+        within = grown(
             (before.fired.get(bucket, {}), after.fired.get(bucket, {})) for before, after in pairs
         )
         late_ms = [1000 * quantile(within, share) if within else None for share in (0.5, 0.99)]
@@ -241,7 +241,7 @@ def _buckets(pairs: Sequence[Pair], replicas: int) -> Iterator[LiveBucket]:
         )
 
 
-def _grown(
+def grown(
     counts: Iterable[tuple[Mapping[float, float], Mapping[float, float]]],
 ) -> list[tuple[float, float]]:
     """By how much histograms have grown, together, by their bounds; nothing where not at all."""
@@ -255,20 +255,29 @@ def _grown(
 
 def _latency(pairs: Sequence[Pair], slo_ms: float | None) -> Latency | None:
     """Of the requests that were answered between the two times of each pair; None for none."""
-    within = _grown((before.within, after.within) for before, after in pairs)
+    within = grown((before.within, after.within) for before, after in pairs)
     if not within:
         return None
     requests = within[-1][1]
     seconds = sum(after.good_s - before.good_s for before, after in pairs)
     p50_ms, p95_ms, p99_ms = (1000 * quantile(within, share) for share in (0.5, 0.95, 0.99))
-    met = [count for bound, count in within if slo_ms and math.isclose(1000 * bound, slo_ms)]
+    met = within_slo(within, slo_ms)
     return Latency(
         mean_ms=1000 * seconds / requests,
         p50_ms=p50_ms,
         p95_ms=p95_ms,
         p99_ms=p99_ms,
-        within_slo=met[0] / requests if met else None,
+        within_slo=None if met is None else met / requests,
     )
+
+
+def within_slo(within: Sequence[tuple[float, float]], slo_ms: float | None) -> float | None:
+    """How much of what a histogram has counted met the SLO; None where that is none of its bounds.
+
+    `within` is as `quantile` takes it.
+    """
+    met = (count for bound, count in within if slo_ms and math.isclose(1000 * bound, slo_ms))
+    return next(met, None)
 
 
 def quantile(within: Sequence[tuple[float, float]], share: float) -> float:

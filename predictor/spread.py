@@ -131,9 +131,9 @@ def percentile_ms(each: Iterable[tuple[float, Sequence[float]]], percent: float)
         The weight of each group, and what its requests take.
     """
     groups = list(each)
-    if len(groups) == 1:
-        alone_ms = sorted(groups[0][1])
-        return alone_ms[_rank(percent / 100, len(alone_ms)) - 1]
+    if len({weight / len(latencies_ms) for weight, latencies_ms in groups}) == 1:
+        alike_ms = sorted(chain.from_iterable(latencies_ms for _, latencies_ms in groups))
+        return alike_ms[_rank(percent / 100, len(alike_ms)) - 1]
     weighed = sorted(
         (latency_ms, weight / len(latencies_ms))
         for weight, latencies_ms in groups

@@ -29,6 +29,8 @@ _KEPT = 0.9
 _PARTS = 8
 #: How many quantiles say how requests vary, and the least that a request computes of the usual.
 QUANTILES, _LEAST = 50, 0.1
+#: Fewer requests of a plan with its work have no median to differ from.
+_FEWEST = 5
 
 #: What is more was disturbed. An idle machine of two cores had an error of 0.11 to 0.15 in three
 #: calibrations, one with 16 % of its cores busy 0.20; no spread wider than 0.41 of what a request
@@ -47,6 +49,8 @@ def warnings(measured: Platform, others: float | None) -> tuple[str, ...]:
     if measured.prediction_error > _LARGEST_ERROR:
         wrong = f"{measured.prediction_error:.0%}"
         found.append(f"predictions of known work were {wrong} wrong")
+    if not (measured.work_variation and measured.request_variation):
+        found.append("too few requests were timed to tell how they vary, so p95 is as p50")
     return tuple(
         f"platform {measured.name}: {line}: calibrate again when it is quiet" for line in found
     )
@@ -124,7 +128,7 @@ class SelfCheck:
             waits = CHECKED[number].profile({CPU: 0.0, NATIVE: 0.0})
             middle_ms = median(latencies_ms)
             computing_ms = middle_ms - longest_wait_ms(workflow, waits)
-            if computing_ms > 0:
+            if computing_ms > 0 and len(latencies_ms) >= _FEWEST:
                 found += [1 + (each - middle_ms) / computing_ms for each in latencies_ms]
         if len(found) < QUANTILES:
             return ()

@@ -34,11 +34,7 @@ def chance(predicted: PredictedRange, slo_ms: float) -> float:
 
     One more plan is as likely to have any rank among those that were measured.
     """
-    within = predicted.within
-    if within is None:
-        beyond = surprise(slo_ms, predicted.latency_ms, predicted.low_ms, predicted.high_ms)
-    else:
-        beyond = surprise(slo_ms, within.ms, within.low_ms, within.high_ms)
+    beyond = surprise(slo_ms, predicted.judged_ms, *predicted.judged_range_ms)
     return bisect_right(SURPRISES, beyond) / (len(SURPRISES) + 1)
 
 

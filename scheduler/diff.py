@@ -43,8 +43,7 @@ def figures(old: Plan, new: Plan) -> list[tuple[str, str, str]]:
         "attempts": (str(old.attempts), str(new.attempts)),
         "SLO": (_ms(old.slo_ms), _ms(new.slo_ms)),
         "meets the SLO": (_yes(old.meets_slo), _yes(new.meets_slo)),
-        "predicted": (_latency(old), _latency(new)),
-        "range": (_range(old), _range(new)),
+        "predicted": (_predicted(old), _predicted(new)),
         "CPUs": (str(old.cpus), str(new.cpus)),
         "wraps": (str(len(old.wraps)), str(len(new.wraps))),
         "memory": (f"{memory_mib(old)} MiB", f"{memory_mib(new)} MiB"),
@@ -99,13 +98,8 @@ def _places(plan: Plan) -> list[_Place]:
     ]
 
 
-def _latency(plan: Plan) -> str:
-    return "-" if plan.predicted is None else _ms(plan.predicted.latency_ms)
-
-
-def _range(plan: Plan) -> str:
-    predicted = plan.predicted
-    return "-" if predicted is None else f"{predicted.low_ms:g} to {predicted.high_ms:g} ms"
+def _predicted(plan: Plan) -> str:
+    return "-" if plan.predicted is None else f"{plan.predicted.shown} ms"
 
 
 def _ms(value: float | None) -> str:

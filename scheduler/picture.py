@@ -81,12 +81,10 @@ def draw(picture: Picture, path: Path) -> None:
     axes.scatter(latencies, cpus, s=_areas(memory), c=met, alpha=0.7, zorder=2)
     axes.axvline(slo_ms, color="0.4", linestyle="--", label=f"SLO {slo_ms:g} ms")
     if picture.chosen and (predicted := picture.chosen.plan.predicted):
-        ends = [
-            [predicted.latency_ms - predicted.low_ms],
-            [predicted.high_ms - predicted.latency_ms],
-        ]
+        low_ms, high_ms = predicted.judged_range_ms
+        ends = [[predicted.judged_ms - low_ms], [high_ms - predicted.judged_ms]]
         axes.errorbar(
-            predicted.latency_ms,
+            predicted.judged_ms,
             picture.chosen.plan.cpus,
             xerr=ends,
             color="black",

@@ -119,9 +119,26 @@ class PredictedRange(Document):
     warnings: tuple[str, ...] = ()
 
     @property
+    def expected_ms(self) -> float:
+        """What is held against the mean of what requests took."""
+        return self.latency_ms if self.mean_ms is None else self.mean_ms
+
+    @property
+    def expected_range_ms(self) -> tuple[float, float]:
+        """The range of that, which is as uncertain as the median: by the same part of itself."""
+        times = self.expected_ms / self.latency_ms if self.latency_ms else 1.0
+        return times * self.low_ms, times * self.high_ms
+
+    @property
     def judged_ms(self) -> float:
         """What is held against an SLO."""
         return self.latency_ms if self.within is None else self.within.ms
+
+    @property
+    def judged_range_ms(self) -> tuple[float, float]:
+        """The range of that."""
+        found = self if self.within is None else self.within
+        return found.low_ms, found.high_ms
 
     @property
     def shown(self) -> str:
@@ -129,11 +146,10 @@ class PredictedRange(Document):
 
         The range is that of the last figure.
         """
-        star, found = " *" if self.warnings else "", self.within
-        if found is None:
-            return f"p50 {self.latency_ms:.1f} ({self.low_ms:.1f} to {self.high_ms:.1f}){star}"
-        within = f"p{found.percentile:g} {found.ms:.1f} ({found.low_ms:.1f} to {found.high_ms:.1f})"
-        return f"p50 {self.latency_ms:.1f}, {within}{star}"
+        low_ms, high_ms = self.judged_range_ms
+        within = f", p{self.within.percentile:g} {self.within.ms:.1f}" if self.within else ""
+        star = " *" if self.warnings else ""
+        return f"p50 {self.latency_ms:.1f}{within} ({low_ms:.1f} to {high_ms:.1f}){star}"
 
 
 class Prediction(PredictedRange):

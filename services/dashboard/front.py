@@ -17,7 +17,7 @@ from services.host import host
 from workflow.documents import validate
 from workflow.errors import ChironError
 
-_COLUMNS = ["Planner", "CPUs", "Latency ms", "Memory", "Wraps", "Choose"]
+_COLUMNS = ["Planner", "CPUs", "Latency ms of the percentile", "Memory", "Wraps", "Choose"]
 #: The axes of the graph: from which side values count, and what they are.
 _AXES = {"latency_ms": ("left", " ms"), "cpus": ("bottom", " CPUs")}
 _ROUND = [digit * 10.0**power for power in range(-3, 9) for digit in (1, 2, 5)]
@@ -177,7 +177,7 @@ def _place(value: float, bounds: list[float]) -> str:
 
 def _shown(point: dict[str, Any]) -> str:
     cpus = f"{point['cpus']} CPU{'s' * (point['cpus'] > 1)}"
-    return f"{point['planner']}, {cpus}, {point['latency_ms']:.1f} ms"
+    return f"{point['planner']}, {cpus}, p{point['percentile']:g} {point['latency_ms']:.1f} ms"
 
 
 def _identity(place: str, index: int) -> dict[str, Any]:

@@ -16,12 +16,11 @@ from services.dashboard.graph import shown_bytes
 from services.dashboard.parts import faults, table, table_rows
 from services.host import Host, host
 from workflow.errors import ChironError
+from workflow.plan import DEFAULT_PERCENTILE
 
 _POLL_MS = 3000
 #: What watchers told, the newest of it that is shown.
 _TOLD = 12
-#: The share of requests within the SLO by which it is met.
-_ENOUGH = 0.95
 #: The tables: the id of their rows, caption, what each column has, and what there is to say where
 #: there are no rows.
 _TABLES = {
@@ -149,7 +148,7 @@ def _workflow(live: LiveWorkflow) -> list[Any]:
         _number(live.requests_per_s),
         _number(live.failed_per_s),
         *([_number(each) for each in _times(latency)] if latency else ["-"] * 4),
-        _met(latency),
+        _met(latency, predicted),
         _side(latency, predicted),
     ]
 
@@ -158,22 +157,24 @@ def _times(latency: Latency) -> tuple[float, ...]:
     return latency.mean_ms, latency.p50_ms, latency.p95_ms, latency.p99_ms
 
 
-def _met(latency: Latency | None) -> Any:
-    """How many requests met the SLO; it is met where 95 % do, as `chiron deploy` has it."""
+def _met(latency: Latency | None, predicted: DeployedPrediction | None) -> Any:
+    """How many requests met the SLO, and whether that is the percentile that it is for."""
     if latency is None or latency.within_slo is None:
         return "-"
-    met = latency.within_slo >= _ENOUGH
+    within = predicted.within if predicted else None
+    met = 100 * latency.within_slo >= (within.percentile if within else DEFAULT_PERCENTILE)
     told = f"{latency.within_slo:.0%}, {'met' if met else 'missed'}"
     return html.Span(told, className="met" if met else "missed")
 
 
 def _side(latency: Latency | None, predicted: DeployedPrediction | None) -> str:
-    """Where the mean is, as seen from the predicted range."""
+    """Where the mean is, as seen from the range of the predicted mean."""
     if latency is None or predicted is None:
         return "-"
-    if latency.mean_ms < predicted.low_ms:
+    low_ms, high_ms = predicted.expected_range_ms
+    if latency.mean_ms < low_ms:
         return "below"
-    return "above" if latency.mean_ms > predicted.high_ms else "yes"
+    return "above" if latency.mean_ms > high_ms else "yes"
 
 
 def _wrap(wrap: LiveWrap) -> list[Any]:

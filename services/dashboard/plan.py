@@ -17,7 +17,7 @@ from services.endpoints import ScheduleRequest
 from services.host import host
 from workflow.documents import validate
 from workflow.errors import ChironError
-from workflow.plan import Plan
+from workflow.plan import Plan, Prediction
 
 _NO_PLAN = "Show a workflow with its profile and platform first."
 
@@ -135,8 +135,7 @@ def _summary(plan: dict[str, Any]) -> list[Component]:
     predicted, met = plan["predicted"], plan["meets_slo"]
     facts = [f"{plan['cpus']} CPU{'s' * (plan['cpus'] > 1)}"]
     if predicted:
-        low, high = predicted["low_ms"], predicted["high_ms"]
-        facts = [f"{predicted['latency_ms']:.1f} ms ({low:.1f} to {high:.1f})", *facts]
+        facts = [f"{validate(Prediction, predicted, 'the plan').shown} ms", *facts]
     verdict = "Meets the SLO" if met else "Does not meet the SLO"
     rows = [
         [

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from scheduler.choices import Choices
 from scheduler.diff import figures, moves
 from scheduler.folder_settings import FolderSettings, read_settings
 from scheduler.options import Option, Options
@@ -136,21 +137,22 @@ def front_of(body: ScheduleRequest) -> list[dict[str, Any]]:
     for option in reversed(undominated(considered(job, body.mechanism, _FRONT_S))):
         if not front or option.plan.cpus < front[-1].plan.cpus:
             front.append(option)
-    points = [_point(DEFAULT_PLANNER, option) for option in front[::-1]]
+    points = [_point(DEFAULT_PLANNER, option, body) for option in front[::-1]]
     options = [each for m in mechanisms_of(body.mechanism) for each in Options.all_of(job, m)]
     for planner in PLANNERS:
         if not searched(planner):
             with suppress(ChironError):  # a workflow that the planner has no plan for
                 found = min(fixed_by(planner, options), key=better("latency", slo_ms))
                 found.plan.check_against(workflow)
-                points.append(_point(planner, found))
+                points.append(_point(planner, found, body))
     return points
 
 
-def _point(planner: str, option: Option) -> dict[str, Any]:
+def _point(planner: str, option: Option, choices: Choices) -> dict[str, Any]:
     latency_ms, cpus, memory = weights(option)
     return {
         "planner": planner,
+        "percentile": choices.percentile,
         "latency_ms": latency_ms,
         "cpus": cpus,
         "memory_mib": memory,

@@ -85,6 +85,8 @@ class Wraps:
     def __init__(self, replicas: int = 1) -> None:
         self.replicas = replicas
         self.counted: dict[str, tuple[int, float]] = {}
+        #: How many of the requests took up to half a second.
+        self.quick = 0
         self.asked = 0
 
     def describe(self, name: str) -> FunctionStatus:
@@ -104,6 +106,8 @@ class Wraps:
             "chiron_pressure_seconds_total": 0,
             'http_requests_total{code="200",method="post"}': requests,
             'http_request_duration_seconds_sum{code="200",method="post"}': seconds,
+            'http_request_duration_seconds_bucket{code="200",method="post",le="0.5"}': self.quick,
+            'http_request_duration_seconds_bucket{code="200",method="post",le="+Inf"}': requests,
         }
         return SimpleNamespace(ok=True, text="".join(f"{k} {v}\n" for k, v in told.items()))
 
@@ -146,7 +150,7 @@ def test_the_answers_of_one_function_are_added_up_without_errors(
 
 def test_a_window_is_what_came_between_two_looks(page, metrics):
     page.texts = [OPENFAAS, EMBEDDED]
-    assert metrics.window("w1", 60.0) == Window(10, pytest.approx(250.0))
+    assert metrics.window("w1", 60.0, None) == Window(10, pytest.approx(250.0))
 
 
 @pytest.mark.parametrize("looks", [0, 5, 1000])
@@ -159,13 +163,13 @@ def test_what_asks_for_metrics_is_no_request_however_often_it_does(looks, page, 
 
     page.texts = [counted(30, 4.0), counted(40 + looks, 4.0 + 10 * 0.21 + looks * 0.01)]
     metrics = GatewayMetrics(cast(Gateway, wraps), f"{page.url}/metrics", pass_time)
-    assert metrics.window("w1", 60.0) == Window(10, pytest.approx(210.0))
+    assert metrics.window("w1", 60.0, None) == Window(10, pytest.approx(210.0))
 
 
 def test_looks_alone_are_no_requests(page, wraps, metrics):
     wraps.counted = {"a": (7, 3.0)}
     page.texts = [counted(30, 4.0), counted(90, 4.6)]
-    assert metrics.window("w1", 60.0) == Window(0, 0.0)
+    assert metrics.window("w1", 60.0, None) == Window(0, 0.0)
 
 
 def test_replicas_that_were_heard_twice_stand_for_all(page):
@@ -178,12 +182,26 @@ def test_replicas_that_were_heard_twice_stand_for_all(page):
 
     page.texts = [counted(0, 0.0), counted(80, 80 * 0.2 + 80 * 0.01)]
     metrics = GatewayMetrics(cast(Gateway, wraps), f"{page.url}/metrics", pass_time)
-    assert metrics.window("w1", 60.0) == Window(80, pytest.approx(210.0))
+    assert metrics.window("w1", 60.0, None) == Window(80, pytest.approx(210.0))
+
+
+@pytest.mark.parametrize(("slo_ms", "timed", "late"), [(500.0, 20, 3), (400.0, 0, 0)])
+def test_requests_over_the_slo_are_those_that_wraps_have_counted(slo_ms, timed, late, page, wraps):
+    """Of two replicas one is heard; an SLO that is no bound of its buckets is not known."""
+    wraps.replicas, wraps.counted, wraps.quick = 2, {"a": (7, 3.0)}, 7
+
+    def pass_time(_: float) -> None:
+        wraps.counted, wraps.quick = {"a": (27, 7.0)}, 24
+
+    page.texts = [counted(0, 0.0), counted(40, 40 * 0.21)]
+    metrics = GatewayMetrics(cast(Gateway, wraps), f"{page.url}/metrics", pass_time)
+    expected = Window(40, pytest.approx(210.0), timed, late)
+    assert metrics.window("w1", 60.0, slo_ms) == expected
 
 
 def test_a_gateway_that_was_started_anew_tells_nothing_of_that_window(page, metrics):
     page.texts = [EMBEDDED, OPENFAAS]
-    assert metrics.window("w1", 60.0) == Window(0, 0.0)
+    assert metrics.window("w1", 60.0, None) == Window(0, 0.0)
 
 
 @pytest.mark.parametrize("text", ["", "<html>", "process_cpu_seconds_total 3.0\n"])
@@ -206,6 +224,10 @@ def test_probes_are_sent_where_the_gateway_has_no_metrics_and_none_were_named(pa
 
 def test_probes_run_the_deployed_workflow(place, watcher):
     watcher().run(once=True)
-    window = Probes(place.gateway, "pair", "pgp", ONE, no_wait, 3).window("pair-wrap1", 1.0)
-    assert window.requests == 3
+    probes = Probes(place.gateway, "pair", "pgp", ONE, no_wait, 3)
+    window = probes.window("pair-wrap1", 1.0, None)
+    assert (window.requests, window.timed, window.late) == (3, 0, 0)
     assert window.mean_ms > 0
+    for slo_ms, late in ((1e-6, 3), (1e6, 0)):
+        window = probes.window("pair-wrap1", 1.0, slo_ms)
+        assert (window.timed, window.late) == (3, late)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
@@ -10,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptation.rules import Record, Rules, Served, Window, judge, side
+from adaptation.rules import Record, Rules, Served, Window, is_broken, judge, side
 from generator.annotations import DeployedPrediction
 from workflow.errors import ChironError
-from workflow.plan import Plan, Prediction, Wrap
+from workflow.plan import Plan, Prediction, Within, Wrap
 
 PREDICTION = DeployedPrediction(cpus=2, latency_ms=100.0, low_ms=90.0, high_ms=120.0)
 RULES = Rules(windows=3, fewest=10, tolerance=0.25)
@@ -30,11 +31,13 @@ def after(seen: list[Window], record: Record | None = None) -> Record:
 
 
 @pytest.mark.parametrize(
-    ("latency_ms", "where"),
+    ("mean_ms", "where"),
     [(67.4, "below"), (67.5, "within"), (100.0, "within"), (150.0, "within"), (150.1, "above")],
 )
-def test_the_range_has_a_tolerance_at_both_ends(latency_ms, where):
-    assert side(latency_ms, PREDICTION, 0.25) == where
+def test_the_range_has_a_tolerance_at_both_ends(mean_ms, where):
+    assert side(mean_ms, PREDICTION, 0.25) == where
+    twice = PREDICTION.model_copy(update={"mean_ms": 200.0})
+    assert side(2 * mean_ms, twice, 0.25) == where
 
 
 @pytest.mark.parametrize("outside", [ABOVE, BELOW])
@@ -102,6 +105,77 @@ def test_every_window_back_in_range_forgives_an_attempt():
     record = Record().attempted(RULES).attempted(RULES)
     assert after([WITHIN], record).attempts == 1
     assert after([WITHIN] * 3, record).attempts == 0
+
+
+#: It promised that 95 % of requests take up to 200 ms.
+WITHIN_200 = Within(percentile=95, ms=180.0, low_ms=150.0, high_ms=210.0)
+PROMISED = PREDICTION.model_copy(update={"slo_ms": 200.0, "within": WITHIN_200})
+
+
+def looked(seen: list[Window], prediction: DeployedPrediction = PROMISED) -> Record:
+    return reduce(lambda r, w: r.seen(w, prediction, RULES), seen, Record())
+
+
+def test_an_slo_that_more_requests_break_than_promised_is_drift_where_the_mean_is_as_predicted():
+    broken = Window(100, 100.0, timed=100, late=12)
+    assert not looked([broken] * 2).drifted(RULES)
+    record = looked([broken] * 3)
+    assert record.drifted(RULES)
+    assert (record.side, record.timed, record.late) == ("late", 300, 36)
+
+
+@pytest.mark.parametrize(
+    "prediction",
+    [
+        PREDICTION,
+        PROMISED.model_copy(update={"slo_ms": None}),
+        PROMISED.model_copy(update={"slo_ms": 149.0}),  # it was predicted to miss that
+        PROMISED.model_copy(update={"within": WITHIN_200.model_copy(update={"percentile": 85.0})}),
+    ],
+    ids=["no percentile", "no SLO", "a plan that misses it", "a percentile that allows it"],
+)
+def test_what_was_not_promised_is_not_broken(prediction):
+    assert not looked([Window(100, 100.0, timed=100, late=12)] * 9, prediction).drifted(RULES)
+
+
+def test_late_requests_that_may_be_chance_are_no_drift_until_they_are_too_many():
+    once = Window(10, 100.0, timed=10, late=1)
+    verdicts = [looked([once] * count).drifted(RULES) for count in range(1, 60)]
+    assert verdicts == sorted(verdicts), "the longer it lasts the surer it is"
+    assert verdicts[0] is False and verdicts[-1] is True
+    assert not looked([Window(100, 100.0, timed=100, late=5)] * 20).drifted(RULES)
+
+
+def test_late_windows_are_counted_in_a_row_and_apart_from_those_outside():
+    broken = Window(100, 100.0, timed=100, late=40)
+    assert not looked([broken, broken, WITHIN, broken, broken]).drifted(RULES)
+    assert not looked([broken, ABOVE] * 5).drifted(RULES)
+    above = looked([broken, *[replace(ABOVE, timed=10, late=9)] * 3])
+    assert (above.side, above.drifted(RULES)) == ("above", True)
+
+
+@given(st.integers(1, 400), st.floats(0.001, 0.5), st.integers(0, 20))
+def test_whether_late_requests_are_chance_goes_by_the_binomial_distribution(timed, share, more):
+    late = min(timed, round(share * timed) + more)
+    terms = (math.comb(timed, k) * share**k * (1 - share) ** (timed - k) for k in range(late))
+    exact = 1 - math.fsum(terms)
+    if abs(exact - 0.01) > 1e-6:
+        assert is_broken(late, timed, share) == (late > share * timed and exact < 0.01)
+
+
+def test_every_request_is_every_request():
+    assert is_broken(1, 100_000, 0.0) and not is_broken(0, 100_000, 0.0)
+
+
+def test_many_requests_can_be_counted():
+    assert is_broken(5_300, 100_000, 0.05) and not is_broken(5_100, 100_000, 0.05)
+
+
+def test_a_dearer_plan_that_keeps_the_slo_replaces_what_broke_it_though_the_mean_is_no_faster():
+    broke = replace(SERVED, late=True)
+    assert judge(broke, plan(3, 110.0), RULES).switch
+    assert not judge(SERVED, plan(3, 110.0), RULES).switch
+    assert not judge(broke, plan(3, 110.0, meets_slo=False), RULES).switch
 
 
 def plan(cpus: int, latency_ms: float, meets_slo: bool = True) -> Plan:

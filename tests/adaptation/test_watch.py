@@ -23,7 +23,7 @@ class Told:
     def __init__(self, *windows: Window | Exception) -> None:
         self._windows = list(windows)
 
-    def window(self, function: str, seconds: float) -> Window:
+    def window(self, function: str, seconds: float, slo_ms: float | None) -> Window:
         if not self._windows:
             raise KeyboardInterrupt
         window = self._windows.pop(0)
@@ -75,6 +75,17 @@ def test_drift_that_a_profile_does_not_explain_changes_nothing_and_is_not_tried_
         *["window", "window", "adapting", "unchanged"],
         *["window", "window", "window"],
     ]
+
+
+def test_an_slo_that_is_broken_makes_it_adapt_though_the_mean_is_as_predicted(
+    watch, deployed, place
+):
+    late = Window(100, 5.0, timed=100, late=60)
+    assert watch(late, late) == ["window", "window", "adapting", "unchanged"]
+    told = [event for event in place.events if event.kind in ("window", "adapting")]
+    assert told[0].message.endswith(", 60 of 100 over the SLO")
+    assert (told[0].figures["timed"], told[0].figures["late"]) == (100, 60)
+    assert "120 of 200 requests took longer than the SLO" in told[-1].message
 
 
 def test_what_is_not_to_be_relied_on_is_told_with_the_plan_and_with_what_it_makes_adapt(

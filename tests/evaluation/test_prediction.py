@@ -19,7 +19,7 @@ from profiler.drift import profile_at
 from workflow.answer import ExpectedAnswer
 from workflow.errors import ChironError
 from workflow.folder import parse_workflow
-from workflow.plan import Prediction
+from workflow.plan import Prediction, Within
 from workflow.profile import PayloadProfile
 
 WIDE = {"name": "wide", "tasks": {f"t{n}": f"f{n % 3}" for n in range(8)}, "edges": [["t0", "t7"]]}
@@ -119,7 +119,12 @@ def test_payloads_count_as_often_as_they_came_and_the_slow_ones_make_the_95th_pe
 ):
     row = PredictedRow(
         plan=plans(profile_of, count=1)[0],
-        predicted=Prediction(latency_ms=24.0, low_ms=9.0, high_ms=60.0, p95_ms=54.0),
+        predicted=Prediction(
+            latency_ms=24.0,
+            low_ms=9.0,
+            high_ms=34.0,
+            within=Within(percentile=95, ms=54.0, low_ms=30.0, high_ms=70.0),
+        ),
         at_speed_ms=24.0,
         requests=(
             *requested(9.0, 10.0, 30.0, payload="small.json"),
@@ -127,20 +132,11 @@ def test_payloads_count_as_often_as_they_came_and_the_slow_ones_make_the_95th_pe
         ),
         again=requested(20.0),
     )
-    assert row.measured_ms == (3 * 10.0 + 50.0) / 4
+    assert row.measured_ms == 20.0  # the median of all
     assert row.error == pytest.approx(0.2)
     assert row.p95_error == pytest.approx(0.08)
     assert row.noise == 0
-
-
-def test_of_one_payload_no_95th_percentile_is_predicted(profile_of):
-    row = PredictedRow(
-        plan=plans(profile_of, count=1)[0],
-        predicted=Prediction(latency_ms=9.0, low_ms=8.1, high_ms=9.9),
-        at_speed_ms=9.0,
-        requests=requested(10.0),
-    )
-    assert row.p95_error is None
+    assert row.surprise == pytest.approx(-4 / 15)
 
 
 def test_a_prediction_is_what_a_user_gets_and_the_speed_meanwhile_is_hindsight(

@@ -50,7 +50,7 @@ def test_no_plan_of_a_front_beats_another_and_the_best_are_on_it(
 
 
 @pytest.mark.parametrize("strategy", ["cost", "balanced", "latency"])
-def test_preferred_plans_are_each_faster_than_those_before_and_need_as_few_cpus_as_the_scheduled_one(
+def test_preferred_plans_are_each_faster_than_those_before_and_the_scheduled_one_is_there(
     workflow, profile, platform, strategy
 ):
     known, measured, place = workflow("a a a", "b"), profile(a="cpu 10", b="cpu 5"), platform()

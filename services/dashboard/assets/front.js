@@ -8,10 +8,11 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
       const { latency_ms: latency, cpus } = front.bounds;
       const x = place(slo, latency);
       const predicted = plan && plan.predicted;
+      const judged = predicted && (predicted.within?.ms ?? predicted.latency_ms);
       return [
         x >= 0 && x <= 100 ? { left: `${x}%` } : hidden,
         predicted
-          ? { left: `${place(predicted.latency_ms, latency)}%`, bottom: `${place(plan.cpus, cpus)}%` }
+          ? { left: `${place(judged, latency)}%`, bottom: `${place(plan.cpus, cpus)}%` }
           : hidden,
       ];
     },
