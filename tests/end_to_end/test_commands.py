@@ -87,7 +87,7 @@ def test_what_deploy_left_on_a_gateway_is_invoked_listed_and_removed(
         answer, predicted = json.loads(stdout), report["plan"]["predicted"]
         assert answer["output"] == expected
         assert answer["predicted"]["latency_ms"] == predicted["latency_ms"]
-        assert f" ms (predicted: {predicted['latency_ms']:.1f} (" in said
+        assert f" ms (predicted: p50 {predicted['latency_ms']:.1f}, p95 " in said
         traced = ("invoke", "small", "-g", url, "--trace", "trace.json")
         assert chiron(*traced, stdin=b'{"a": 1.0}')[:2] == (0, f"{expected}\n")
         assert '"cat": "task"' in (tmp_path / "trace.json").read_text()
