@@ -8,13 +8,14 @@ name; or, where the provider would lose requests by that, the entry hands them o
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from deployment.deploy import removed_on_failure, spec_of
+from deployment.invoke import Invoker
 from deployment.launcher import Launcher, invoker_for
-from deployment.measure import Checked, Measurement, measure
+from deployment.measure import Measurement
 from generator.annotations import (
     ROLE,
     WORKFLOW,
@@ -39,8 +40,6 @@ from workflow.plan import Plan
 VERSION = "chiron.version"
 #: The role of an entry wrap that is tried under its version's name.
 CANDIDATE = "candidate"
-#: Requests that a new version has to answer rightly, after a warm-up.
-_CHECKS = 10
 
 
 @dataclass(frozen=True)
@@ -152,17 +151,19 @@ def deploy_beside(
     sources: Sources,
     request: DeploymentRequest,
     out: Path,
-    checked: Sequence[Checked],
+    check: Callable[[Invoker], Measurement],
     trace_key: str | None = None,
+    *,
+    update: bool = False,
 ) -> Candidate:
     """`plan` deployed under names of its own; nothing of it stays where it does not work.
 
     Supporting functions of the workflow's stack.yaml belong to all versions: those that are
-    missing are deployed, those that are there stay as they are. The deployable folder is generated
-    in `out`. `trace_key` is that of the wrap that will hand requests on to it, if there is one.
+    missing are deployed, those that are there stay as they are, unless this is to `update` them.
+    The deployable folder is generated in `out`. `check` invokes it. `trace_key` is that of the wrap
+    that will hand requests on to it, if there is one.
 
-    Raises what comes of generating, building and deploying; ``wrong-output`` and the like where an
-    answer is another.
+    Raises what comes of generating, building and deploying, and what `check` raises.
     """
     gateway = launcher.gateway
     marks = request.marks(sources)
@@ -170,7 +171,7 @@ def deploy_beside(
     plan = named(plan, version)
     marks = {**marks, VERSION: version}
     stack_file = generate(plan, sources, out, request.timeout_s, trace_key, marks)
-    present = {function.name for function in gateway.functions()}
+    present = set() if update else {function.name for function in gateway.functions()}
     generated = read_stack(stack_file, {})
     stack = _of_version(generated, plan, present)
     write_stack(stack_file, stack)
@@ -183,7 +184,7 @@ def deploy_beside(
         removed_on_failure(gateway, created),
         invoker_for(plan, workflow, gateway.url, request.timeout_s) as invoker,
     ):
-        measured = measure(invoker, checked, _CHECKS)
+        measured = check(invoker)
     entry = spec_of(generated, plan.wraps[0].name, stack_file.parent)
     return Candidate(version, entry, created, ready_s, measured)
 

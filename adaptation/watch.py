@@ -15,6 +15,7 @@ from adaptation.latency import Latencies, Wait
 from adaptation.rules import Record, Rules, Served, Window, judge
 from adaptation.version import Serving, deploy_beside, serving
 from deployment.launcher import Launcher
+from deployment.measure import measure
 from generator.annotations import ASKED, SOURCE
 from generator.generate import Sources
 from generator.settings import client_timeout_s
@@ -25,6 +26,9 @@ from workflow.plan import Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
 from workflow.tracing import KEY_ANNOTATION
+
+#: Requests that a new version has to answer rightly, after a warm-up.
+_CHECKS = 10
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,11 @@ class Watcher:
         checked = self.request.checked(profile, self._step)
         build = self.out / "build"
         key = current.called.annotations.get(KEY_ANNOTATION) if current else None
-        candidate = deploy_beside(self.launcher, plan, sources, self.request, build, checked, key)
+        candidate = deploy_beside(
+            *(self.launcher, plan, sources, self.request, build),
+            lambda invoker: measure(invoker, checked, _CHECKS),
+            key,
+        )
         p50_ms = candidate.measured.p50_ms
         figures = {
             "version": candidate.version,

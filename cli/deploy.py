@@ -7,13 +7,15 @@ from pathlib import Path
 
 import click
 
+from adaptation.proving import TRIES, deploy_proven
 from cli import options
 from cli.artefacts import read_platform, read_profile
 from cli.options import choices
 from cli.output import emit, next_step, progress, table, warn
 from cli.place import Place, place
+from cli.schedule import EXIT_MISSED
 from deployment.measure import Measurement
-from pipeline.deploy import DeploymentReport, DeploymentRequest, deploy
+from pipeline.deploy import DeploymentReport, DeploymentRequest
 from scheduler.choices import Choices
 from workflow.folder import WorkflowFolder
 
@@ -28,6 +30,19 @@ from workflow.folder import WorkflowFolder
     "--profile", type=click.Path(path_type=Path), help="Use this profile instead of measuring."
 )
 @options.given_platform
+@click.option(
+    "--tries",
+    type=click.IntRange(min=1),
+    default=TRIES,
+    show_default=True,
+    help="How many plans are deployed and measured at most until one keeps the SLO.",
+)
+@click.option(
+    "--prove/--no-prove",
+    default=True,
+    help="Whether what stays is measured to keep the SLO, and other plans are tried where it does "
+    "not (default: yes); else the plan is deployed that is predicted to keep it.",
+)
 @place(options.gateway_url_inside, options.store, options.local)
 @options.output("out")
 @options.as_json
@@ -39,12 +54,18 @@ def command(
     check: bool,
     profile: Path | None,
     platform: Path | None,
+    tries: int,
+    prove: bool,
     place: Place,
     output: Path,
     as_json: bool,
-) -> None:
-    """Profile, calibrate, schedule, generate and deploy the workflow in DIR, then measure it.
+) -> int:
+    """Deploy the workflow in DIR as cheaply as is measured to keep the SLO.
 
+    It is profiled, planned and deployed, and measured until that is sure. Where the SLO is broken,
+    or a cheaper plan may keep it, other plans are deployed beside and measured; what serves is
+    switched without a lost request. Where no plan is measured to keep the SLO, the exit status is
+    3: then the version stays that served before, or else the best plan that was measured.
     The artefacts of every step are left in the output folder.
 
     \b
@@ -61,11 +82,13 @@ def command(
         check=check,
     )
     with place.connect() as launcher:
-        report = deploy(request, launcher, output, progress)
+        report = deploy_proven(request, launcher, output, progress, tries if prove else None)
     if as_json:
         emit(report, None, as_json)
     _show(report)
-    if place.local:
+    if not report.functions:
+        pass
+    elif place.local:
         progress("the embedded gateway has ended with the command; chiron serve keeps one running")
         flag = f" --backend {place.local}" if place.local != "process" else ""
         file = shlex.quote(str(output / "build" / "stack.yaml"))
@@ -74,6 +97,7 @@ def command(
         invoke = shlex.join(["chiron", "invoke", report.plan.workflow, *place.flags])
         payload = request.folder.payloads()[0].name
         next_step(f"{invoke} < {shlex.quote(str(folder / payload))}")
+    return 0 if report.slo_met or not prove else EXIT_MISSED
 
 
 def _measured(measured: Measurement) -> list[str]:
@@ -101,8 +125,33 @@ def _show(report: DeploymentReport) -> None:
         rows.append(["all", str(measured.samples), predicted.shown, *_measured(measured)])
         columns = ["payload", "requests", "predicted ms", "mean ms", "p50 ms", "p95 ms"]
         table("by payload, as often as they weigh", columns, rows)
+    _show_tries(report)
     warn(predicted.warnings if predicted else ())
     if measured.busy:
         progress(measured.busy)
-    verdict = "met" if report.slo_met else "NOT met"
-    progress(f"SLO of {plan.slo_ms:g} ms: {verdict} (p95 of {measured.samples} requests)")
+    progress(report.outcome)
+    progress(report.sentence)
+
+
+def _show_tries(report: DeploymentReport) -> None:
+    """What was tried and why it was not taken."""
+    percent = f"p{report.percentile:g}"
+    rows = [
+        [
+            str(number),
+            str(each.cpus),
+            str(each.wraps),
+            str(each.memory_mib),
+            each.mechanism,
+            f"{each.predicted_ms:.1f}",
+            f"{each.expected_ms:.1f}",
+            "-" if each.measured_ms is None else f"{each.measured_ms:.1f}",
+            f"{each.over} of {each.requests}",
+            each.verdict,
+        ]
+        for number, each in enumerate(report.tries, start=1)
+    ]
+    if rows:
+        columns = ["try", "CPUs", "wraps", "MiB", "mechanism", f"predicted {percent} ms"]
+        columns += ["expected ms", "measured ms", "over the SLO", "verdict"]
+        table("plans that were tried", columns, rows, words=(4, len(columns) - 1))

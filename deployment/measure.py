@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, cycle, islice
@@ -79,19 +80,29 @@ def check_of(
     return partial(expected.check, workflow=workflow, payload=payload)
 
 
-def measure(target: Invokable, checked: Sequence[Checked], samples: int) -> Measurement:
+def measure(
+    target: Invokable,
+    checked: Sequence[Checked],
+    samples: int,
+    ends_with: Callable[[float], bool] = lambda _: False,
+    limit_s: float = math.inf,
+) -> Measurement:
     """The latencies of `samples` requests after a warm-up in which every payload has a turn.
 
-    Payloads come as often as they weigh.
+    Payloads come as often as they weigh. There are fewer requests where `ends_with`, which is
+    called with each latency, ends them, or after `limit_s` seconds.
 
     Raises ``wrong-output`` where an answer is refused.
     """
     before = others_share(LONG_LOOK_S)
     warm_up(target, checked)
     latencies: dict[str, list[float]] = {}
+    deadline = time.monotonic() + limit_s
     for payload, check in islice(in_turn(checked), samples):
         taken_ms = checked_invoke(target, payload.content, check)
         latencies.setdefault(payload.name, []).append(taken_ms)
+        if ends_with(taken_ms) or time.monotonic() > deadline:
+            break
     others = mean_share([before, others_share(LONG_LOOK_S)])
     whole = Measurement.of(list(chain.from_iterable(latencies.values())), others)
     if len(checked) == 1:

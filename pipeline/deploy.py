@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from deployment.deploy import remove_outdated, removed_on_failure
+from deployment.invoke import Invoker
 from deployment.launcher import Launcher, invoker_for
-from deployment.measure import Checked, Measurement, checked_payloads, measure
+from deployment.measure import Checked, Invokable, Measurement, checked_payloads, measure
+from deployment.verdict import Trial, Verdict, measured_line
 from deployment.verify import Known, verify
 from generator.annotations import ASKED, SOURCE
 from generator.fingerprint import digest, source_of
@@ -20,29 +24,85 @@ from openfaas.credentials import DEFAULT_GATEWAY
 from profiler.calibrate import calibrate
 from profiler.profile import profile as profile_functions
 from scheduler.choices import Choices
-from scheduler.folder_settings import read_settings
+from scheduler.folder_settings import FolderSettings, read_settings
 from scheduler.planners import PLANNERS
 from scheduler.schedule import schedule
 from workflow.apart import broken
 from workflow.documents import Document, dump, write_atomically
 from workflow.folder import WorkflowFolder
+from workflow.model import Workflow
 from workflow.plan import Plan
 from workflow.platform import Platform
 from workflow.profile import Profile
 
 Progress = Callable[[str], None]
 
-#: Requests that a finished deployment is measured with.
+#: Requests that a finished deployment is measured with where it need not prove itself.
 SAMPLES = 50
 
 
+class Try(Document):
+    """One plan that was deployed and measured for the SLO.
+
+    Latencies are those that the SLO's percentile of the requests stay within: as predicted, as
+    expected by what the tries before it taught, as measured. ``verdict`` is that of the sequential
+    test, or ``failed`` where the deployment does not work; ``said`` is the reason in words.
+    """
+
+    cpus: int
+    wraps: int
+    memory_mib: int
+    mechanism: str
+    predicted_ms: float
+    expected_ms: float
+    measured_ms: float | None = None
+    requests: int = 0
+    over: int = 0
+    others: float | None = None
+    verdict: Verdict | Literal["failed"]
+    said: str
+
+
 class DeploymentReport(Document):
-    """What was deployed, and how the prediction compares with the measurement."""
+    """What was deployed, and how the prediction compares with the measurement.
+
+    ``slo_met`` is whether ``percentile`` percent of the requests were within the SLO; where plans
+    were tried, whether that is sure. ``over`` requests were not. Where no plan meets it, and
+    another version served before, ``functions`` is empty: that one stays.
+    """
 
     plan: Plan
     measured: Measurement
     functions: tuple[str, ...]
     slo_met: bool
+    percentile: float
+    over: int
+    measured_ms: float
+    tries: tuple[Try, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What was promised, and what was measured."""
+        slo_ms, percent = self.plan.slo_ms or 0.0, f"{self.percentile:g}"
+        took = f"p{percent} {self.measured_ms:.1f} ms"
+        measured = measured_line(slo_ms, self.measured.samples, self.over, took, self.plan.cpus)
+        promised = "promised" if self.slo_met else "asked"
+        return f"{promised}: {percent} % of requests within {slo_ms:g} ms; {measured}"
+
+    @property
+    def outcome(self) -> str:
+        """Whether the SLO is met, and what is deployed where it is not."""
+        slo = f"the SLO of {self.plan.slo_ms or 0.0:g} ms"
+        if self.slo_met:
+            return f"{slo} is met"
+        if not self.tries:
+            return f"{slo} is NOT met"
+        stays = (
+            "the best one is deployed"
+            if self.functions
+            else "the version that was deployed before stays (--no-prove replaces it)"
+        )
+        return f"no plan was measured to keep {slo} ({len(self.tries)} tried): {stays}"
 
 
 @dataclass(frozen=True)
@@ -87,15 +147,74 @@ class DeploymentRequest:
         return [(payload, expected) for payload, expected in pairs if expected is not None]
 
 
-def deploy(
+@dataclass(frozen=True)
+class Prepared:
+    """A request whose profile and platform are there, its sources, and its payloads with checks."""
+
+    request: DeploymentRequest
+    sources: Sources
+    profile: Profile
+    platform: Platform
+    checked: list[Checked]
+
+    def proven(
+        self, target: Invokable, plan: Plan, trial: Trial, expected_ms: float
+    ) -> Measurement:
+        """What `target`, which runs `plan`, takes until `trial` ends.
+
+        Raises what its answers are refused with.
+        """
+        self._verify(target, plan)
+        limit_s = trial.limit_s(expected_ms)
+        return measure(target, self.checked, trial.most, trial.ends_with, limit_s)
+
+    def measured(self, target: Invokable, plan: Plan, trial: Trial) -> Measurement:
+        """What it takes for as many requests as were asked for, whatever `trial` says of them.
+
+        Raises what its answers are refused with.
+        """
+        self._verify(target, plan)
+        samples = self.request.samples
+        return measure(target, self.checked, samples, lambda ms: trial.ends_with(ms) and False)
+
+    def _verify(self, target: Invokable, plan: Plan) -> None:
+        verify(target, self.request.folder.workflow, plan, self.request.known(self.profile))
+
+    @contextmanager
+    def standing(
+        self, plan: Plan, launcher: Launcher, out: Path, progress: Progress
+    ) -> Iterator[tuple[Invoker, list[str]]]:
+        """What invokes `plan`, deployed under its own names, and the functions that were created.
+
+        Where the block fails they are removed. Its wraps that another plan had are removed after.
+        """
+        request = self.request
+        stack_file = self.generate(plan, out)
+        count = len(plan.wraps)
+        progress(f"building and deploying {count} wrap{'s' * (count > 1)}")
+        launcher.build(stack_file)
+        created = launcher.deploy(stack_file)
+        workflow, url = request.folder.workflow, launcher.gateway.url
+        with (
+            removed_on_failure(launcher.gateway, created),
+            invoker_for(plan, workflow, url, request.timeout_s) as invoker,
+        ):
+            yield invoker, created
+        remove_outdated(launcher.gateway, stack_file)
+
+    def generate(self, plan: Plan, out: Path) -> Path:
+        """Write plan.json and build/ of `plan` to `out`; the path of its stack.yaml."""
+        write_atomically(out / "plan.json", dump(plan))
+        marks = self.request.marks(self.sources)
+        return generate(plan, self.sources, out / "build", self.request.timeout_s, marks=marks)
+
+
+def prepare(
     request: DeploymentRequest, launcher: Launcher, out: Path, progress: Progress
-) -> DeploymentReport:
-    """Find, generate and deploy the cheapest deployment that meets the SLO, then measure it.
+) -> Prepared:
+    """Check what is to be deployed, and measure first what is not brought.
 
-    profile.json, platform.json, plan.json and build/ are written to `out`; `progress` is called
-    with a line for every step.
-
-    Raises what comes of whichever step fails; nothing stays half-deployed.
+    Writes profile.json and platform.json to `out`.
     """
     request.folder.payloads()  # what is wrong there is better known before anything is measured
     sources = checked_sources(request, launcher, progress)
@@ -103,28 +222,35 @@ def deploy(
     buckets = request.folder.workflow.buckets
     if buckets is not None and buckets["durable"]:
         require_redis(sources.store)
-    plan, profile = find_plan(request, launcher, out, progress)
+    profile, platform = measured_parts(request, launcher, out, progress)
     checked = request.checked(profile, progress)
-    marks = request.marks(sources)
-    stack_file = generate(plan, sources, out / "build", request.timeout_s, marks=marks)
-    count = len(plan.wraps)
-    progress(f"building and deploying {count} wrap{'s' * (count > 1)}")
-    launcher.build(stack_file)
-    created = launcher.deploy(stack_file)
-    workflow, url = request.folder.workflow, launcher.gateway.url
-    with (
-        removed_on_failure(launcher.gateway, created),
-        invoker_for(plan, workflow, url, request.timeout_s) as invoker,
-    ):
+    return Prepared(request, sources, profile, platform, checked)
+
+
+def deploy(
+    request: DeploymentRequest, launcher: Launcher, out: Path, progress: Progress
+) -> DeploymentReport:
+    """Find, generate and deploy the cheapest deployment that is predicted to meet the SLO.
+
+    Then measure it. profile.json, platform.json, plan.json and build/ are written to `out`;
+    `progress` is called with a line for every step.
+
+    Raises what comes of whichever step fails; nothing stays half-deployed.
+    """
+    prepared = prepare(request, launcher, out, progress)
+    plan = plan_for(prepared.request, prepared.profile, prepared.platform, progress)
+    trial = Trial(request.slo_ms, request.choices.percentile)
+    with prepared.standing(plan, launcher, out, progress) as (invoker, _):
         progress(f"invoking {request.samples} times")
-        verify(invoker, workflow, plan, request.known(profile))
-        measured = measure(invoker, checked, request.samples)
-    remove_outdated(launcher.gateway, stack_file)
+        measured = prepared.measured(invoker, plan, trial)
     return DeploymentReport(
         plan=plan,
         measured=measured,
         functions=tuple(wrap.name for wrap in plan.wraps),
-        slo_met=measured.p95_ms <= request.slo_ms,
+        slo_met=trial.latency_ms <= request.slo_ms,
+        percentile=trial.percentile,
+        over=trial.over,
+        measured_ms=trial.latency_ms,
     )
 
 
@@ -148,22 +274,47 @@ def find_plan(
 
     Writes profile.json, platform.json and plan.json to `out`.
     """
-    folder = request.folder
-    profile = request.profile or profile_functions(folder, launcher, progress=progress)
+    profile, platform = measured_parts(request, launcher, out, progress)
+    plan = plan_for(request, profile, platform, progress)
+    write_atomically(out / "plan.json", dump(plan))
+    return plan, profile
+
+
+def measured_parts(
+    request: DeploymentRequest, launcher: Launcher, out: Path, progress: Progress
+) -> tuple[Profile, Platform]:
+    """Profile and platform of `request`, or as they are measured now; writes them to `out`."""
+    profile = request.profile or profile_functions(request.folder, launcher, progress=progress)
     write_atomically(out / "profile.json", dump(profile))
     platform = request.platform or calibrate(launcher, progress=progress)
     write_atomically(out / "platform.json", dump(platform))
-    choices = request.choices
-    progress(f"scheduling: {choices.planner}, {choices.mechanism}, SLO {request.slo_ms:g} ms")
-    settings = read_settings(folder, os.environ)
+    return profile, platform
+
+
+#: What `schedule` and `job_of` are given.
+_Asked = tuple[Workflow, Profile, Platform, float, Choices, FolderSettings]
+
+
+def asked(request: DeploymentRequest, profile: Profile, platform: Platform) -> _Asked:
+    """What is to be scheduled for `request`."""
+    folder = request.folder
     if request.behind:
         way_ms = platform.request_ms + platform.rpc_ms
         platform = platform.model_copy(update={"request_ms": way_ms})
-    plan = schedule(folder.workflow, profile, platform, request.slo_ms, choices, settings)
-    write_atomically(out / "plan.json", dump(plan))
-    for each in broken(plan, folder.workflow, plan.apart):  # fixed layouts go by no rules
+    settings = read_settings(folder, os.environ)
+    return folder.workflow, profile, platform, request.slo_ms, request.choices, settings
+
+
+def plan_for(
+    request: DeploymentRequest, profile: Profile, platform: Platform, progress: Progress
+) -> Plan:
+    """The plan for `request` that is predicted to meet the SLO, or the fastest."""
+    choices = request.choices
+    progress(f"scheduling: {choices.planner}, {choices.mechanism}, SLO {request.slo_ms:g} ms")
+    plan = schedule(*asked(request, profile, platform))
+    for each in broken(plan, request.folder.workflow, plan.apart):  # fixed layouts go by no rules
         progress(f"warning: {each.line}")
-    return plan, profile
+    return plan
 
 
 def _elsewhere(sources: Sources, launcher: Launcher) -> Iterator[str]:

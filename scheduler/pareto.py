@@ -10,10 +10,10 @@ from itertools import takewhile
 from typing import Literal
 
 from predictor.mechanisms import DEFAULT_MECHANISM
-from scheduler.choices import MechanismChoice
+from scheduler.choices import MechanismChoice, Strategy
 from scheduler.options import Job, Option, Options
 from scheduler.schedule import assess, mechanisms_of
-from scheduler.strategies import every, fastest, memory_mib
+from scheduler.strategies import better, every, fastest, memory_mib
 from workflow.documents import Document
 from workflow.plan import Plan
 
@@ -76,6 +76,15 @@ def pareto(options: Iterable[Option], job: Job, slo_ms: float) -> ParetoFront:
         for option in undominated(options)
     )
     return ParetoFront(workflow=job.workflow.name, slo_ms=slo_ms, plans=plans)
+
+
+def preferred(options: Iterable[Option], strategy: Strategy) -> list[Option]:
+    """The options that are faster than each one that `strategy` prefers to them, in its order."""
+    found: list[Option] = []
+    for option in sorted(options, key=better(strategy, math.inf)):
+        if not found or option.judged_ms < found[-1].judged_ms:
+            found.append(option)
+    return found
 
 
 def undominated(options: Iterable[Option]) -> list[Option]:

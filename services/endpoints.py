@@ -14,11 +14,12 @@ from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 from pydantic import Field, RootModel, model_validator
 
+from adaptation.proving import TRIES, deploy_proven
 from deployment.launcher import Launcher
 from generator.generate import Sources, generate
 from installation.packages import Finding
 from installation.preflight import preflight
-from pipeline.deploy import SAMPLES, DeploymentReport, DeploymentRequest, deploy
+from pipeline.deploy import SAMPLES, DeploymentReport, DeploymentRequest
 from predictor.predict import predict
 from profiler.calibrate import calibrate
 from profiler.profile import profile
@@ -294,7 +295,9 @@ def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
 class DeploymentBody(Choices):
     """What to deploy; the workflow is a folder below the server's root, or the form's archive.
 
-    Without a profile or a platform they are measured first.
+    Without a profile or a platform they are measured first. At most ``tries`` plans are deployed
+    and measured until one keeps the SLO; without ``prove`` that which is predicted to keep it is
+    deployed, and measured with ``samples`` requests.
     """
 
     slo: str
@@ -302,6 +305,8 @@ class DeploymentBody(Choices):
     directory: str | None = None
     profile: Profile | None = None
     platform: Platform | None = None
+    tries: Annotated[int, Field(ge=1)] = TRIES
+    prove: bool = True
     samples: Annotated[int, Field(ge=1, le=1000)] = SAMPLES
     check: bool = True
 
@@ -334,7 +339,7 @@ class JobPath(Document):
     "", responses={202: {"description": "The job's result will be the deployment's report"}}
 )
 def post_deployment(body: DeploymentBody) -> Response:
-    """Find, generate, deploy and measure the cheapest deployment that meets the SLO."""
+    """Deploy the cheapest plan that is measured to keep the SLO."""
     params = deployment_params(body, lambda: host().open_folder(body.directory))
     return host().submit("deployment", params)
 
@@ -423,7 +428,9 @@ def run_deployment(
         samples=body.samples,
         check=body.check,
     )
-    report = deploy(request, launcher, Path(params["workspace"]) / "out", progress)
+    out = Path(params["workspace"]) / "out"
+    tries = body.tries if body.prove else None
+    report = deploy_proven(request, launcher, out, progress, tries)
     return report.model_dump(mode="json")
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from deployment.background_load import busy_line
+from deployment.verdict import measured_line
 from evaluation.experiments.metric import MetricResult, MetricRow
 from evaluation.experiments.recorded import RunFolder
 from evaluation.experiments.results import BreakdownResult, LoadResult, Result, SloResult
@@ -129,6 +130,7 @@ def metric_table(result: MetricResult) -> Table:
         f"{own} ÷ it: {own} divided by the row, in the same rounds: {better} 1 {own} is better"
         for own in ours
     ]
+    notes += [_kept(row) for row in result.rows if row.variant in ours and "slo_ms" in row.details]
     if result.noise:
         noise = ", ".join(f"{name} {with_interval(each)}" for name, each in result.noise.items())
         notes.append(f"one plan deployed twice, the second ÷ the first: {noise}")
@@ -136,6 +138,15 @@ def metric_table(result: MetricResult) -> Table:
         if busy := busy_line(drift.others):
             notes.append(f"{name}: {busy}")
     return replace(table, notes=tuple(notes), keys=2)
+
+
+def _kept(row: MetricRow) -> str:
+    """What was asked of our plan, and what was measured."""
+    about = row.details
+    requests, slo_ms = round(about["requests"]), about["slo_ms"]
+    over, took = round(about["over_slo"] * requests), f"p95 {about['p95_ms']:.1f} ms"
+    measured = measured_line(slo_ms, requests, over, took, row.cpus)
+    return f"{row.variant} of {row.workflow}: planned for {slo_ms:g} ms; {measured}"
 
 
 def _lean(columns: Columns, rows: Sequence[MetricRow]) -> Columns:

@@ -117,14 +117,33 @@ def _told(job: Job) -> list[Component]:
     return [
         head,
         html.P(verdict(report), className="met" if report.slo_met else "missed"),
-        table("Deployed", columns, [row]),
+        table("Deployed" if report.functions else "Not deployed", columns, [row]),
+        *_tries(report),
         *[html.P(f"Warning: {line}") for line in warnings if line],
     ]
 
 
+def _tries(report: DeploymentReport) -> list[Component]:
+    """The plans that were tried, and what came of each; nothing where none had to prove itself."""
+    percent = f"p{report.percentile:g}"
+    rows = [
+        [
+            each.cpus,
+            each.wraps,
+            each.mechanism,
+            f"{each.predicted_ms:.1f}",
+            f"{each.expected_ms:.1f}",
+            "-" if each.measured_ms is None else f"{each.measured_ms:.1f}",
+            each.said,
+        ]
+        for each in report.tries
+    ]
+    columns = ["CPUs", "Wraps", "Mechanism", f"Predicted {percent} ms"]
+    columns += ["Expected ms", "Measured ms", "Result"]
+    return [table("Plans that were tried", columns, rows)] if rows else []
+
+
 def verdict(report: DeploymentReport) -> str:
-    """Whether the deployment meets its SLO."""
-    measured = report.measured
-    is_met = "Meets" if report.slo_met else "Does not meet"
-    p95 = f"95 % of {measured.samples} requests within {measured.p95_ms:.1f} ms"
-    return f"{is_met} the SLO of {report.plan.slo_ms:g} ms: {p95}"
+    """Whether the deployment meets its SLO, and what was measured."""
+    outcome = report.outcome
+    return f"{outcome[0].upper()}{outcome[1:]}; {report.sentence}"

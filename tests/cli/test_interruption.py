@@ -13,7 +13,7 @@ from gateway.embedded import EmbeddedGateway
 from openfaas.client import Gateway
 
 
-@pytest.mark.parametrize("first", ["building", "invoking"])
+@pytest.mark.parametrize("first", ["building", "measuring"])
 def test_a_second_signal_while_all_is_removed_leaves_nothing_deployed(
     first, start, artefacts, environment, wait_until
 ):

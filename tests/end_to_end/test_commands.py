@@ -47,12 +47,28 @@ def test_deploy_shows_predicted_and_measured_side_by_side_and_the_next_command(
     (tmp_path / "platform.json").write_text(dump(doubtful))
     status, stdout, stderr = chiron("deploy", "small", "--slo=60s", "--local", *KNOWN)
     assert (status, stdout) == (0, ""), stderr
-    for shown in ("predicted ms", "measured p50 ms", "SLO of 60000 ms: met", "chiron serve",
+    for shown in ("predicted ms", "measured p50 ms", "SLO of 60000 ms is met", "chiron serve",
+                  "proving: at most ", "plans that were tried", "promised: 95 % of requests within",
                   " *", "* warning: busy while it was calibrated"):  # fmt: skip
         assert shown in stderr
     assert stderr.splitlines()[-1].startswith("next: ")
     written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert written == {"profile.json", "platform.json", "plan.json", "build"}
+    assert written == {"profile.json", "platform.json", "plan.json", "build", "residuals.json"}
+
+
+def test_where_no_plan_keeps_the_slo_the_status_is_3_and_the_tries_are_in_the_json(chiron):
+    unreachable = ("deploy", "small", "--slo=1ms", "--local", *KNOWN)
+    status, stdout, stderr = chiron(*unreachable, "--tries=2", "--json")
+    assert status == 3, stderr
+    report = json.loads(stdout)
+    assert not report["slo_met"] and report["functions"]
+    assert {each["verdict"] for each in report["tries"]} == {"broken"}
+    assert 1 <= len(report["tries"]) <= 2
+    assert "no plan was measured to keep the SLO of 1 ms" in stderr
+    assert "asked: 95 % of requests within 1 ms; measured: 0 % of 20 within" in stderr
+
+    status, _, stderr = chiron(*unreachable, "--no-prove")
+    assert (status, "the SLO of 1 ms is NOT met" in stderr) == (0, True), stderr
 
 
 def test_what_deploy_left_on_a_gateway_is_invoked_listed_and_removed(
@@ -71,7 +87,7 @@ def test_what_deploy_left_on_a_gateway_is_invoked_listed_and_removed(
         answer, predicted = json.loads(stdout), report["plan"]["predicted"]
         assert answer["output"] == expected
         assert answer["predicted"]["latency_ms"] == predicted["latency_ms"]
-        assert f" ms (predicted: {predicted['latency_ms']:.1f} (" in said
+        assert f" ms (predicted: p50 {predicted['latency_ms']:.1f}, p95 " in said
         traced = ("invoke", "small", "-g", url, "--trace", "trace.json")
         assert chiron(*traced, stdin=b'{"a": 1.0}')[:2] == (0, f"{expected}\n")
         assert '"cat": "task"' in (tmp_path / "trace.json").read_text()

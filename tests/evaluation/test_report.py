@@ -120,6 +120,8 @@ def test_a_table_has_percentages_ranges_and_what_its_words_mean(measured):
     assert "remark" not in shown.columns  # there is none
     explained = {note.partition(":")[0] for note in shown.notes}
     assert {"error", "over_slo", "95 % interval", "pgp fork ÷ it"} <= explained
+    (asked,) = [note for note in shown.notes if "planned for" in note]
+    assert asked.startswith("pgp fork of finra: planned for 30 ms; measured: 66.7 % of 18 within ")
 
 
 def test_of_two_traces_the_faster_is_the_typical_one(measured):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scheduler.choices import Choices
 from scheduler.options import Option
-from scheduler.pareto import considered, pareto, undominated
+from scheduler.pareto import considered, pareto, preferred, undominated
 from scheduler.picture import Picture, draw
 from scheduler.schedule import job_of, schedule
 
@@ -47,6 +47,24 @@ def test_no_plan_of_a_front_beats_another_and_the_best_are_on_it(
     for each in front.plans:
         assert each.plan.predicted.latency_ms == each.latency_ms
         each.plan.check_against(known)
+
+
+@pytest.mark.parametrize("strategy", ["cost", "balanced", "latency"])
+def test_preferred_plans_are_each_faster_than_those_before_and_the_scheduled_one_is_there(
+    workflow, profile, platform, strategy
+):
+    known, measured, place = workflow("a a a", "b"), profile(a="cpu 10", b="cpu 5"), platform()
+    job = job_of(known, measured, place, 20.0)
+    found = preferred(considered(job), strategy)
+    latencies = [option.judged_ms for option in found]
+    assert latencies == sorted(set(latencies), reverse=True)
+    assert latencies[-1] == min(option.judged_ms for option in considered(job))
+    if strategy == "latency":
+        assert len(found) == 1
+    if strategy == "cost":
+        for option in found:
+            chosen = schedule(known, measured, place, option.judged_ms)
+            assert chosen.cpus == option.plan.cpus
 
 
 def test_a_front_can_be_drawn(workflow, profile, platform, tmp_path):

@@ -340,11 +340,12 @@ def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployme
     }
     lines: list[str] = []
 
-    def deploy(request, launcher, out, progress):
+    def deploy(request, launcher, out, progress, tries):
         plan, _ = find_plan(request, launcher, out, progress)
+        lines.append(f"tries: {tries}")
         return plan
 
-    monkeypatch.setattr(endpoints, "deploy", deploy)
+    monkeypatch.setattr(endpoints, "deploy_proven", deploy)
     params = {"folder": str(root / "demo"), "workspace": str(tmp_path)}
     plan = run_deployment({**params, "request": deployment | chosen}, None, lines.append)
 
@@ -353,4 +354,8 @@ def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployme
     assert plan["trigger"] == "stage"
     assert "for 99.5 % of requests" in plan["why"][0]
     assert "2 functions to deploy, 1 allowed" in why and "a node has 64" in why
-    assert lines == ["scheduling: pgp, pool, SLO 200 ms"]
+    assert lines == ["scheduling: pgp, pool, SLO 200 ms", "tries: 5"]
+
+    for chosen, tries in (({"tries": 2}, 2), ({"prove": False}, None)):
+        run_deployment({**params, "request": deployment | chosen}, None, lines.append)
+        assert lines[-1] == f"tries: {tries}"

@@ -1,0 +1,98 @@
+"""Which plan is to be tried next: a pure rule of what was predicted and of what was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A plan of so many CPUs: the latency at the SLO's percentile, and the low end of its range."""
+
+    cpus: int
+    latency_ms: float
+    low_ms: float
+
+
+@dataclass(frozen=True)
+class Residual:
+    """Of a plan with so many CPUs: how many times the predicted latency was measured."""
+
+    cpus: int
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of the plan with this number: `measured_ms` is None where it does not work."""
+
+    number: int
+    kept: bool
+    measured_ms: float | None
+
+
+@dataclass(frozen=True)
+class Search:
+    """The search among `plans`, the preferred ones first, each predicted faster than those before.
+
+    At most `tries` plans are tried. `known` are residuals of earlier searches.
+    """
+
+    plans: Sequence[Predicted]
+    slo_ms: float
+    tries: int
+    known: Sequence[Residual] = ()
+
+    def expected_ms(self, number: int, outcomes: Sequence[Outcome]) -> float:
+        """The prediction of a plan, corrected by the mean residual (of the logarithm).
+
+        The residual of a plan with as many CPUs counts twice as much as that of one with a CPU
+        more or less, and so on.
+        """
+        plan = self.plans[number]
+        residuals = [*self.known, *self._residuals(outcomes)]
+        weights = [2.0 ** -abs(each.cpus - plan.cpus) for each in residuals]
+        if not sum(weights):
+            return plan.latency_ms
+        logs = (w * math.log(each.ratio) for w, each in zip(weights, residuals, strict=True))
+        return plan.latency_ms * math.exp(sum(logs) / sum(weights))
+
+    def next(self, outcomes: Sequence[Outcome]) -> int | None:
+        """The number of the plan to be tried next; None for none.
+
+        That is the first one whose corrected prediction keeps the SLO; before anything is known,
+        the first one whose range may. Where there is none, it is the fastest of those that may keep
+        it by their range. Once a plan keeps the SLO, only those before it are tried whose corrected
+        prediction does. A plan is tried in any case: the fastest one where none may keep the SLO.
+        """
+        if len(outcomes) >= self.tries:
+            return None
+        best = min((each.number for each in outcomes if each.kept), default=len(self.plans))
+        tried = {each.number for each in outcomes}
+        expected = {n: self.expected_ms(n, outcomes) for n in range(best) if n not in tried}
+        may = [n for n, expected_ms in expected.items() if self._may_keep(n, expected_ms)]
+        learned = bool(outcomes or self.known)
+        likely = [n for n in may if not learned or expected[n] <= self.slo_ms]
+        if likely:
+            return likely[0]
+        if best < len(self.plans) or (outcomes and not may):
+            return None
+        return min(may or expected, key=expected.__getitem__)
+
+    def _may_keep(self, number: int, expected_ms: float) -> bool:
+        """Whether the low end of its corrected range does; of the fastest plan, of its own one too.
+
+        Residuals of other plans alone are no reason to give up.
+        """
+        plan = self.plans[number]
+        if number == len(self.plans) - 1 and plan.low_ms <= self.slo_ms:
+            return True
+        return plan.low_ms * expected_ms <= self.slo_ms * plan.latency_ms
+
+    def _residuals(self, outcomes: Sequence[Outcome]) -> Iterator[Residual]:
+        for each in outcomes:
+            plan = self.plans[each.number]
+            if each.measured_ms and plan.latency_ms:
+                yield Residual(plan.cpus, each.measured_ms / plan.latency_ms)

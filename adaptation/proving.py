@@ -1,0 +1,346 @@
+"""The verb `deploy` with its proof: plans are deployed and measured until one keeps the SLO.
+
+The prediction narrows all plans to a few, of which `candidates` takes one after the other. The
+first one serves as soon as it stands; another is deployed beside, and switched to where it is
+better. Where a version served before, it stays until a plan is measured to keep the SLO.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+from adaptation.blue_green import BlueGreen
+from adaptation.candidates import Outcome, Predicted, Search
+from adaptation.events import Event
+from adaptation.residuals import Residuals
+from adaptation.version import Candidate, Serving, deploy_beside, serving
+from deployment.background_load import disturbance
+from deployment.deploy import remove_all, removed_on_failure
+from deployment.invoke import Answer, Invoker
+from deployment.launcher import Launcher
+from deployment.measure import Invokable, Measurement
+from deployment.verdict import Trial
+from generator.settings import client_timeout_s
+from pipeline.deploy import (
+    DeploymentReport,
+    DeploymentRequest,
+    Prepared,
+    Progress,
+    Try,
+    asked,
+    deploy,
+    plan_for,
+    prepare,
+)
+from scheduler.options import Option
+from scheduler.pareto import considered, preferred
+from scheduler.planners import PLANNERS, searched
+from scheduler.schedule import assess, job_of
+from scheduler.strategies import memory_mib
+from workflow.errors import ChironError
+from workflow.plan import Plan, Prediction
+from workflow.tracing import KEY_ANNOTATION
+
+#: Plans that are tried at most where nothing is said.
+TRIES = 5
+#: For how long plans are looked for beside the one that is scheduled, in seconds.
+_SEARCH_S = 2.0
+#: Of plans that do not keep the SLO one that is so much faster is switched to.
+_WORTH = 0.9
+#: What it takes to build and deploy a plan, roughly, in seconds.
+_DEPLOYING_S = 3.0
+
+
+def deploy_proven(
+    request: DeploymentRequest,
+    launcher: Launcher,
+    out: Path,
+    progress: Progress,
+    tries: int | None = TRIES,
+) -> DeploymentReport:
+    """Deploy the cheapest plan that is measured to keep the SLO, of at most `tries` plans.
+
+    Where none is, the best measured one is deployed, or the version stays that served before. With
+    `tries` None the plan is deployed that is predicted to keep it, whatever is measured. Artefacts
+    are those of `pipeline.deploy`, and residuals.json.
+
+    Raises what the first plan fails with; nothing stays half-deployed.
+    """
+    if tries is None:
+        return deploy(request, launcher, out, progress)
+    prepared = prepare(request, launcher, out, progress)
+    former = None
+    workflow, planner = request.folder.workflow.name, request.choices.planner
+    if PLANNERS[planner].orchestrator != "client":
+        former = serving(launcher.gateway, workflow, planner)
+    by_route = former is not None and launcher.gateway.info().removes_first
+    if by_route:
+        prepared = replace(prepared, request=replace(request, behind=True))
+    return _Proof(prepared, launcher, out, progress, former, by_route).run(tries)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What runs behind an entry that hands requests on to it, which takes `hop_ms` more."""
+
+    target: Invokable
+    hop_ms: float
+
+    def invoke(self, request: bytes) -> Answer:
+        """Its answer, as long as it takes there."""
+        answer = self.target.invoke(request)
+        return replace(answer, latency_ms=answer.latency_ms + self.hop_ms)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A plan that was tried, and what came of it; None where it does not work."""
+
+    plan: Plan
+    shown: Try
+    measured: Measurement | None
+    outcome: Outcome
+
+
+@dataclass
+class _Proof:
+    """Tries plans on one gateway, where `former` serves so far, if any does."""
+
+    prepared: Prepared
+    launcher: Launcher
+    out: Path
+    progress: Progress
+    former: Serving | None
+    by_route: bool
+    #: What was deployed here, where nothing served before: it goes where the proof is cut short.
+    created: list[str] = field(default_factory=list)
+    tried: list[_Tried] = field(default_factory=list)
+    #: The place among them of the one that serves; None for the former version, or none.
+    serves: int | None = None
+
+    def run(self, tries: int) -> DeploymentReport:
+        """Try at most so many plans; what came of it."""
+        plans, predicted = self._plans
+        residuals = Residuals.of(self.out, self.prepared.profile, self.prepared.platform)
+        slo_ms = self.prepared.request.slo_ms
+        search = Search(predicted, slo_ms, tries, residuals.known(self._percentile))
+        self.progress(_announced(min(tries, len(plans)), self._trial, predicted[0].latency_ms))
+        with removed_on_failure(self.launcher.gateway, self.created):
+            while (number := search.next(self._outcomes)) is not None:
+                self._try(number, search)
+            at = datetime.now(UTC).isoformat(timespec="seconds")
+            residuals.write([(e.plan, e.shown) for e in self.tried], self._percentile, at)
+            return self._report()
+
+    @cached_property
+    def _plans(self) -> tuple[list[Plan], list[Predicted]]:
+        """The plans that may be tried, the preferred ones first, and what is predicted of each."""
+        request, profile, platform = (
+            self.prepared.request,
+            self.prepared.profile,
+            self.prepared.platform,
+        )
+        scheduled = plan_for(request, profile, platform, self.progress)
+        what, choices = asked(request, profile, platform), request.choices
+        job = job_of(*what)
+        found = [Option(scheduled, _prediction(scheduled).judged_ms, fits=True)]
+        if searched(choices.planner):
+            found += considered(job, choices.mechanism, _SEARCH_S)
+        options = preferred(found, choices.strategy)
+        plans = [
+            each.plan if each.plan is scheduled else assess(each.plan, job, request.slo_ms)
+            for each in options
+        ]
+        return plans, list(map(_predicted, plans))
+
+    @property
+    def _outcomes(self) -> list[Outcome]:
+        return [each.outcome for each in self.tried]
+
+    @property
+    def _percentile(self) -> float:
+        return self.prepared.request.choices.percentile
+
+    @property
+    def _trial(self) -> Trial:
+        return Trial(self.prepared.request.slo_ms, self._percentile)
+
+    def _try(self, number: int, search: Search) -> None:
+        """Deploy and measure the plan of this number; have it serve where it is the best so far."""
+        plans, predicted = self._plans
+        plan, trial = plans[number], self._trial
+        expected_ms = search.expected_ms(number, self._outcomes)
+        self.progress(f"trying {_shape(plan)}: {expected_ms:.1f} ms expected")
+        first = self.former is None and not self.tried
+        try:
+            if first:
+                measured = self._stand(plan, trial, expected_ms)
+            else:
+                measured = self._stand_beside(plan, trial, expected_ms)
+            came = {
+                "measured_ms": trial.latency_ms,
+                "requests": measured.samples,
+                "over": trial.over,
+                "others": measured.others,
+                "verdict": trial.verdict,
+                "said": _said(trial, measured),
+            }
+        except ChironError as error:
+            if not self.tried:
+                raise
+            measured, came = None, {"said": f"does not work: {error.message}"}
+            self.progress(f"does not work: {error.message}")
+        shown = Try(
+            cpus=plan.cpus,
+            wraps=len(plan.wraps),
+            memory_mib=memory_mib(plan),
+            mechanism=plan.mechanisms,
+            predicted_ms=round(predicted[number].latency_ms, 3),
+            expected_ms=round(expected_ms, 3),
+            verdict="failed",
+            said="",
+        ).model_copy(update=came)
+        outcome = Outcome(number, shown.verdict == "kept", shown.measured_ms)
+        self.tried.append(_Tried(plan, shown, measured, outcome))
+
+    def _stand(self, plan: Plan, trial: Trial, expected_ms: float) -> Measurement:
+        """Deploy the first plan, which serves from now on, and measure it."""
+        standing = self.prepared.standing(plan, self.launcher, self.out, self.progress)
+        with standing as (invoker, created):
+            self.progress(f"{plan.wraps[0].name} answers; measuring it")
+            measured = self._measure(invoker, plan, trial, expected_ms)
+            self.serves = 0
+            self.created += created
+        return measured
+
+    def _stand_beside(self, plan: Plan, trial: Trial, expected_ms: float) -> Measurement:
+        """Deploy a plan beside what serves and measure it; switch to it where it is better."""
+        hop_ms = self.prepared.platform.rpc_ms if self.by_route else 0.0
+
+        def check(invoker: Invoker) -> Measurement:
+            return self._measure(Behind(invoker, hop_ms), plan, trial, expected_ms)
+
+        gateway = self.launcher.gateway
+        current = serving(gateway, plan.workflow, plan.planner)
+        key = current.called.annotations.get(KEY_ANNOTATION) if current and self.by_route else None
+        what = self.launcher, plan, self.prepared.sources, self.prepared.request
+        update = self.former is not None and not self.tried
+        with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
+            candidate = deploy_beside(*what, Path(scratch) / "build", check, key, update=update)
+        if self.former is None:
+            self.created += candidate.created
+        if self._is_better(trial):
+            self._switch(candidate, plan, current)
+            self.serves = len(self.tried)
+        else:
+            remove_all(gateway, candidate.created)
+        return candidate.measured
+
+    def _measure(
+        self, target: Invokable, plan: Plan, trial: Trial, expected_ms: float
+    ) -> Measurement:
+        measured = self.prepared.proven(target, plan, trial, expected_ms)
+        self.progress(_said(trial, measured))
+        return measured
+
+    def _is_better(self, trial: Trial) -> bool:
+        """Whether what `trial` measured is to serve.
+
+        A plan that keeps the SLO is tried only where it is preferred to those that were measured to
+        keep it. Among those that do not, a little is not worth a switch.
+        """
+        if trial.verdict == "kept":
+            return True
+        if self.serves is None or self.tried[self.serves].outcome.kept:
+            return False
+        served_ms = self.tried[self.serves].shown.measured_ms or math.inf
+        return trial.latency_ms < _WORTH * served_ms
+
+    def _switch(self, candidate: Candidate, plan: Plan, current: Serving | None) -> None:
+        name = plan.wraps[0].name
+        if current and not self.by_route and self.launcher.gateway.info().removes_first:
+            seconds = math.ceil(candidate.ready_s + client_timeout_s(current.called.env_vars))
+            self.progress(f"{name} is deployed again: nothing answers for up to {seconds} s")
+        blue_green = BlueGreen(self.launcher.gateway, time.sleep, self._tell)
+        blue_green.switch(candidate, name, current, by_route=self.by_route)
+
+    def _tell(self, event: Event) -> None:
+        self.progress(event.message)
+
+    def _report(self) -> DeploymentReport:
+        """What came of the tries, with the plan that serves, or the fastest where the former stays.
+
+        plan.json and build/ are then of that plan.
+        """
+        stays = self.serves is None
+        works = [(each, each.measured) for each in self.tried if each.measured]
+        if self.serves is not None:
+            works = [each for each in works if each[0] is self.tried[self.serves]]
+        tried, measured = min(works, key=lambda each: each[0].shown.measured_ms or 0.0)
+        if self.former or tried is not self.tried[0]:
+            stack_file = self.prepared.generate(tried.plan, self.out)
+            if not stays:
+                self.launcher.build(stack_file)  # what is deployed by hand from build/ is this plan
+        return DeploymentReport(
+            plan=tried.plan,
+            measured=measured,
+            functions=() if stays else self._functions(tried.plan),
+            slo_met=tried.outcome.kept,
+            percentile=self._percentile,
+            over=tried.shown.over,
+            measured_ms=tried.shown.measured_ms or 0.0,
+            tries=tuple(each.shown for each in self.tried),
+        )
+
+    def _functions(self, plan: Plan) -> tuple[str, ...]:
+        """The functions that run `plan`, the one that clients call first."""
+        current = serving(self.launcher.gateway, plan.workflow, plan.planner)
+        if current is None:  # the client calls each task
+            return tuple(wrap.name for wrap in plan.wraps)
+        others = (each.name for each in current.wraps if each is not current.called)
+        return current.called.name, *others
+
+
+def _announced(count: int, trial: Trial, latency_ms: float) -> str:
+    """How long it may take to try `count` plans, the slowest of which takes `latency_ms`."""
+    about_s = count * (trial.usual_s(latency_ms) + _DEPLOYING_S)
+    plans = f"{count} plan{'s' * (count > 1)}"
+    most = f"requests to each end after {trial.limit_s(latency_ms):.0f} s"
+    return f"proving: at most {plans}, about {about_s:.0f} s; the {most}"
+
+
+def _predicted(plan: Plan) -> Predicted:
+    """What is predicted of `plan` for the percentile that it is judged by."""
+    whole = _prediction(plan)
+    low_ms = whole.low_ms if whole.within is None else whole.within.low_ms
+    return Predicted(plan.cpus, whole.judged_ms, low_ms)
+
+
+def _prediction(plan: Plan) -> Prediction:
+    if plan.predicted is None:
+        raise ValueError("a plan that was not assessed")
+    return plan.predicted
+
+
+def _shape(plan: Plan) -> str:
+    """`plan` in words."""
+    cpus, wraps = plan.cpus, len(plan.wraps)
+    return f"{cpus} CPU{'s' * (cpus > 1)} in {wraps} wrap{'s' * (wraps > 1)} by {plan.mechanisms}"
+
+
+def _said(trial: Trial, measured: Measurement) -> str:
+    """Why the trial has its verdict."""
+    requests, over, slo = len(trial.latencies_ms), trial.over, f"{trial.slo_ms:g} ms"
+    took = f"p{trial.percentile:g} {trial.latency_ms:.1f} ms, {over} of {requests} over {slo}"
+    meaning = {
+        "kept": "keeps the SLO",
+        "broken": "breaks the SLO",
+        "unsure": "not shown to keep the SLO",
+    }[trial.verdict]
+    return "; ".join(filter(None, (f"{meaning}: {took}", disturbance(measured.others))))

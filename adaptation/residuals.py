@@ -1,0 +1,90 @@
+"""residuals.json: how measured plans differ from what was predicted of them, with provenance.
+
+It is beside the profile and the platform that the predictions are of. A later search that has just
+these two learns from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from adaptation.candidates import Residual
+from deployment.background_load import disturbance
+from generator.fingerprint import digest
+from pipeline.deploy import Try
+from workflow.documents import Document, dump, read_document, write_atomically
+from workflow.plan import Plan
+from workflow.platform import Platform
+from workflow.profile import Profile
+
+FILE = "residuals.json"
+
+
+class MeasuredPlan(Document):
+    """What a plan was measured to take `at` (RFC 3339), by its wraps' fingerprint."""
+
+    plan: str
+    at: str
+    percentile: float
+    tried: Try
+
+
+class ResidualsFile(Document):
+    """The measurements, newest last, and the fingerprints of what the predictions are of."""
+
+    format: Literal[1] = 1
+    profile: str
+    platform: str
+    measured: tuple[MeasuredPlan, ...] = ()
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """The file of a folder, with what is in it of the same profile and platform."""
+
+    path: Path
+    content: ResidualsFile
+
+    @classmethod
+    def of(cls, folder: Path, profile: Profile, platform: Platform) -> Residuals:
+        """Those in `folder`; none where the file is of another profile or platform."""
+        path = folder / FILE
+        empty = ResidualsFile(profile=digest([dump(profile)]), platform=digest([dump(platform)]))
+        if not path.exists():
+            return cls(path, empty)
+        found = read_document(ResidualsFile, path, "residuals")
+        same = (found.profile, found.platform) == (empty.profile, empty.platform)
+        return cls(path, found if same else empty)
+
+    def known(self, percentile: float) -> list[Residual]:
+        """What is known of that percentile, but for what was measured beside others' load."""
+        return [
+            Residual(tried.cpus, tried.measured_ms / tried.predicted_ms)
+            for each in self.content.measured
+            if each.percentile == percentile and not disturbance((tried := each.tried).others)
+            if tried.measured_ms and tried.predicted_ms
+        ]
+
+    def write(self, tried: Iterable[tuple[Plan, Try]], percentile: float, at: str) -> None:
+        """Write the file with what was `tried` besides, in place of older measurements of it."""
+        new = {
+            (fingerprint(plan), percentile): MeasuredPlan(
+                plan=fingerprint(plan), at=at, percentile=percentile, tried=each
+            )
+            for plan, each in tried
+            if each.measured_ms is not None
+        }
+        old: Mapping[tuple[str, float], MeasuredPlan] = {
+            (each.plan, each.percentile): each for each in self.content.measured
+        }
+        kept = [each for key, each in old.items() if key not in new]
+        measured = (*kept, *new.values())
+        write_atomically(self.path, dump(self.content.model_copy(update={"measured": measured})))
+
+
+def fingerprint(plan: Plan) -> str:
+    """A short name for what `plan` deploys."""
+    return digest(wrap.model_dump_json() for wrap in plan.wraps)

@@ -1,0 +1,115 @@
+"""The sequential test errs as seldom as it says, whatever the share of requests over the SLO is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+from deployment.verdict import (
+    AT_END,
+    FEWEST,
+    MOST,
+    WHILE,
+    Trial,
+    clean_requests,
+    last_verdict,
+    verdict,
+)
+
+ERROR = WHILE + AT_END
+
+
+def chances(percentile, share, most):
+    """How likely each verdict is where so large a share of all requests is over the SLO, exactly:
+    all sequences of requests at once, by how many of them are over it."""
+    found = defaultdict(float)
+    running = {0: 1.0}
+    for requests in range(1, most + 1):
+        following = defaultdict(float)
+        for over, chance in running.items():
+            following[over] += chance * (1 - share)
+            following[over + 1] += chance * share
+        running = {}
+        for over, chance in following.items():
+            decide = verdict if requests < most else last_verdict
+            reached = decide(percentile, requests, over)
+            if reached:
+                found[reached] += chance
+            else:
+                running[over] = chance
+    assert not running
+    return found
+
+
+@pytest.mark.parametrize("percentile", [50.0, 90.0, 95.0, 99.0])
+@pytest.mark.parametrize("factor", [1.0, 1.2, 2.0])
+@pytest.mark.parametrize("most", [100, 400])
+def test_an_slo_that_is_broken_is_seldom_said_to_be_kept(percentile, factor, most):
+    share = min(1.0, factor * (1 - percentile / 100))
+    found = chances(percentile, share, most)
+    assert found["kept"] <= ERROR
+    if factor == 1.0:
+        assert found["broken"] <= ERROR  # at the boundary neither is sure
+        assert found["unsure"] >= 1 - 2 * ERROR
+
+
+@pytest.mark.parametrize("percentile", [50.0, 90.0, 95.0, 99.0])
+@pytest.mark.parametrize("factor", [0.0, 0.5, 0.9])
+def test_an_slo_that_is_kept_is_seldom_said_to_be_broken(percentile, factor):
+    assert chances(percentile, factor * (1 - percentile / 100), 400)["broken"] <= ERROR
+
+
+@pytest.mark.parametrize(
+    ("share", "most", "reached"),
+    [(0.01, 240, "kept"), (0.1, 400, "broken"), (0.5, 30, "broken"), (0.025, MOST, "kept")],
+)
+def test_what_is_clear_is_told_in_time(share, most, reached):
+    assert chances(95.0, share, most)[reached] > 0.9
+
+
+@pytest.mark.parametrize("percentile", [50.0, 90.0, 95.0, 99.0, 99.9])
+def test_as_many_requests_within_the_slo_as_are_said_to_be_enough_are(percentile):
+    enough = clean_requests(percentile)
+    assert verdict(percentile, enough, 0) == "kept"
+    assert verdict(percentile, max(FEWEST, enough // 2) - 1, 0) is None
+
+
+def test_few_requests_tell_nothing():
+    assert verdict(95.0, FEWEST - 1, FEWEST - 1) is None
+    assert verdict(95.0, FEWEST, FEWEST) == "broken"
+
+
+def test_of_every_request_one_over_the_slo_is_too_much():
+    assert verdict(100.0, FEWEST, 1) == "broken"
+    assert verdict(100.0, clean_requests(100.0) - 1, 0) is None
+    assert verdict(100.0, clean_requests(100.0), 0) == "kept"
+
+
+def test_a_trial_ends_with_the_request_that_makes_it_sure():
+    trial = Trial(slo_ms=10.0, percentile=95.0)
+    sent = 0
+    while not trial.ends_with(10.0):  # what takes as long as the SLO keeps it
+        sent += 1
+    assert (trial.verdict, trial.over, sent + 1) == ("kept", 0, len(trial.latencies_ms))
+    assert FEWEST < sent < clean_requests(95.0) <= trial.most
+
+    trial = Trial(slo_ms=10.0, percentile=95.0)
+    while not trial.ends_with(10.1):
+        pass
+    assert (trial.verdict, len(trial.latencies_ms), trial.latency_ms) == ("broken", FEWEST, 10.1)
+
+
+def test_a_trial_at_the_boundary_stays_unsure():
+    trial = Trial(slo_ms=10.0, percentile=95.0)
+    ended = [trial.ends_with(11.0 if n % 20 == 10 else 9.0) for n in range(trial.most)]
+    assert not any(ended)
+    assert (trial.verdict, trial.over) == ("unsure", trial.most // 20)
+    assert trial.latency_ms == 9.0
+
+
+def test_a_trial_is_given_longer_where_requests_are_slow_but_not_for_a_loose_slo():
+    loose, tight = Trial(600_000.0, 95.0), Trial(1000.0, 95.0)
+    assert loose.limit_s(20.0) == tight.limit_s(20.0)
+    assert tight.limit_s(900.0) == 1.5 * clean_requests(95.0)
+    assert loose.usual_s(900.0) < loose.limit_s(900.0)
