@@ -179,11 +179,11 @@ class Result:
     started and that ended, `processes_mib` the most memory that one of these ever had, `own_mib`
     the most that its process had and shared with no other, `ticks` are those of the probe, and
     `cpu_probe` is what the CPU-speed probe took right before and right after it, `changes` are what
-    the function changes of what its process shares; where these were asked for. `writes` is when it began to write what it answers, and
-    `reads` is from when to when it read its streams, where these were there before. `emitted` is
-    the name of an output that the task gave before its end, and wrote from `started` on. One that
-    goes into buckets has a `place`, which is how many the task gave there before, and the `group`
-    that it was given.
+    the function changes of what its process shares; where these were asked for. `writes` is when it
+    began to write what it answers, and `reads` is from when to when it read its streams, where
+    these were there before. `emitted` is the name of an output that the task gave before its end,
+    and wrote from `started` on. One that goes into buckets has a `place`, which is how many the
+    task gave there before, and the `group` that it was given.
     """
 
     number: int
