@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from predictor.mechanisms import mechanism_of
+from scheduler.memory import FORKED_MEMORY_MIB
 from workflow.plan import Plan, Wrap
 from workflow.units import go_duration_s
 
@@ -26,9 +27,9 @@ HOLDING_WATCHDOG_SLEEP = "25s"
 #: Requests that a wrap runs at once for each CPU of the plan's widest wrap: at least, which is what
 #: it gets where nothing is known of its functions.
 FEWEST_PER_CPU = 4
-#: What a wrap takes before it runs anything, and a process for one request, with room to breathe:
-#: 24 and 2 MiB measured, 34 with the watchdog.
-IDLE_MIB, PROCESS_MIB = 48.0, 4.0
+#: What a wrap takes before it runs anything, with room to breathe: 24 MiB measured, 34 with the
+#: watchdog.
+IDLE_MIB = 48.0
 #: Objects that wait may take so much of what functions leave of a wrap's memory, and at least so
 #: much: the limit has that much to spare beyond what is measured.
 SINK_SHARE, LEAST_SINK_MIB = 0.5, 8
@@ -75,7 +76,7 @@ def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> di
     seconds = timeout_s(plan, given_s)
     outer = f"{seconds + TIMEOUT_STEP_S:.3f}".rstrip("0").rstrip(".") + "s"
     threads = concurrency(plan)
-    requests = min(threads, _fitting(wrap)) if wrap.demand else 0
+    requests = threads if wrap.demand else 0
     return {
         "exec_timeout": outer,
         "read_timeout": outer,
@@ -95,16 +96,15 @@ def concurrency(plan: Plan) -> int:
 
     As many as keep its CPUs busy: by Little's law, the requests/s that the wrap with the least CPU
     for its functions can do, times the seconds that one takes. Functions that wait leave their
-    CPU to other requests. No more than a wrap takes in, or than fit into the memory of each wrap:
-    where the functions alone take it, even fewer than the least.
+    CPU to other requests. No more than a wrap takes in, or than fit into the memory of each wrap,
+    with their processes: where it is known what the functions take, even fewer than the least.
     """
     wanted = FEWEST_PER_CPU * max(wrap.cpus for wrap in plan.wraps)
     rate = _requests_per_ms(plan)
     if rate is not None and plan.predicted is not None:
         busy = math.ceil(rate * plan.predicted.latency_ms)  # more only contend for the CPUs
-        wanted = max(wanted, min(busy, MOST_INFLIGHT, *map(_fitting, plan.wraps)))
-    hungry = [_fitting(wrap, process_mib=0.0) for wrap in plan.wraps if wrap.demand]
-    return max(1, min([wanted, *hungry]))
+        wanted = max(wanted, min(busy, MOST_INFLIGHT))
+    return max(1, min([wanted, *(_fitting(wrap) for wrap in plan.wraps if wrap.demand)]))
 
 
 def _requests_per_ms(plan: Plan) -> float | None:
@@ -113,18 +113,18 @@ def _requests_per_ms(plan: Plan) -> float | None:
     return min((cpus / cpu_ms for cpus, cpu_ms in demands if cpu_ms), default=None)
 
 
-def _fitting(wrap: Wrap, process_mib: float = PROCESS_MIB) -> int:
+def _fitting(wrap: Wrap) -> int:
     """How many requests at once have room in the wrap's memory, each with all its processes."""
-    return int((wrap.memory_mib - _idle_mib(wrap)) / _request_mib(wrap, process_mib))
+    return int((wrap.memory_mib - _idle_mib(wrap)) / _request_mib(wrap))
 
 
 def _idle_mib(wrap: Wrap) -> float:
     return IDLE_MIB + (wrap.demand.imports_mib if wrap.demand else 0.0)
 
 
-def _request_mib(wrap: Wrap, process_mib: float = PROCESS_MIB) -> float:
+def _request_mib(wrap: Wrap) -> float:
     functions_mib = wrap.demand.memory_mib if wrap.demand else 0.0
-    return max(1.0, functions_mib + process_mib * (len(wrap.processes) - 1))
+    return max(1.0, functions_mib + FORKED_MEMORY_MIB * (len(wrap.processes) - 1))
 
 
 def _sink(wrap: Wrap, requests: int) -> dict[str, str]:

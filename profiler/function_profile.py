@@ -123,7 +123,9 @@ def _typical_kinds(runs: Sequence[ProbeRun]) -> ProbeRun:
 
 
 def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, FunctionProfile]:
-    """`function` with its latency in forked processes, in which `solo` runs it in turn with others.
+    """`function` with its latency and its memory in forked processes.
+
+    `solo` runs it there, in turn with others.
 
     The machine may be faster or slower in each run than when the function was profiled: what counts
     is how much longer it takes than it would in a main process at that speed.
@@ -133,9 +135,13 @@ def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, F
     """
     limit_s = max(_FORKED_LIMIT_S, _FORKED_TIMES * function.latency_ms / 1000)
     answers = set[str]()
+    taken_mib = list[float]()
     try:
         for _ in range(_FORKED_WARM_UP):
-            answers.add(solo.invoke(limit_s=limit_s).output)
+            run = solo.invoke(limit_s=limit_s, weighed=True)
+            answers.add(run.output)
+            if run.own_mib is not None:
+                taken_mib.append(run.own_mib + run.processes_mib)
     except FunctionFailedError as error:
         return function.model_copy(update={"unforkable": f"it fails there: {error.message}"})
     affordable = (
@@ -152,7 +158,10 @@ def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, F
     if function.varies and len(answers) == 1:
         unforkable = "its answers vary, but not there: each such process begins with the same state"
     forked_ms = round(max(0.0, function.latency_ms + median(further_ms)), 3)
-    return function.model_copy(update={"forked_ms": forked_ms, "unforkable": unforkable})
+    forked_mib = round(max(taken_mib), 2) if taken_mib else None
+    return function.model_copy(
+        update={"forked_ms": forked_ms, "forked_mib": forked_mib, "unforkable": unforkable}
+    )
 
 
 def _further_ms(function: FunctionProfile, run: Invocation) -> float:
@@ -175,6 +184,7 @@ def mixed(profiles: Sequence[FunctionProfile], weights: Sequence[float]) -> Func
     latency_ms = sum(period.duration_ms for period in periods)
     spreads = [each.spread_ms or (each.latency_ms, each.latency_ms) for each in profiles]
     idle = [each.idle_mib or 0.0 for each in profiles]
+    forked_mib = [each.forked_mib for each in profiles if each.forked_mib is not None]
     peak_mib = max(known + each.memory_mib for known, each in zip(idle, profiles, strict=True))
     further = [(each.forked_ms or each.latency_ms) - each.latency_ms for each in profiles]
     return slowest.model_copy(
@@ -188,6 +198,7 @@ def mixed(profiles: Sequence[FunctionProfile], weights: Sequence[float]) -> Func
             "unforkable": next(filter(None, (each.unforkable for each in profiles)), ""),
             "memory_mib": round(peak_mib - min(idle), 2),
             "idle_mib": min(idle) or None,
+            "forked_mib": max(forked_mib, default=None),
             "files_read": _each_once(each.files_read for each in profiles),
             "files_written": _each_once(each.files_written for each in profiles),
             "ports": _each_once(each.ports for each in profiles),

@@ -75,6 +75,9 @@ class Invocation:
     processes_mib
         The most memory that a process which it started and that ended has had so far: never less
         than the wrap's own had when it started one, as the kernel counts from before its exec.
+    own_mib
+        The most memory that its process had and shared with no other, if it was asked for and the
+        kernel told it.
     probed
         What the probe saw, if it was asked for.
     speed
@@ -89,6 +92,7 @@ class Invocation:
     delayed_ms: float = 0.0
     cores: float = 0.0
     processes_mib: float = 0.0
+    own_mib: float | None = None
     probed: ProbeRun | None = None
     speed: CpuSpeed = _NO_SPEED
     emitted: Mapping[str, Emitted] = field(default_factory=dict)
@@ -118,6 +122,7 @@ class Solo:
         probed: bool = False,
         cpu_probed: bool = False,
         observed: bool = False,
+        weighed: bool = False,
         limit_s: float | None = None,
     ) -> Invocation:
         """Run it once, on its input `number` of those that it has in turn.
@@ -130,6 +135,8 @@ class Solo:
             Whether between two runs of the CPU-speed probe.
         observed
             Whether the wrap looks for what it changes of what its process shares.
+        weighed
+            Whether the wrap measures the memory that its process shares with no other.
         limit_s
             For how long it may run, in seconds, if not as long as any request.
 
@@ -137,7 +144,12 @@ class Solo:
         """
         try:
             request = self.requests[number % len(self.requests)]
-            more = {"probe": probed, "cpu-speed": cpu_probed, "state": observed}
+            more = {
+                "probe": probed,
+                "cpu-speed": cpu_probed,
+                "state": observed,
+                "memory": weighed,
+            }
             headers = trace_header(self.trace_key, next((name for name in more if more[name]), ""))
             if limit_s is not None:
                 headers = {**headers, _TIMEOUT: f"{limit_s:.3f}"}
@@ -166,6 +178,7 @@ class Solo:
                 run.wait_core_ms,
                 cores,
                 run.processes_mib or 0.0,
+                run.own_mib,
                 seen,
                 beside,
                 {

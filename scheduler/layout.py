@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
 from scheduler.conflicts import NO_CONFLICTS, Conflicts
-from scheduler.memory import BASE_MEMORY_MIB, PROCESS_MEMORY_MIB, at_once_mib, imports_mib
+from scheduler.memory import BASE_MEMORY_MIB, PROCESS_MEMORY_MIB, imports_mib, running_mib
 from workflow.model import Workflow
 from workflow.plan import (
     DEFAULT_PATH,
@@ -192,12 +192,12 @@ def sized(
     tasks = chain.from_iterable(processes)
     functions = [profile.functions[workflow.function_of(task)] for task in tasks]
     modules_mib = imports_mib([*functions, *map(profile.functions.__getitem__, idle)])
-    running_mib = sum(at_once_mib(process, workflow, profile) for process in processes)
+    request_mib = running_mib(processes, workflow, profile)
     further_mib = PROCESS_MEMORY_MIB * (len(processes) - 1)
-    memory_mib = BASE_MEMORY_MIB + modules_mib + running_mib + further_mib
+    memory_mib = BASE_MEMORY_MIB + modules_mib + request_mib + further_mib
     demand = Demand(
         cpu_ms=round(sum(function.core_ms for function in functions), 4),
-        memory_mib=round(running_mib, 2),
+        memory_mib=round(request_mib, 2),
         imports_mib=round(modules_mib, 2),
     )
     return int(-(-memory_mib // 16) * 16), demand

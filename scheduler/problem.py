@@ -93,7 +93,8 @@ class Problem:
             function = profile.functions[name]
             work = tuple((p.kind, p.duration_ms, p.parallelism) for p in function.periods)
             key = (
-                *(work, function.new_process_ms, function.memory_mib, function.idle_mib),
+                *(work, function.new_process_ms),
+                *(function.memory_mib, function.idle_mib, function.forked_mib),
                 # What stands for a wait is in no conflict.
                 *(groups.get(name, 0), conflicts.apart(name)),
             )

@@ -39,8 +39,9 @@ class Demand(Document):
     """What a wrap's functions take for one request: CPU time, and memory.
 
     ``memory_mib`` is what can be there at the same time: all processes with the most that the tasks
-    of each can take at once, as each process stays for its last task. ``imports_mib`` is what their
-    modules take for as long as the wrap runs.
+    of each can take at once, as each process stays for its last task; and what further processes
+    take because they share it with no other, beyond the few MiB of any process. ``imports_mib`` is
+    what their modules take for as long as the wrap runs.
     """
 
     cpu_ms: Milliseconds

@@ -109,6 +109,10 @@ class FunctionProfile(Document):
     idle_mib
         The process when it has imported the function and runs nothing. None where that was not
         measured.
+    forked_mib
+        What a process takes that was forked for the request and shares with no other, at its peak,
+        with the largest process that the function starts: what the function takes, what it imports
+        in its first call, and the memory that it writes to. None where that was not measured.
     files_read, files_written, ports
         Files as the function names them; ports that it takes for itself.
     unshareable
@@ -143,6 +147,7 @@ class FunctionProfile(Document):
     sources: tuple[Source, ...] = ()
     memory_mib: Annotated[float, Field(ge=0)] = 0.0
     idle_mib: Annotated[float, Field(ge=0)] | None = None
+    forked_mib: Annotated[float, Field(ge=0)] | None = None
     files_read: tuple[str, ...] = ()
     files_written: tuple[str, ...] = ()
     ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = ()

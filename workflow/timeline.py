@@ -51,6 +51,9 @@ class Span(Document):
     cpu_ms, processes_mib
         Measured of a task: CPU time of its process, and of those that it started and that ended;
         the most memory that one of these has had.
+    own_mib
+        The most memory that its process has had and shared with no other, where a client asked for
+        that.
     error
         Measured of a task: the code and the message with which it failed, of a workflow that went
         on nevertheless.
@@ -76,6 +79,7 @@ class Span(Document):
     wait_core_ms: float = 0.0
     cpu_ms: float | None = None
     processes_mib: float | None = None
+    own_mib: float | None = None
     error: str | None = None
     writes_ms: float | None = None
     reads_ms: tuple[float, float] | None = None

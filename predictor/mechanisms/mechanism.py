@@ -107,7 +107,10 @@ class Mechanism(ABC):
         return ""
 
     def environment(self, cpus: int, requests: int) -> dict[str, str]:
-        """The variables of a wrap with `cpus` CPUs and room for so many `requests` at once."""
+        """The variables of a wrap with `cpus` CPUs that runs so many `requests` at once.
+
+        `requests` is 0 where it is not known how many have room.
+        """
         return {}
 
     @abstractmethod

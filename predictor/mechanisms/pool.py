@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from predictor.mechanisms.mechanism import Costs, Mechanism, NoopTimes
 from workflow.platform import Platform
 
-#: Workers in each place, at least: while one waits, another can compute.
+#: Workers in each place, at least, where it is not known how many have room: while one waits,
+#: another can compute.
 _FEWEST_WORKERS = 2
 #: And at most for each CPU of the wrap: each is a process.
 _MOST_PER_CPU = 32
@@ -32,8 +33,8 @@ class Pool(Mechanism):
 
     def environment(self, cpus: int, requests: int) -> dict[str, str]:
         """A place may have a worker for each request, as far as they can use the CPUs."""
-        workers = min(requests, _MOST_PER_CPU * cpus)
-        return {"pool_concurrency": str(max(_FEWEST_WORKERS, cpus, workers))}
+        workers = min(requests or max(_FEWEST_WORKERS, cpus), _MOST_PER_CPU * cpus)
+        return {"pool_concurrency": str(workers)}
 
     def constants(
         self, one: NoopTimes, few: NoopTimes, many: NoopTimes, further: int, ipc_ms: float

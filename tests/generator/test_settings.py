@@ -14,6 +14,7 @@ from generator.settings import (
     timeout_s,
     wrap_environment,
 )
+from scheduler.memory import FORKED_MEMORY_MIB
 from workflow.model import Failure, Task, Workflow
 from workflow.plan import Demand, Plan, Prediction
 from workflow.units import LONGEST_S, go_duration_s
@@ -152,6 +153,23 @@ def test_a_pool_has_workers_for_as_many_requests_as_have_room_and_its_cpus_serve
     processes = ((), ("t",), ("u",))
     chosen = demanding(pool, cpu_ms, 50.0, memory_mib=memory_mib, processes=processes)
     assert wrap_environment(chosen, chosen.wraps[0])["pool_concurrency"] == workers
+
+
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+@pytest.mark.parametrize("cpus", [1, 5])
+@pytest.mark.parametrize("function_mib", [0.5, 30.0, 150.0])
+def test_all_requests_that_run_at_once_have_room_with_their_processes(
+    function_mib, cpus, mechanism, plan_by_hand
+):
+    chosen = plan_by_hand({"w": [[], *([task] for task in "abcde")]}, mechanism=mechanism)
+    demand = Demand(cpu_ms=5.0, memory_mib=function_mib, imports_mib=20.0)
+    sized = {"cpus": cpus, "memory_mib": 96 + 20 + 150 + 5 * 16, "demand": demand}
+    wrap = chosen.wraps[0].model_copy(update=sized)
+    chosen = predicted(chosen.model_copy(update={"wraps": (wrap,)}), 1000.0)
+    variables = wrap_environment(chosen, wrap)
+    threads = int(variables["WAITRESS_THREADS"])
+    assert 48 + 20 + threads * (function_mib + 5 * FORKED_MEMORY_MIB) <= wrap.memory_mib
+    assert int(variables.get("pool_concurrency", threads)) == threads
 
 
 def test_all_wraps_serve_four_requests_for_each_cpu_of_the_widest(plan):

@@ -57,6 +57,14 @@ def test_a_mix_needs_the_memory_of_the_largest_and_has_the_facts_of_all() -> Non
     assert mix.spread_ms == (1.0, 9.0)
 
 
+@pytest.mark.parametrize(
+    ("each", "most"), [((70.0, 64.0), 70.0), ((None, 64.0), 64.0), ((None, None), None)]
+)
+def test_a_mix_needs_the_most_memory_in_a_forked_process(each, most) -> None:
+    mix = mixed([function("cpu 1", forked_mib=mib) for mib in each], [1.0, 1.0])
+    assert mix.forked_mib == most
+
+
 SLEEPS = """\
 import json
 import time

@@ -20,13 +20,20 @@ class Forked:
 
     function = "count"
 
-    def __init__(self, answer: Callable[[int], str]) -> None:
+    def __init__(
+        self, answer: Callable[[int], str], own_mib: Callable[[int], float | None] = float
+    ) -> None:
         self._answer = answer
+        self._own_mib = own_mib
         self.limits: list[float | None] = []
 
-    def invoke(self, number: int = 0, *, limit_s: float | None = None, **_: Any) -> Invocation:
+    def invoke(
+        self, number: int = 0, *, limit_s: float | None = None, weighed: bool = False, **_: Any
+    ) -> Invocation:
         self.limits.append(limit_s)
-        return Invocation(self._answer(len(self.limits)), latency_ms=12.0)
+        own_mib = self._own_mib(len(self.limits)) if weighed else None
+        answer = self._answer(len(self.limits))
+        return Invocation(answer, latency_ms=12.0, own_mib=own_mib, processes_mib=3.0)
 
 
 def known(**facts: Any) -> FunctionProfile:
@@ -76,6 +83,15 @@ def test_a_run_there_may_take_several_times_as_long_as_alone() -> None:
     slow = Period(kind="block", start_ms=0.0, duration_ms=20_000.0)
     profiled(FunctionProfile(latency_ms=20_000.0, periods=(slow,)), forked)
     assert forked.limits[0] == 100.0
+
+
+@pytest.mark.parametrize(
+    ("own_mib", "forked_mib"), [(lambda run: 50.0 - run, 52.0), (lambda _: None, None)]
+)
+def test_its_memory_there_is_the_most_of_a_run_with_its_largest_process(
+    own_mib: Callable[[int], float | None], forked_mib: float | None
+) -> None:
+    assert profiled(known(), Forked(str, own_mib)).forked_mib == forked_mib
 
 
 def test_of_several_payloads_one_is_enough() -> None:

@@ -90,6 +90,17 @@ def test_what_functions_import_is_in_memory_once_for_those_with_the_same_require
     assert plan.wraps[0].demand.imports_mib == 160
 
 
+def test_a_wrap_has_memory_for_what_functions_take_in_further_processes(workflow, profile):
+    measured = profile(a="cpu 1")
+    forked = measured.functions["a"].model_copy(update={"memory_mib": 2.0, "forked_mib": 60.0})
+    known = measured.model_copy(update={"functions": {"a": forked}})
+    layout = (((("s0t0",), ("s0t1",), ("s0t2",)),),)
+    plan = plan_from_layout(layout, workflow("a a a"), known, planner="pgp", mechanism="pool")
+    # 96 for the wrap, 2 in its main process; 16 for each other, and 60 less the 4 of each request.
+    assert plan.wraps[0].demand.memory_mib == 2 + 2 * 56
+    assert plan.wraps[0].memory_mib == 256
+
+
 def test_a_wrap_says_what_its_functions_take_for_a_request(workflow, profile):
     functions = profile(a="cpu 3 block 40 native*2 1")
     layout = (((("s0t0",), ("s0t1",)),), ((("s1t0",),),))

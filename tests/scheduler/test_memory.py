@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.memory import at_once_mib
+from scheduler.memory import FORKED_MEMORY_MIB, at_once_mib, running_mib
 from workflow.model import NOTHING, Stream, Task, Workflow
 from workflow.profile import FunctionProfile, Profile
 
@@ -80,3 +80,39 @@ def test_no_tasks_that_can_run_at_once_take_more(edges):
             if not any(workflow.ancestors[task] & set(some) for task in some):
                 assert sum(mib[task] for task in some) <= found
     assert found <= sum(mib.values())
+
+
+#: What functions take by themselves, in a forked process, and where they require the same.
+TAKES = {
+    "small": (1.0, 3.5, ()),
+    "imports": (1.0, 45.0, ("boto3",)),
+    "imports-too": (2.0, 36.0, ("boto3",)),
+    "other": (5.0, 19.0, ("pillow",)),
+    "unknown": (7.0, None, ()),
+}
+
+
+@pytest.mark.parametrize(
+    ("processes", "most"),
+    [
+        ([["imports"]], 1),  # it is warm where it is not forked
+        ([[], ["small"]], 1),
+        ([[], ["unknown"]], 7),
+        ([[], ["imports"]], 45 - FORKED_MEMORY_MIB),
+        ([["imports"], ["other"]], 1 + 19 - FORKED_MEMORY_MIB),
+        ([[], ["imports", "imports-too"]], 3 + 40),
+        ([[], ["imports"], ["imports-too"]], 1 + 40 + 2 + 30),
+        ([[], ["imports", "other", "small"]], 7 + 40 + 10),
+    ],
+)
+def test_each_further_process_takes_what_its_functions_import_and_write_to(processes, most):
+    names = [task for process in processes for task in process]
+    workflow, profile = known(dict.fromkeys(names, ""), dict.fromkeys(names, 0.0))
+    functions = {
+        name: FunctionProfile(
+            latency_ms=0.0, periods=(), memory_mib=mib, forked_mib=forked, requirements=required
+        )
+        for name, (mib, forked, required) in TAKES.items()
+    }
+    profile = profile.model_copy(update={"functions": functions})
+    assert running_mib(processes, workflow, profile) == most

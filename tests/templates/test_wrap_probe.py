@@ -61,6 +61,19 @@ def handle(req):
 KEY = "0123456789abcdef"
 TRACED = {"X_Chiron_Trace": KEY}
 PROBED = {"X_Chiron_Trace": f"{KEY} probe"}
+WEIGHED = {"X_Chiron_Trace": f"{KEY} memory"}
+#: Has as many MiB as its module, which it only reads; what it is asked to, it writes to or takes.
+MEMORY = """
+KEPT = bytearray(b"1") * (64 << 20)
+def handle(req):
+    what, _, mib = req.partition(" ")
+    if what == "write":
+        for place in range(0, int(mib) << 20, 4096):
+            KEPT[place] = 1
+    elif what == "take":
+        taken = b"1" * (int(mib) << 20)
+    return str(sum(KEPT[:: 1 << 20]))
+"""
 CPU_PROBED = {"X_Chiron_Trace": f"{KEY} cpu-speed"}
 
 Ask = Callable[..., Any]
@@ -170,3 +183,16 @@ def test_a_request_for_it_has_the_cpu_speed_probe_beside_its_handler(
     assert row["end_ms"] - row["start_ms"] >= 30
     plain = ask("sleep", **TRACED).json["timeline"]["spans"]
     assert [row for row in plain if "cpu_probe_ms" in row] == []
+
+
+@pytest.mark.parametrize(("what", "mib"), [("read", 0), ("write 40", 40), ("take 40", 40)])
+def test_a_request_for_it_tells_what_memory_its_process_shares_with_no_other(
+    serve: Callable[..., Ask], what: str, mib: int
+) -> None:
+    """Also what it has given back when it ends; not what it was forked with, and has only read."""
+    ask = serve(MEMORY, [[], [7]])
+    rows = ask(what, **WEIGHED).json["timeline"]["spans"]
+    (row,) = (row for row in rows if row["kind"] == "task")
+    assert mib <= row["own_mib"] < mib + 10
+    plain = ask(what, **TRACED).json["timeline"]["spans"]
+    assert [row for row in plain if "own_mib" in row] == []

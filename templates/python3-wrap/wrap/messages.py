@@ -37,12 +37,15 @@ class Watch(NamedTuple):
         Also how fast their core was: what the CPU-speed probe took right before and after.
     observed
         Also what they change of what their process shares.
+    weighed
+        Also how much memory their process has had by itself.
     """
 
     traced: bool = False
     probed: bool = False
     cpu_probed: bool = False
     observed: bool = False
+    weighed: bool = False
 
 
 #: As usual.
@@ -173,14 +176,14 @@ class Result:
     `asked` is when its process was asked for and `ready` when that process had the request; both
     are None for what was not the process's first in the execution. `delayed` is for how many
     seconds the handler's thread had no core, `cpu` the CPU time of its process and of those that it
-    started and that ended, `processes_mib` the most memory that one of these ever had, `ticks` are
-    those of the probe, and `cpu_probe` is what the CPU-speed probe took right before and right
-    after it, `changes` are what the function changes of what its process
-    shares; where these were asked for. `writes` is when it began to write what it answers, and
-    `reads` is from when to when it read its streams, where these were there before. `emitted` is
-    the name of an output that the task gave before its end, and wrote from `started` on. One that
-    goes into buckets has a `place`, which is how many the task gave there before, and the `group`
-    that it was given.
+    started and that ended, `processes_mib` the most memory that one of these ever had, `own_mib`
+    the most that its process had and shared with no other, `ticks` are those of the probe, and
+    `cpu_probe` is what the CPU-speed probe took right before and right after it, `changes` are what
+    the function changes of what its process shares; where these were asked for. `writes` is when it
+    began to write what it answers, and `reads` is from when to when it read its streams, where
+    these were there before. `emitted` is the name of an output that the task gave before its end,
+    and wrote from `started` on. One that goes into buckets has a `place`, which is how many the
+    task gave there before, and the `group` that it was given.
     """
 
     number: int
@@ -197,6 +200,7 @@ class Result:
     delayed: float | None = None
     cpu: float | None = None
     processes_mib: float | None = None
+    own_mib: float | None = None
     ticks: list[Tick] | None = None
     cpu_probe: tuple[float, float] | None = None
     emitted: str | None = None

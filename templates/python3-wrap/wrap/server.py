@@ -52,7 +52,7 @@ from wrap.transport import GRACE_S, Forwarded
 
 #: What the header of a trace may ask for behind the key: a probe beside each handler, whose ticks
 #: are in the timeline; the CPU-speed probe before and after each, whose times are.
-_PROBE, _CPU_SPEED, _STATE_CHANGES = "probe", "cpu-speed", "state"
+_PROBE, _CPU_SPEED, _STATE_CHANGES, _MEMORY = "probe", "cpu-speed", "state", "memory"
 #: What tells whether the wrap serves, which one it is, and what it has to do; also a busy one.
 PROBES = ("/_/health", "/_/wrap", ADDRESS, "/metrics")
 #: Where dead letters are.
@@ -484,7 +484,7 @@ def _watch(trace_key: str) -> Watch:
     key, _, more = request.environ.get(_TRACE, "").partition(" ")
     if not key or not hmac.compare_digest(key.encode(), trace_key.encode()):
         return UNWATCHED
-    return Watch(True, more == _PROBE, more == _CPU_SPEED, more == _STATE_CHANGES)
+    return Watch(True, *(more == each for each in (_PROBE, _CPU_SPEED, _STATE_CHANGES, _MEMORY)))
 
 
 def _trace(runtime: Runtime) -> TraceContext | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import time
 import traceback
@@ -11,6 +12,7 @@ from contextlib import closing, contextmanager, nullcontext
 from contextvars import Context
 from functools import partial, wraps
 from itertools import chain
+from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any, ParamSpec, TypeVar
 
@@ -36,6 +38,8 @@ from wrap.threads import Cancelled
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+#: What the kernel tells of a process's memory (proc(5)).
+_KIB = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
 #: Characters of the line that tells of an error; its cause, and the log, have more.
 _SHOWN = 1000
 
@@ -169,12 +173,31 @@ def _watched(
         result.processes_mib = getrusage(RUSAGE_CHILDREN).ru_maxrss / 1024
         if before is not None:
             result.cpu_probe = (before, cpu_speed.cpu_probe_s())
+        if watch.weighed:
+            result.own_mib = _own_mib()
 
 
 def _cpu_s() -> float:
     """CPU time of this process, and of those that it started and that have ended."""
     children = getrusage(RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def _own_mib() -> float | None:
+    """The most memory that this process has had and shares with no other; None if not known.
+
+    That is what it has now, and by how much more was resident at the peak: memory that has been
+    freed since was its own.
+    """
+    try:
+        kib = {
+            name: int(number)
+            for file in ("status", "smaps_rollup")
+            for name, number in _KIB.findall(Path(f"/proc/self/{file}").read_text())
+        }
+        return (kib["Private_Dirty"] + kib["VmHWM"] - kib["VmRSS"]) / 1024
+    except (OSError, KeyError):  # not every kernel has all of it
+        return None
 
 
 @contextmanager
