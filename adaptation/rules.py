@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from deployment.verdict import verdict
 from generator.annotations import DeployedPrediction
 from workflow.errors import ChironError
 from workflow.plan import Plan
@@ -16,8 +16,6 @@ Side = Literal["below", "within", "above", "late"]
 
 #: Pauses double with every attempt that changed nothing, but not more often than this.
 _DOUBLINGS = 6
-#: An SLO is broken where so many late requests, or more, are less likely than that by chance.
-_BY_CHANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -72,26 +70,6 @@ def allowed(prediction: DeployedPrediction) -> float | None:
     return 1 - within.percentile / 100
 
 
-def is_broken(late: int, timed: int, share: float) -> bool:
-    """Whether `late` of `timed` requests are more than a `share` of all, and not by chance.
-
-    By chance alone their number is binomial.
-    """
-    if late <= share * timed or not share:
-        return late > share * timed
-    fewer = math.fsum(
-        math.exp(
-            math.lgamma(timed + 1)
-            - math.lgamma(count + 1)
-            - math.lgamma(timed - count + 1)
-            + count * math.log(share)
-            + (timed - count) * math.log1p(-share)
-        )
-        for count in range(late)
-    )
-    return 1 - fewer < _BY_CHANCE
-
-
 @dataclass(frozen=True)
 class Record:
     """What the windows so far come to."""
@@ -126,13 +104,14 @@ class Record:
             return Record(attempts=self.attempts, pause=pause)
         before = self if now == self.side else Record()
         timed, late = before.timed + window.timed, before.late + window.late
+        within = prediction.within
         return Record(
             side=now,
             run=before.run + 1,
             attempts=self.attempts,
             timed=timed,
             late=late,
-            broken=share is not None and is_broken(late, timed, share),
+            broken=within is not None and verdict(within.percentile, timed, late) == "broken",
         )
 
     def attempted(self, rules: Rules) -> Record:

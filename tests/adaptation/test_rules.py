@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptation.rules import Record, Rules, Served, Window, is_broken, judge, side
+from adaptation.rules import Record, Rules, Served, Window, judge, side
 from generator.annotations import DeployedPrediction
 from workflow.errors import ChironError
 from workflow.plan import Plan, Prediction, Within, Wrap
@@ -152,23 +151,6 @@ def test_late_windows_are_counted_in_a_row_and_apart_from_those_outside():
     assert not looked([broken, ABOVE] * 5).drifted(RULES)
     above = looked([broken, *[replace(ABOVE, timed=10, late=9)] * 3])
     assert (above.side, above.drifted(RULES)) == ("above", True)
-
-
-@given(st.integers(1, 400), st.floats(0.001, 0.5), st.integers(0, 20))
-def test_whether_late_requests_are_chance_goes_by_the_binomial_distribution(timed, share, more):
-    late = min(timed, round(share * timed) + more)
-    terms = (math.comb(timed, k) * share**k * (1 - share) ** (timed - k) for k in range(late))
-    exact = 1 - math.fsum(terms)
-    if abs(exact - 0.01) > 1e-6:
-        assert is_broken(late, timed, share) == (late > share * timed and exact < 0.01)
-
-
-def test_every_request_is_every_request():
-    assert is_broken(1, 100_000, 0.0) and not is_broken(0, 100_000, 0.0)
-
-
-def test_many_requests_can_be_counted():
-    assert is_broken(5_300, 100_000, 0.05) and not is_broken(5_100, 100_000, 0.05)
 
 
 def test_a_dearer_plan_that_keeps_the_slo_replaces_what_broke_it_though_the_mean_is_no_faster():
