@@ -75,7 +75,7 @@ def test_what_may_be_chosen_counts_and_what_may_not_is_said(open_page, files, dr
     page.get_by_text("Options").click()
 
     page.get_by_label("Mechanism").select_option("pool")
-    page.get_by_label("Headroom").select_option("yes")
+    page.get_by_label("Percentile").fill("99")
     page.get_by_label("Attempts").fill("11")
     page.keyboard.press("Tab")
     page.locator("#plan-faults").get_by_text("at attempts").wait_for()
@@ -87,7 +87,8 @@ def test_what_may_be_chosen_counts_and_what_may_not_is_said(open_page, files, dr
 
     plan = Plan.model_validate_json(download.value.path().read_text())
     assert (plan.mechanisms, plan.attempts) == ("pool", 1)
-    assert any("high end" in line for line in plan.why)
+    assert plan.predicted is not None and plan.predicted.within is not None
+    assert plan.predicted.within.percentile == 99
 
 
 def test_faults_are_shown_where_they_are_and_nothing_breaks(open_page, files, workflow, drop):

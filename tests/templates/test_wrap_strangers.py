@@ -144,7 +144,7 @@ NONSENSE: list[dict[str, Any]] = [
     {"gives": [[]]},
     {"rest": float("inf")},
     {"number": {}},
-    {"watch": [1, 2, 3, 4, 5]},
+    {"watch": [1] * 99},
     {"process": None},
     {"trace": 7},
     {"trace": [TRACE]},
