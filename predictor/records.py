@@ -82,8 +82,8 @@ WRAP = _record(
 #: ``left_ms`` of its period to compute, ``last_holder`` had it before; ``head`` and ``tail`` have
 #: waited for it longest, since ``asked_ms``, and shortest. ``queue`` and ``queued`` are the first
 #: and last thread to be started, ``unfinished`` counts those which are not done. ``alive`` is
-#: 1 from when its start is begun, ``idle`` is 1 while its starter has nothing to do, ``parked``
-#: while that waits for the thread it started last. ``forked`` is 1 until what forks it has
+#: 1 from when its start is begun, ``idle`` is 1 while no thread is about to be started, ``parked``
+#: while its starter waits for the thread it started last. ``forked`` is 1 until what forks it has
 #: computed, 2 after that, and ``follower`` the process that is forked next. ``gave`` says whether
 #: it has given a result before, ``gatherer`` is the node that gathered one last. ``computing_ms``
 #: is what it computes before it starts a thread, ``forking_ms`` what is computed for it before

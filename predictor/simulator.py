@@ -69,11 +69,11 @@ class Span(NamedTuple):
 class Interpreter:
     """What CPython costs: the GIL's switch interval and switch cost, the start of a thread.
 
-    A start takes `thread_startup_ms` with the GIL held. A new thread then needs
-    `thread_ready_ms` before it can run, for which the starter waits; None where threads wait
-    already and are only handed their work. A thread that lets the GIL go for less than
-    `short_release_ms` has it back before those that wait for it, where these have no core to wake
-    up on.
+    A start takes `thread_startup_ms` with the GIL held. Where `thread_ready_ms` is None, threads
+    wait already: each calls the next right before its own work. Else one thread starts all others,
+    each of which needs `thread_ready_ms` before it can run; the starter waits for that. A thread
+    that lets the GIL go for less than `short_release_ms` has it back before those that wait for it,
+    where these have no core to wake up on.
     """
 
     switch_interval_ms: float

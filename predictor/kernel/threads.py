@@ -32,7 +32,7 @@ def unstarted(state: State, number: int) -> bool:
 
 @inner
 def enqueue(state: State, number: int) -> None:
-    """Have the starter of its process start the thread of a task, after those that wait for it.
+    """Have the thread of a task be started, after those that wait for it.
 
     A process in which nothing is left to run hands its GIL over for nothing.
     """
@@ -89,16 +89,13 @@ def _next_start(state: State, number: int, started: bool) -> bool:
         starter.doing, process.computing_ms = NATIVE, 0.0
         return False
     if started:
-        item = process.queue
-        thread = state.threads[item]
-        process.queue = thread.behind
-        thread.at += 1
-        thread.doing, thread.since_ms = START, clock.now_ms
-        push(state.blocked, clock.now_ms + max(0.0, clock.thread_ready_ms), item)
-        if clock.thread_ready_ms >= 0.0:
+        _start_first(state, number)
+        if clock.thread_ready_ms < 0.0:
+            starter.doing = NONE
+        else:
             process.parked = 1
             starter.doing = STARTED
-            return False
+        return False
     if process.queue == NONE:
         process.idle = 1
         starter.doing = NONE
@@ -108,15 +105,35 @@ def _next_start(state: State, number: int, started: bool) -> bool:
 
 
 @inner
+def _start_first(state: State, number: int) -> None:
+    """Start the thread that has waited longest in a process to be started."""
+    clock, process = state.clock[0], state.processes[number]
+    item = process.queue
+    thread = state.threads[item]
+    process.queue = thread.behind
+    thread.at += 1
+    thread.doing, thread.since_ms = START, clock.now_ms
+    push(state.blocked, clock.now_ms + max(0.0, clock.thread_ready_ms), item)
+
+
+@inner
 def _next_of_thread(state: State, number: int) -> bool:
     """Begin the next period of a thread; whether it needs the GIL."""
     clock, thread = state.clock[0], state.threads[number]
     process = state.processes[thread.process]
     thread.at += 1
+    called = clock.thread_ready_ms < 0.0
     if thread.at < thread.begin:
         thread.doing, thread.remaining_ms = CPU, 0.0
+        if called and process.queue != NONE:
+            thread.remaining_ms = clock.thread_startup_ms
         return True
-    if thread.at == thread.begin and process.parked:
+    if thread.at == thread.begin and called:
+        if process.queue == NONE:
+            process.idle = 1
+        else:
+            _start_first(state, thread.process)
+    elif thread.at == thread.begin and process.parked:
         process.parked = 0
         note(state, thread.process, STARTED)
         if _next_start(state, thread.process, False):

@@ -82,6 +82,7 @@ class Gil:
     being_forked: bool = False
     queue: deque[Thread] = field(default_factory=deque)  # those to start
     parked: bool = False  # whether the starter waits for the thread it started last
+    calling: bool = False  # whether a thread is on its way, which will call the next one
     holder: Thread | None = None
     last_holder: Thread | None = None
     taken_ms: float = 0.0
@@ -214,7 +215,13 @@ class Simulation:
         process.queue.append(thread)
         idle = starter.position == len(starter.work)
         start: Todo = (("cpu", self.interpreter.thread_startup_ms), ("started", 0.0))
-        starter.work += start[: 1 if self.interpreter.thread_ready_ms is None else 2]
+        if self.interpreter.thread_ready_ms is not None:
+            starter.work += start
+        elif not process.calling:
+            process.calling = True
+            starter.work += start[:1]
+        else:
+            return  # the thread that is on its way will call it
         if idle:
             self._begin_period(starter)
 
@@ -321,6 +328,11 @@ class Simulation:
             self._note(thread, "start")
         if thread.position >= 0 and thread.number < 0 and thread.kind == "cpu":
             self._next_period(process.queue.popleft())
+        elif thread.number >= 0 and thread.position == 1 and process.calling:
+            if process.queue:
+                self._next_period(process.queue.popleft())
+            else:
+                process.calling = False
         elif thread.number >= 0 and thread.position == 1 and process.parked:
             process.parked = False  # the starter hears that this one runs
             self._next_period(process.starter)
@@ -343,6 +355,9 @@ class Simulation:
         """Begin a period; whether it is one in which the thread keeps or wants the GIL."""
         if kind == "cpu":
             thread.remaining_ms = duration_ms
+            calls = thread.number >= 0 and thread.position == 1 and thread.gil.calling
+            if calls and thread.gil.queue:
+                thread.remaining_ms = self.interpreter.thread_startup_ms
             if not holds:
                 self._wait(thread)
         elif holds and self._gets_gil_back(thread.gil, kind, duration_ms):

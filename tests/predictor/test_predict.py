@@ -139,9 +139,13 @@ def test_the_main_process_and_a_worker_wait_for_each_other_while_both_compute(
     assert found.simulate((("a", "b"),), 2, "pool") == found.each_ms((("a", "b"),))
 
 
-def test_threads_of_one_process_take_turns(costs, profile):
-    prediction = predict(plan([["abcd"]]), WORKFLOW, profile(**FUNCTIONS), costs)
-    assert prediction.latency_ms == 1.0 + 14.0 + 2.0
+def test_threads_of_one_process_begin_in_its_order_and_take_turns(costs, profile):
+    """c waits for 3 from 0 where it is first; else b calls it at 5, and it comes after a, at 14."""
+    first, last = (
+        predict(plan([[order]]), WORKFLOW, profile(**FUNCTIONS), costs).latency_ms
+        for order in ("cabd", "abcd")
+    )
+    assert (first, last) == (1.0 + 14.0 + 2.0, 1.0 + 14.0 + 3.0 + 2.0)
 
 
 def test_what_a_function_computes_at_once_needs_cores_of_its_own(platform, profile):
@@ -172,7 +176,7 @@ def test_the_client_of_one_to_one_calls_every_wrap_itself(costs, profile):
 
 
 def test_a_stage_without_the_first_wrap_is_all_remote(costs, profile):
-    wraps: Wraps = [["abc"], ["d"]]
+    wraps: Wraps = [["cab"], ["d"]]
     prediction = predict(plan(wraps, cpus=1), WORKFLOW, profile(**FUNCTIONS), costs)
     assert prediction.latency_ms == 1.0 + 14.0 + 2.0 + 8.0
 

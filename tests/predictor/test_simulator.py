@@ -126,9 +126,13 @@ def test_the_thread_that_starts_the_others_works_for_each():
     assert end_ms("cpu 3", "cpu 3", interpreter=starting) == 8.0
 
 
-def test_threads_that_wait_already_are_all_handed_their_work_before_the_first_begins():
+def test_each_thread_that_waits_already_is_called_by_the_one_before_right_before_its_work():
     starting = Interpreter(switch_interval_ms=5.0, switch_cost_ms=0.0, thread_startup_ms=1.0)
-    assert held("cpu 9", "cpu 2", interpreter=starting) == [(0, 2, 7), (1, 7, 9), (0, 9, 13)]
+    # 0 calls 1 from 1 to 2. 1 waits for the GIL until 7 and calls 2 until 8, which comes after 0:
+    # that has waited since 7.
+    assert held("cpu 9", "cpu 2", "cpu 1", interpreter=starting) == [
+        (0, 1, 2), (0, 2, 7), (1, 7, 8), (1, 8, 10), (0, 10, 14), (2, 14, 15),
+    ]  # fmt: skip
 
 
 def test_a_new_thread_is_waited_for_and_then_keeps_the_gil_from_the_starter():
@@ -143,10 +147,10 @@ def test_a_new_thread_is_waited_for_and_then_keeps_the_gil_from_the_starter():
 
 
 def test_the_gil_goes_to_who_has_waited_longest_whatever_it_has_computed():
-    # 1 and 2 wake up at 14 and 0 is asked to stop at 19. By 25, 0 has waited longer than 1, which
+    # 0 and 1 wake up at 9 and 2 is asked to stop at 14. At 20 it has waited longer than 0, which
     # has computed less.
-    assert held("cpu 30", "block 9 cpu 8", "block 9 cpu 1") == [
-        (0, 0, 5), (0, 5, 19), (1, 19, 24), (2, 24, 25), (0, 25, 30), (1, 30, 33), (0, 33, 39),
+    assert held("block 9 cpu 8", "block 9 cpu 1", "cpu 30") == [
+        (2, 0, 14), (0, 14, 19), (1, 19, 20), (2, 20, 25), (0, 25, 28), (2, 28, 39),
     ]  # fmt: skip
 
 

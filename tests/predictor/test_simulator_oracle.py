@@ -24,14 +24,16 @@ whole_works = st.lists(
 class Stepwise:
     """One process with a core for every thread, in steps of 1 ms; all times are whole.
 
-    Thread n is the starter; where threads are new, it waits for each that it starts until that
-    one has had the GIL, in a period of its own without length.
+    Thread n is the starter. Where threads are new, it waits for each that it starts until that one
+    has had the GIL, in a period of its own without length. Else it starts the first one, and each
+    calls the next in that period.
     """
 
     def __init__(
         self, threads: list[Work], interval: int, cost: int, startup: int, ready: int | None
     ) -> None:
         self.interval, self.cost, self.waits = interval, cost, ready is not None
+        self.startup = startup
         self.starter = len(threads)
         before = [("start", ready or 0), ("boot", 0)]
         self.todo = [[list(period) for period in [*before, *work]] for work in threads]
@@ -88,17 +90,21 @@ class Stepwise:
         kind, _ = self.todo[thread].pop(0)
         if thread == self.starter:
             self.begin(self.to_start.pop(0))
-            if self.waits or not self.to_start:
-                self.leave(thread)
+            self.leave(thread)
             return
-        if kind == "boot" and self.waits and self.to_start:
-            self.ask(self.starter)
+        if kind == "boot" and self.to_start:
+            if self.waits:
+                self.ask(self.starter)
+            else:
+                self.begin(self.to_start.pop(0))
         self.begin(thread)
 
     def begin(self, thread: int) -> None:
         if not self.todo[thread]:
             self.running.discard(thread)
         elif self.todo[thread][0][0] in ("cpu", "boot"):
+            if self.todo[thread][0][0] == "boot" and self.to_start and not self.waits:
+                self.todo[thread][0][1] = self.startup
             if self.holder != thread:
                 self.ask(thread)
             return
