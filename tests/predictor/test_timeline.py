@@ -106,9 +106,7 @@ def test_nobody_waits_for_a_gil_that_nobody_holds(processes, interpreter):
 
 @several
 @given(processes, free)
-def test_with_cores_for_all_a_thread_does_its_periods_and_calls_the_next(
-    processes, interpreter
-):
+def test_with_cores_for_all_a_thread_does_its_periods_and_calls_the_next(processes, interpreter):
     spans, _ = recorded(processes, MANY, interpreter)
     calls = interpreter.thread_ready_ms is None
     for number, process in enumerate(processes):
