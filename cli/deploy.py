@@ -86,18 +86,21 @@ def command(
     if as_json:
         emit(report, None, as_json)
     _show(report)
-    if not report.functions:
-        pass
-    elif place.local:
+    if report.functions:
+        _show_next(report, place, folder / request.folder.payloads()[0].name, output)
+    return 0 if report.slo_met or not prove else EXIT_MISSED
+
+
+def _show_next(report: DeploymentReport, place: Place, payload: Path, output: Path) -> None:
+    """How what was deployed is used."""
+    if place.local:
         progress("the embedded gateway has ended with the command; chiron serve keeps one running")
         flag = f" --backend {place.local}" if place.local != "process" else ""
         file = shlex.quote(str(output / "build" / "stack.yaml"))
         next_step(f"chiron serve{flag}, then faas-cli deploy -f {file}")
     else:
         invoke = shlex.join(["chiron", "invoke", report.plan.workflow, *place.flags])
-        payload = request.folder.payloads()[0].name
-        next_step(f"{invoke} < {shlex.quote(str(folder / payload))}")
-    return 0 if report.slo_met or not prove else EXIT_MISSED
+        next_step(f"{invoke} < {shlex.quote(str(payload))}")
 
 
 def _measured(measured: Measurement) -> list[str]:

@@ -53,7 +53,7 @@ def wired(
     shared = platform.one_node and plan.cpus > platform.cpus
     each_cpus = [plan.cpus] if shared else [wrap.cpus for wrap in plan.wraps]
     way = way_of(plan.path, workflow, platform, plan.orchestrator)
-    platform = as_called(as_idle(platform, workflow, profile), way)
+    platform = as_called(as_idle(platform, plan, workflow, profile), way)
     sizes = Sizes(workflow, profile)
     if plan.orchestrator == "wrap":
         platform = with_bodies(platform, workflow, sizes)
@@ -80,16 +80,22 @@ def wired(
     return Wired(execution, reply, frozenset(wiring.called), request_ms)
 
 
-def as_idle(platform: Platform, workflow: Workflow, profile: Profile) -> Platform:
-    """`platform` where constants are as after functions that take as long as these do."""
+def as_idle(platform: Platform, plan: Plan, workflow: Workflow, profile: Profile) -> Platform:
+    """`platform` where constants are as after functions that take as long as these do.
+
+    A request takes as long as all functions together; a request of a client that calls each task,
+    as one of them.
+    """
     if not platform.idle:
         return platform
     known = profile.functions
     each_ms = [known[task.function].latency_ms for task in workflow.tasks if task.function in known]
+    one_ms = fmean(each_ms or [0.0])
+    whole_ms = sum(each_ms) if plan.orchestrator == "wrap" else one_ms
     after_ms: dict[Idle, float] = {
-        "request_ms": sum(each_ms),
-        "stage_ms": fmean(each_ms or [0.0]),
-        "rpc_ms": fmean(each_ms or [0.0]),
+        "request_ms": whole_ms,
+        "stage_ms": one_ms,
+        "rpc_ms": one_ms,
     }
     constants: dict[str, float] = {
         name: getattr(platform, name) + more_ms * min(1.0, after_ms[name] / IDLE_MS)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from predictor.predict import Predictor, predict
+from predictor.wiring import as_idle
 from workflow.errors import ChironError
 from workflow.model import Task, Workflow
 from workflow.plan import Plan, Wrap
@@ -501,3 +502,16 @@ def test_a_request_costs_more_after_functions_that_take_longer(costs, profile):
     nothing_ms = costs_ms(0.0)
     more_ms = [costs_ms(latency_ms) - nothing_ms for latency_ms in (2.5, 5.0, 10.0, 50.0)]
     assert more_ms == pytest.approx([2.5, 5.0, 6.0, 6.0])
+
+
+def test_a_client_that_calls_each_task_waits_for_that_one_only(costs, profile):
+    chain = Workflow("demo", tuple(Task(t, "a", None) for t in "abcd"), "d")
+    place = costs.model_copy(update={"rpc_ms": 0.0, "idle": {"request_ms": 4.0}})
+    wraps: Wraps = [["a"], ["b"], ["c"], ["d"]]
+
+    def request_ms(**fields: str) -> float:
+        known = profile(a="block 2.5")
+        return as_idle(place, plan(wraps, **fields), chain, known).request_ms
+
+    assert request_ms(orchestrator="client", trigger="stage") == costs.request_ms + 1.0
+    assert request_ms() == costs.request_ms + 4.0

@@ -133,3 +133,37 @@ def test_instances_that_wait_for_each_other_all_run(at_once: int) -> None:
         answers = Result.read([next(incoming) for _ in range(2 * len(tasks))])
         assert sorted(answer.task for answer in answers) == tasks
     thread.join(BOUND_S)
+
+
+def test_a_task_that_fails_lets_no_other_overtake_the_one_that_is_prepared() -> None:
+    tasks = [0, 2, 4, 6]
+    ours, theirs = socket.socketpair()
+    prepares, may_begin = threading.Event(), threading.Event()
+    begun = list[int]()
+
+    def run_task(
+        task: int, given: Callable[[], Object], ident: Ident, process: int, *more: Any
+    ) -> Result:
+        *_, begins = more
+        if task == 2:
+            prepares.set()
+            assert may_begin.wait(BOUND_S)
+        begun.append(task)
+        if begins is not None:
+            begins()
+        if task == 0:
+            assert prepares.wait(BOUND_S)
+            begins()  # as where a handler fails
+        return Result(ident.number, task, "f", "w", process, 0.0, 0.0, given())
+
+    thread = threading.Thread(target=child.serve, args=(theirs, WRAP, run_task))
+    thread.start()
+    objects: dict[Key, Object] = {given_to(task): Object(f"{task}") for task in tasks}
+    with ours:
+        send(ours, Request(FIRST, tasks, objects, frozenset(tasks), 99).frames_within())
+        incoming = frames.read(ours)
+        first = Result.read([next(incoming), next(incoming)])
+        may_begin.set()
+        Result.read([next(incoming) for _ in range(6)])
+    thread.join(BOUND_S)
+    assert ([each.task for each in first], begun) == ([0], tasks)

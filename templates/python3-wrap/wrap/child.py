@@ -69,10 +69,11 @@ class _Child:
         self._sending = threading.Lock()
         self._calling = threading.Lock()
         self._counting = threading.Lock()
-        #: Tasks that no thread has taken yet, whether a thread is on its way to them, and whether a
-        #: thread prepares the one before them.
+        #: Tasks that no thread has taken yet, whether a thread is on its way to them, and the task
+        #: before them if a thread prepares it.
         self._waiting: deque[tuple[_Group, int]] = deque()
-        self._coming = self._preparing = False
+        self._coming = False
+        self._preparing: int | None = None
         self._part = lru_cache(_PARTS)(self._part_of)
         self._users = cache(self._users_in)
         self._ended: set[int] = set()
@@ -122,7 +123,7 @@ class _Child:
     def _begin(self, group: _Group, tasks: Iterable[int]) -> None:
         self._waiting.extend((group, task) for task in tasks)
 
-    def _call(self, prepared: bool = False) -> None:
+    def _call(self, prepared: int | None = None) -> None:
         """Have a thread come to the tasks that wait, unless one of them is being prepared.
 
         Each thread calls the next just before the handler that it runs. So tasks begin in the order
@@ -130,7 +131,7 @@ class _Child:
         end. Few threads run what is short, one task after another, which saves wakes.
         """
         with self._calling:
-            if self._coming or not self._waiting or (self._preparing and not prepared):
+            if self._coming or not self._waiting or self._preparing != prepared:
                 return
             self._coming = True
         try:
@@ -146,19 +147,20 @@ class _Child:
         """Run one task after another in this thread, while some wait."""
         while True:
             with self._calling:
-                if self._preparing or not self._waiting:
+                if self._preparing is not None or not self._waiting:
                     return
                 group, task = self._waiting.popleft()
-                self._preparing = prepared = bool(self._waiting)
-            self._work(group, task, self._begun if prepared else None)
+                self._preparing = prepared = task if self._waiting else None
+            self._work(group, task, None if prepared is None else partial(self._begun, task))
 
-    def _begun(self) -> None:
-        """The handler of the task that was prepared begins.
+    def _begun(self, task: int) -> None:
+        """A task that was prepared has got to its handler, or has failed.
 
         To start a thread lets the GIL go: no task is to be taken meanwhile.
         """
-        self._call(prepared=True)
-        self._preparing = False
+        self._call(prepared=task)
+        if self._preparing == task:
+            self._preparing = None
         self._call()  # if that thread has come and gone
 
     def _part_of(self, tasks: tuple[int, ...], live: bool) -> Part:

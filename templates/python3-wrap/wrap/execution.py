@@ -694,8 +694,7 @@ class Execution:
             if run := self._runs.pop(number, None):
                 self._runtime.threads.give_up(run)
                 run.cancel()
-            if number == self._preparing:
-                self._handler_begins()
+            self._handler_begins(number)
         self._count_failures(given_up, error.code)
         return self._failed(given_up, error)
 
@@ -1069,13 +1068,14 @@ class Execution:
                 return True
         return False
 
-    def _handler_begins(self) -> None:
-        """The task that was prepared has got to its handler, or never will.
+    def _handler_begins(self, number: int) -> None:
+        """A task has got to its handler, or never will: the next one may begin if it was prepared.
 
         The lock keeps others from taking a task while a thread is started, which lets the GIL go.
         """
-        self._preparing = None
-        self._call()
+        if self._preparing == number:
+            self._preparing = None
+            self._call()
 
     def _run_in_turn(self, turn: _Turn) -> None:
         """Do in this thread what is next, and what begins by its end or within a moment of it."""
@@ -1097,8 +1097,12 @@ class Execution:
         opens = None if self._switchboard is None else self._switchboard.open
         client = None if self._client is None else self._client.open
         access = Access(self.ident.number, opens, self.data.resolve, client)
-        call = partial(self.event, self._handler_begins) if number == self._preparing else None
-        result = tasks.run(number, given, self.ident, MAIN, emitted, access, call, wrap, functions)
+        begins = None
+        if number == self._preparing:
+            begins = partial(self.event, self._handler_begins, number)
+        result = tasks.run(
+            number, given, self.ident, MAIN, emitted, access, begins, wrap, functions
+        )
         turn.following = None
         self.event(partial(self._ended_here, turn, result))
 
