@@ -16,7 +16,7 @@ _HANDLER = '''\
 Generated from plan.json by chiron; the logic is in the template's package ``wrap``.
 """
 
-from wrap.declaration import Entry, Wrap
+from wrap.config.wrap_spec import Entry, Wrap
 
 WRAP = {wrap}
 '''

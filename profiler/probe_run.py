@@ -1,6 +1,6 @@
 """One run of a handler as the GIL probe saw it: stretches of one kind each.
 
-The probe (templates/python3-wrap/wrap/probe.py) wants the GIL some four times a millisecond. That
+The probe (`wrap.observe.gil_probe`) wants the GIL some four times a millisecond. That
 it had to wait for it says that another thread held it. Where it had not, the CPU clocks of the
 handler's threads, and whether they are running, tell computing from waiting.
 

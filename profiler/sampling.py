@@ -51,7 +51,8 @@ _UNCERTAIN = 0.01
 _MOST_TIMES = 5
 #: What a process loads in its first run, whatever it runs: 1 to 3 MiB measured.
 _FIRST_RUN_MIB = 4.0
-#: What a wrap keeps at most of the memory that requests have freed (templates: wrap/memory.py).
+#: What a wrap keeps at most of the memory that requests have freed (templates:
+#: wrap/values/malloc.py).
 _KEPT_MIB = 32.0
 #: How many quantiles say how runs vary, and the fewest runs that say so.
 _QUANTILES, _FEWEST_VARIED = 20, 6

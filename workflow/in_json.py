@@ -1,1 +1,1 @@
-../templates/python3-wrap/wrap/in_json.py
+../templates/python3-wrap/wrap/values/in_json.py

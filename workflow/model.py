@@ -68,8 +68,8 @@ class Workflow:
     then, and it has no output. What such a one did for a request is ``decided``: a task is a run of
     one there, and waits for those before it, whatever data it gets.
 
-    One of buckets has in ``buckets`` what `wrap.streams.flow` goes by. Its tasks are connected as
-    if each bucket fired once, with what the tasks have given that give to it.
+    One of buckets has in ``buckets`` what `wrap.core.buckets.flow` goes by. Its tasks are connected
+    as if each bucket fired once, with what the tasks have given that give to it.
 
     Raises ``cycle`` if the tasks' sources form no DAG; the error names the tasks of one cycle.
     """

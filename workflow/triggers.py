@@ -1,1 +1,1 @@
-../templates/python3-wrap/wrap/triggers.py
+../templates/python3-wrap/wrap/core/triggers.py

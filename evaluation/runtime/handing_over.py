@@ -13,9 +13,9 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from wrap import frames
-from wrap.objects import Object
-from wrap.shared import Shared
+from wrap.net import framing
+from wrap.values.shared_memory import Shared
+from wrap.values.value import Object
 
 
 def main(consumers: int, sizes: Sequence[int]) -> None:
@@ -39,7 +39,7 @@ def _hand_over(channels: Sequence[socket.socket], frame: bytes | Shared) -> floa
     """How many milliseconds it takes until each of the consumers has said that it has the value."""
     begun = time.perf_counter()
     for channel in channels:
-        frames.write(channel, [frame])
+        framing.write(channel, [frame])
     for channel in channels:
         channel.recv(1)
     return (time.perf_counter() - begun) * 1000
@@ -49,7 +49,7 @@ def _consumer() -> socket.socket:
     ours, theirs = socket.socketpair()
     if os.fork() == 0:
         ours.close()
-        _consume(theirs, frames.read(theirs))
+        _consume(theirs, framing.read(theirs))
         os._exit(0)
     theirs.close()
     return ours

@@ -2,7 +2,7 @@
 
 The rest of the code asks these objects and knows none by name. A further one is a file here, its
 place in `MECHANISMS`, its constants in `workflow.platform.Platform`, and a file in the template's
-``wrap/mechanisms``.
+``wrap/workers/mechanisms``.
 """
 
 from __future__ import annotations

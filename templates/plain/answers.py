@@ -1,1 +1,1 @@
-../python3-wrap/wrap/answers.py
+../python3-wrap/wrap/functions/answers.py

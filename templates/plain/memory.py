@@ -1,1 +1,1 @@
-../python3-wrap/wrap/memory.py
+../python3-wrap/wrap/values/malloc.py

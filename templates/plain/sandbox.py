@@ -1,1 +1,1 @@
-../python3-wrap/wrap/sandbox.py
+../python3-wrap/wrap/config/sandbox.py

@@ -1,1 +1,1 @@
-../python3-wrap/wrap/serving.py
+../python3-wrap/wrap/http/server.py

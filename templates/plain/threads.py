@@ -1,1 +1,1 @@
-../python3-wrap/wrap/threads.py
+../python3-wrap/wrap/event_loop/threads.py

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from wrap import serving
+from wrap.http import server
 
 
 def main() -> None:
@@ -12,7 +12,7 @@ def main() -> None:
     try:
         _serve()
     except BaseException as error:
-        serving.end(error)
+        server.end(error)
 
 
 def _serve() -> None:
@@ -20,10 +20,10 @@ def _serve() -> None:
     arguments = sys.argv[1:]
     try:
         # A zygote takes no requests.
-        sockets = [] if "--zygote" in arguments else serving.listen(os.environ)
+        sockets = [] if "--zygote" in arguments else server.listen(os.environ)
     except OSError as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    from wrap.main import main as serve
+    from wrap.bootstrap import main as serve
 
     serve(arguments, Path(__file__).resolve().parent, sockets)
 

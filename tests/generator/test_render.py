@@ -49,12 +49,12 @@ def evaluate(source: str) -> SimpleNamespace:
     assert source.isascii()
     called = {node.func.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)}
     assert called <= {"Wrap", "Entry"}
-    module = ModuleType("wrap.declaration")
+    module = ModuleType("wrap.config.wrap_spec")
     module.Wrap = module.Entry = lambda **fields: SimpleNamespace(**fields)
     names: dict[str, object] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "wrap", ModuleType("wrap"))
-        patch.setitem(sys.modules, "wrap.declaration", module)
+        patch.setitem(sys.modules, "wrap.config.wrap_spec", module)
         exec(compile(source, "handler.py", "exec"), names)  # noqa: S102  (what is to be shown)
     return names["WRAP"]
 

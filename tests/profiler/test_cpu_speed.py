@@ -24,7 +24,7 @@ from profiler.function_profile import function_profile
 from profiler.probe_run import CORES, ProbeRun, Stretch
 from profiler.sampling import Samples, Untraced
 
-WRAP_LOOP = Path(__file__).resolve().parents[2] / "templates/python3-wrap/wrap/cpu_speed.py"
+WRAP_LOOP = Path(__file__).resolve().parents[2] / "templates/python3-wrap/wrap/observe/cpu_speed.py"
 
 
 def loop_of(code: CodeType) -> list[tuple[str, object]]:

@@ -7,10 +7,10 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from wrap.declaration import Entry, Wrap
-from wrap.engine import Engine
-from wrap.recovery import Attempts, Component, Tally, to_run_again
-from wrap.triggers import buckets
+from wrap.config.wrap_spec import Entry, Wrap
+from wrap.core.dag import Engine
+from wrap.core.recovery import Attempts, Component, Tally, to_run_again
+from wrap.core.triggers import buckets
 
 from workflow.dag import parse_dag
 from workflow.streaming import begins_with, live_streams

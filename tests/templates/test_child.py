@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from wrap import child, frames
-from wrap.declaration import Wrap
-from wrap.engine import Key, given_to
-from wrap.messages import Ident, Request, Result
-from wrap.objects import Object
+from wrap.config.wrap_spec import Wrap
+from wrap.core.dag import Key, given_to
+from wrap.net import framing
+from wrap.net.messages import Ident, Request, Result
+from wrap.values.value import Object
+from wrap.workers import worker_main
 
 BOUND_S = 60.0
 FIRST, SECOND = Ident(number=1), Ident(number=2)
-send = frames.write
+send = framing.write
 #: Whose tasks are instances of two.
 WRAP = Wrap(
     name="first",
@@ -41,12 +42,12 @@ class Child:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._ours, theirs = socket.socketpair()
-        self._incoming = frames.read(self._ours)
+        self._incoming = framing.read(self._ours)
         self._begun = threading.Event()
         self.may = threading.Event()
-        monkeypatch.setattr(frames, "write", self._write)
+        monkeypatch.setattr(framing, "write", self._write)
         arguments = theirs, WRAP, self._run_task
-        self._thread = threading.Thread(target=child.serve, args=arguments)
+        self._thread = threading.Thread(target=worker_main.serve, args=arguments)
         self._thread.start()
 
     def _write(self, channel: socket.socket, result: Any) -> None:
@@ -89,7 +90,7 @@ class Child:
 def its(monkeypatch: pytest.MonkeyPatch) -> Iterator[Child]:
     child = Child(monkeypatch)
     yield child
-    child.close()
+    worker_main.close()
 
 
 def test_the_next_execution_keeps_what_was_given_to_an_instance_of_the_same_number(
@@ -123,13 +124,13 @@ def test_instances_that_wait_for_each_other_all_run(at_once: int) -> None:
         objects: dict[Key, Object] = {given_to(task): Object(f"{task}") for task in tasks}
         send(ours, Request(FIRST, tasks, objects, frozenset(tasks), rest=999).frames_within())
 
-    thread = threading.Thread(target=child.serve, args=(theirs, WRAP, run_task))
+    thread = threading.Thread(target=worker_main.serve, args=(theirs, WRAP, run_task))
     thread.start()
     tasks = [*range(60), *range(100, 140)]
     with ours:
         for first in range(0, len(tasks), at_once):
             call(tasks[first : first + at_once])
-        incoming = frames.read(ours)
+        incoming = framing.read(ours)
         answers = Result.read([next(incoming) for _ in range(2 * len(tasks))])
         assert sorted(answer.task for answer in answers) == tasks
     thread.join(BOUND_S)
@@ -156,12 +157,12 @@ def test_a_task_that_fails_lets_no_other_overtake_the_one_that_is_prepared() -> 
             begins()  # as where a handler fails
         return Result(ident.number, task, "f", "w", process, 0.0, 0.0, given())
 
-    thread = threading.Thread(target=child.serve, args=(theirs, WRAP, run_task))
+    thread = threading.Thread(target=worker_main.serve, args=(theirs, WRAP, run_task))
     thread.start()
     objects: dict[Key, Object] = {given_to(task): Object(f"{task}") for task in tasks}
     with ours:
         send(ours, Request(FIRST, tasks, objects, frozenset(tasks), 99).frames_within())
-        incoming = frames.read(ours)
+        incoming = framing.read(ours)
         first = Result.read([next(incoming), next(incoming)])
         may_begin.set()
         Result.read([next(incoming) for _ in range(6)])

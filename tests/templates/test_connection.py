@@ -25,7 +25,7 @@ def meet(called: Any, calling: Any, at_once: int = LONGEST) -> None:
 
 
 def sides(called: bytes = KEY, calling: bytes = KEY) -> tuple[Any, Any]:
-    from wrap.connection import Handshake
+    from wrap.net.handshake import Handshake
 
     return Handshake.called(called), Handshake.calling(calling)
 
@@ -78,7 +78,7 @@ def test_who_connects_waits_no_longer_as_a_whole_for_a_peer_that_trickles(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each byte comes in time; all of them do not."""
-    from wrap import connection
+    from wrap.net import handshake
 
     class Trickling:
         received = 0
@@ -87,15 +87,15 @@ def test_who_connects_waits_no_longer_as_a_whole_for_a_peer_that_trickles(
             pass
 
         def settimeout(self, seconds: float) -> None:
-            assert 0 < seconds <= connection.CONNECT_S
+            assert 0 < seconds <= handshake.CONNECT_S
 
         def recv(self, _: int) -> bytes:
             self.received += 1
             return b"x"
 
     times = itertools.count(0.0, 0.4)
-    monkeypatch.setattr(connection.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(handshake.time, "monotonic", lambda: next(times))
     channel: Any = Trickling()
     with pytest.raises(TimeoutError):
-        connection.introduce(channel, KEY, until=connection.CONNECT_S)
+        handshake.introduce(channel, KEY, until=handshake.CONNECT_S)
     assert channel.received == 3

@@ -12,7 +12,7 @@ MOST, MOMENT_S, LONGEST_S = 3, 0.5, 10.0
 
 @pytest.fixture
 def crowd() -> Any:
-    from wrap.crowd import Crowd
+    from wrap.net.unproven import Crowd
 
     return Crowd(MOST, MOMENT_S, LONGEST_S)
 
@@ -72,7 +72,7 @@ class Times:
 
 
 def test_refusals_are_logged_once_a_second_with_how_many_there_were(capsys: Any) -> None:
-    from wrap.refusals import Refusals
+    from wrap.net.refusals import Refusals
 
     times: Any = Times()
     refusals = Refusals(times, lambda: times.now)

@@ -155,7 +155,7 @@ KEPT = 256
 
 def proves(address: tuple[str, int]) -> bool:
     """Whether one that has the secret gets through."""
-    from wrap.connection import introduce
+    from wrap.net.handshake import introduce
 
     key = hmac.digest(SECRET.encode(), KEY.encode(), "sha256")
     with socket.create_connection(address) as peer:

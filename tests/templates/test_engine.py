@@ -10,8 +10,8 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wrap.engine import MAIN, Call, Engine, Graph, Key, Place, Source, Step, keys
-from wrap.triggers import buckets
+from wrap.core.dag import MAIN, Call, Engine, Graph, Key, Place, Source, Step, keys
+from wrap.core.triggers import buckets
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,9 @@ TRIGGERS: dict[str, dict[str, Any]] = {
 
 def stream(held: dict[str, Any], durable: bool, most: int = 1 << 40) -> Any:
     """Buckets whose functions do not run, and whose orders are not written, unless a test does."""
-    from wrap.keeper import Keeper
-    from wrap.quota import Quota
-    from wrap.stream import Stream
+    from wrap.cluster.durable import Keeper
+    from wrap.dispatch.bucket_runs import Stream
+    from wrap.values.quota import Quota
 
     document = {
         "entry": "events",
@@ -69,7 +69,7 @@ def event(size: int, number: int) -> dict[str, Any]:
 
 def run_all(held: Any, answers: Any = None) -> None:
     """All of `first` end, each with its input, or with what is given."""
-    from wrap.objects import Object
+    from wrap.values.value import Object
 
     while held._ready and held._ready[0].task == "first":
         held._coming = 0
@@ -83,7 +83,7 @@ def run_all(held: Any, answers: Any = None) -> None:
 @pytest.mark.parametrize("trigger", TRIGGERS)
 @pytest.mark.parametrize("requests", [1, EVENTS])
 def test_what_is_counted_is_no_less_than_what_is_taken(trigger, size, durable, requests):
-    from wrap.objects import JSON, Object
+    from wrap.values.value import JSON, Object
 
     each = EVENTS // requests
     held = stream(TRIGGERS[trigger], durable)
@@ -108,8 +108,8 @@ def test_what_is_counted_is_no_less_than_what_is_taken(trigger, size, durable, r
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("body", ["[" + ",".join(["1"] * 70_000) + "]", "[" * 70_000, "1" * 2**20])
 def test_refusing_a_request_takes_no_more_than_is_allowed(body, durable):
-    from wrap.errors import TaskError
-    from wrap.objects import JSON, Object
+    from wrap.core.errors import TaskError
+    from wrap.values.value import JSON, Object
 
     most = 1 << 20
     held = stream(TRIGGERS["by-time"], durable, most)
@@ -128,8 +128,8 @@ def test_refusing_a_request_takes_no_more_than_is_allowed(body, durable):
 
 
 def test_requests_of_one_event_are_taken_until_there_is_no_memory_and_then_refused():
-    from wrap.errors import TaskError
-    from wrap.objects import JSON, Object
+    from wrap.core.errors import TaskError
+    from wrap.values.value import JSON, Object
 
     most = 1 << 20
     held = stream(TRIGGERS["by-set"], False, most)
@@ -145,7 +145,7 @@ def test_requests_of_one_event_are_taken_until_there_is_no_memory_and_then_refus
 
 
 def test_a_function_that_gives_more_than_there_is_memory_for_has_failed():
-    from wrap.objects import JSON, Object
+    from wrap.values.value import JSON, Object
 
     most = 1 << 20
     held = stream(TRIGGERS["by-time"], False, most)
@@ -156,7 +156,7 @@ def test_a_function_that_gives_more_than_there_is_memory_for_has_failed():
 
 
 def test_a_function_that_emits_more_than_there_is_memory_for_has_failed():
-    from wrap.objects import JSON, Object
+    from wrap.values.value import JSON, Object
 
     most = 1 << 20
     held = stream(TRIGGERS["by-time"], False, most)

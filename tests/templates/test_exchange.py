@@ -60,8 +60,8 @@ class Cluster:
         **settings: str,
     ) -> None:
         """Tasks by their wraps and processes; task 3 runs function f3."""
-        from wrap.engine import keys
-        from wrap.triggers import buckets
+        from wrap.core.dag import keys
+        from wrap.core.triggers import buckets
 
         needs = {task: [k for k in keys(of) if k is not None] for task, of in inputs.items()}
         level: dict[int, int] = {}
@@ -432,7 +432,7 @@ def test_what_an_execution_had_is_gone_with_its_end(cluster: Cluster) -> None:
 
 def test_what_comes_for_tasks_that_will_run_again_waits_for_them() -> None:
     """Of two messages the one that has them begin again may be the later one."""
-    from wrap.exchange import Exchange
+    from wrap.cluster.peers import Exchange
 
     class Part:
         def __init__(self, number: int, complete: bool) -> None:

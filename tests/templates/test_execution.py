@@ -9,21 +9,21 @@ from queue import SimpleQueue
 from typing import Any, NoReturn, cast
 
 import pytest
-from wrap import serving
-from wrap.declaration import Entry, Wrap
-from wrap.engine import Engine
-from wrap.errors import TaskError
-from wrap.execution import Execution, Outcome
-from wrap.instances import Deciding
-from wrap.loop import Loop
-from wrap.mechanisms import Guest
-from wrap.messages import Ident, Request, Result
-from wrap.objects import Object
-from wrap.route import Route
-from wrap.runtime import Mechanism, Runtime
-from wrap.threads import Run, ThreadPool
-from wrap.transport import Transport
-from wrap.triggers import MOST_AT_ONCE
+from wrap.config.wrap_spec import Entry, Wrap
+from wrap.core.dag import Engine
+from wrap.core.errors import TaskError
+from wrap.core.triggers import MOST_AT_ONCE
+from wrap.dispatch.execution import Execution, Outcome
+from wrap.dispatch.placement import Deciding
+from wrap.dispatch.runtime import Mechanism, Runtime
+from wrap.event_loop.loop import Loop
+from wrap.event_loop.threads import Run, ThreadPool
+from wrap.http import server
+from wrap.http.traffic_switch import Route
+from wrap.net.messages import Ident, Request, Result
+from wrap.net.transport import Transport
+from wrap.values.value import Object
+from wrap.workers.mechanisms import Guest
 
 BOUND_S = 60.0
 
@@ -187,11 +187,11 @@ def test_a_request_is_served_also_where_no_thread_can_be_had_for_its_turn():
             served.append(self)
             turns.end()
 
-    turns = serving._Turns(NoThreads().start)
+    turns = server._Turns(NoThreads().start)
     turns.set_thread_count(1)
     channels = [Channel(), Channel()]
     for channel in channels:
-        turns.add_task(cast(serving._Channel, channel))
+        turns.add_task(cast(server._Channel, channel))
     assert served == channels
     assert turns.active_count == 0
 

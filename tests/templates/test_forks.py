@@ -200,9 +200,9 @@ class Sent:
     """The two ends of the socket to a further process, which the test is."""
 
     def __init__(self) -> None:
-        from wrap.messages import Ident, Request
-        from wrap.objects import Object
-        from wrap.process import Process
+        from wrap.net.messages import Ident, Request
+        from wrap.values.value import Object
+        from wrap.workers.worker import Process
 
         ours, self.theirs = socket.socketpair()
         self.process = Process(ours, lambda: "was killed", 1 << 20)
@@ -210,12 +210,12 @@ class Sent:
         self.process.post(Request(Ident(number=self.number), [0, 1], {None: Object("x")}))
 
     def receive(self, number: int, task: int) -> list[Any]:
-        from wrap import frames
-        from wrap.messages import Result
-        from wrap.objects import Object
+        from wrap.net import framing
+        from wrap.net.messages import Result
+        from wrap.values.value import Object
 
         result = Result(number, task, "one", "wrap", 1, 0.0, 0.0, output=Object("an answer"))
-        frames.write(self.theirs, result.frames())
+        framing.write(self.theirs, result.frames())
         return self.process.receive()
 
 
@@ -228,7 +228,7 @@ def sent() -> Iterator[Sent]:
 
 
 def test_the_results_of_an_execution_are_taken_once(sent: Sent) -> None:
-    from wrap.process import ProcessDiedError
+    from wrap.workers.worker import ProcessDiedError
 
     assert [result.task for result in sent.receive(sent.number, 1)] == [1]
     assert sent.process.owed == {0}
@@ -238,7 +238,7 @@ def test_the_results_of_an_execution_are_taken_once(sent: Sent) -> None:
 
 @pytest.mark.parametrize(("later", "task"), [(-1, 0), (1, 0), (0, 7)])
 def test_the_result_of_another_execution_is_none(sent: Sent, later: int, task: int) -> None:
-    from wrap.process import ProcessDiedError
+    from wrap.workers.worker import ProcessDiedError
 
     with pytest.raises(ProcessDiedError, match="another execution"):
         sent.receive(sent.number + later, task)

@@ -74,7 +74,7 @@ class Run:
     """The buckets of one request, of which each function answers what it is told to."""
 
     def __init__(self, declared: Any) -> None:
-        from wrap.stream import Stream
+        from wrap.dispatch.bucket_runs import Stream
 
         starts = [task for bucket in declared["buckets"].values() for task in bucket["starts"]]
         tasks = dict(enumerate(starts))
@@ -88,8 +88,8 @@ class Run:
 
     def answers(self, request: bytes, answers: list[bytes]) -> Any:
         """The answer to a request whose functions answer these, one after another."""
-        from wrap.objects import Object
-        from wrap.stream import _input
+        from wrap.dispatch.bucket_runs import _input
+        from wrap.values.value import Object
 
         ended = list[bool]()
         self.stream.take(Object(request), lambda _: None)
@@ -108,7 +108,7 @@ class Run:
 @example([])
 @example([b""])
 def test_what_leaves_of_buckets_answer_is_valid_json(answers):
-    from wrap.errors import TaskError
+    from wrap.core.errors import TaskError
 
     run = Run(LEAF)
     request = json.dumps([0] * len(answers)).encode()
@@ -123,9 +123,9 @@ def test_what_leaves_of_buckets_answer_is_valid_json(answers):
 
 @given(ANSWERS)
 def test_what_is_joined_for_a_function_of_several_is_valid_json(answers):
-    from wrap.data import Data
-    from wrap.errors import TaskError
-    from wrap.objects import Object
+    from wrap.core.errors import TaskError
+    from wrap.values.inputs import Data
+    from wrap.values.value import Object
 
     data = Data({number: Object(each) for number, each in enumerate(answers)})
     source = [*range(len(answers))]
@@ -141,7 +141,7 @@ def test_what_is_joined_for_a_function_of_several_is_valid_json(answers):
 @example([])
 @example([b'"\xff"'])
 def test_items_of_a_list_that_fire_together_are_valid_json(items):
-    from wrap.errors import TaskError
+    from wrap.core.errors import TaskError
 
     run = Run(WINDOW)
     given = b"[" + b",".join(items) + b"]"

@@ -56,9 +56,9 @@ class Replicas:
         self.all = [self._another() for _ in range(REPLICAS)]
 
     def _another(self) -> Any:
-        from wrap.keeper import Keeper
-        from wrap.stores.redis import Redis
-        from wrap.stream import Stream
+        from wrap.cluster.durable import Keeper
+        from wrap.dispatch.bucket_runs import Stream
+        from wrap.net.object_store.redis import Redis
 
         redis = Redis(urlsplit(self._place.url), self._place.password)
         works, attempts = list[Any](), list[Any]()
@@ -89,7 +89,7 @@ class Replicas:
 
     def take(self, replica: Any, count: int) -> None:
         """A request comes with so many events."""
-        from wrap.objects import JSON, Object
+        from wrap.values.value import JSON, Object
 
         events = [*range(self.taken, self.taken + count)]
         self.taken += count
@@ -103,7 +103,7 @@ class Replicas:
 
     def lose_answer(self, replica: Any) -> None:
         """The same, but that the first answer does not come."""
-        from wrap.errors import TaskError
+        from wrap.core.errors import TaskError
 
         run = replica.redis.run
 
@@ -118,7 +118,7 @@ class Replicas:
 
     def run(self, replica: Any, place: int) -> bool:
         """One of its functions ends; whether one ran."""
-        from wrap.objects import JSON, Object
+        from wrap.values.value import JSON, Object
 
         while replica.works:
             replica.works.pop()()
@@ -210,7 +210,7 @@ STEPS = st.tuples(
 @given(st.lists(STEPS, min_size=40, max_size=150))
 def test_nothing_is_lost_and_nothing_is_in_two_windows(emptied, monkeypatch, steps):
     redis = pytest.importorskip("redis")
-    monkeypatch.setattr("wrap.keeper._PAUSE_S", 0.0)
+    monkeypatch.setattr("wrap.cluster.durable._PAUSE_S", 0.0)
     emptied.lose_all()
     with redis.Redis.from_url(emptied.place.url, password=emptied.place.password) as client:
         replicas = Replicas(emptied.place, client)

@@ -14,8 +14,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from wrap import leftovers, loader, randomness
-from wrap.leftovers import Descriptor, Open
+from wrap.functions import leftovers, loader
+from wrap.functions.leftovers import Descriptor, Open
+from wrap.workers import randomness
 
 READS, WRITES, BOTH = os.O_RDONLY, os.O_WRONLY, os.O_RDWR
 FILE, DEVICE, PIPE, SOCKET = stat.S_IFREG, stat.S_IFCHR, stat.S_IFIFO, stat.S_IFSOCK

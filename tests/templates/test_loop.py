@@ -8,9 +8,9 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from wrap.loop import Loop
-from wrap.states.errors import StatesError
-from wrap.states.machine import Machine
+from wrap.core.statemachine.errors import StatesError
+from wrap.core.statemachine.machine import Machine
+from wrap.event_loop.loop import Loop
 
 #: Longest wait for what takes a moment, in seconds.
 BOUND_S = 60

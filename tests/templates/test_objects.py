@@ -26,7 +26,7 @@ LARGE = 1 << 18
 
 
 def shared(value: Any) -> Any:
-    from wrap.shared import Shared
+    from wrap.values.shared_memory import Shared
 
     return Shared.of(value)
 
@@ -127,7 +127,7 @@ def test_nobody_changes_what_is_shared() -> None:
 
 
 def test_memory_that_others_could_change_is_refused() -> None:
-    from wrap.shared import Shared
+    from wrap.values.shared_memory import Shared
 
     for descriptor in (os.memfd_create("open", os.MFD_ALLOW_SEALING), os.open("/", os.O_RDONLY)):
         with pytest.raises(ValueError, match="no sealed memory"):
@@ -138,8 +138,8 @@ def test_memory_that_others_could_change_is_refused() -> None:
     st.lists(st.sampled_from([b"", b"small", b"\xff" * LARGE, "text", "x" * LARGE, "ü" * LARGE]))
 )
 def test_frames_of_every_kind_arrive_in_order(values: list[Any]) -> None:
-    from wrap import frames
-    from wrap.objects import Object
+    from wrap.net import framing
+    from wrap.values.value import Object
 
     ours, theirs = socket.socketpair()
     with ours:
@@ -147,14 +147,14 @@ def test_frames_of_every_kind_arrive_in_order(values: list[Any]) -> None:
             theirs.setblocking(True)
             sent = [Object(value) for value in values]
             for each in sent:
-                frames.write(theirs, [each.unsent_within(), "after"])
-        found = [Object(frame) for frame in frames.read(ours)]
+                framing.write(theirs, [each.unsent_within(), "after"])
+        found = [Object(frame) for frame in framing.read(ours)]
     assert [each.data() for each in found[::2]] == [each.data() for each in sent]
     assert {each.text() for each in found[1::2]} <= {"after"}
 
 
 def test_descriptors_that_cannot_be_had_are_an_error_and_not_a_wrong_object() -> None:
-    from wrap.frames import Inflow
+    from wrap.net.framing import Inflow
 
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -176,7 +176,7 @@ def test_descriptors_that_cannot_be_had_are_an_error_and_not_a_wrong_object() ->
     ],
 )
 def test_an_answer_is_called_what_it_is(value: Any, content_type: str) -> None:
-    from wrap.objects import Object
+    from wrap.values.value import Object
 
     assert Object(value).answer_type() == content_type
     assert Object(value, "image/png").answer_type() == "image/png"
@@ -256,7 +256,7 @@ def test_bytes_go_to_another_wrap_and_back(
 @pytest.mark.parametrize("text", ["x" * LARGE, "x" * LARGE + "ü", "x"])
 def test_another_wrap_learns_of_a_large_text_whether_it_is_ascii(text: str) -> None:
     """Else it would have to read all of it, to see whether it can be used as it is."""
-    from wrap.objects import Object, received
+    from wrap.values.value import Object, received
 
     described, frame = Object(text, "text/plain").described()
     content = shared(frame) if len(text) > 1 else text.encode()
@@ -275,8 +275,8 @@ def texts() -> st.SearchStrategy[str]:
 
 @given(st.lists(texts(), min_size=1, max_size=4))
 def test_outputs_are_joined_as_the_reference_joins_them(outputs: list[str]) -> None:
-    from wrap.data import Data
-    from wrap.objects import Object
+    from wrap.values.inputs import Data
+    from wrap.values.value import Object
 
     data = Data({number: Object(text) for number, text in enumerate(outputs)})
     names = tuple(map(str, range(len(outputs))))
@@ -285,9 +285,9 @@ def test_outputs_are_joined_as_the_reference_joins_them(outputs: list[str]) -> N
 
 
 def test_json_that_is_nested_too_deep_to_be_read_is_an_error_and_no_string() -> None:
-    from wrap.data import Data
-    from wrap.errors import TaskError
-    from wrap.objects import Object
+    from wrap.core.errors import TaskError
+    from wrap.values.inputs import Data
+    from wrap.values.value import Object
 
     data = Data({0: Object("1"), 1: Object("[" * 5000 + "]" * 5000)})
     with pytest.raises(TaskError, match="output 2 of 2") as caught:
@@ -296,8 +296,8 @@ def test_json_that_is_nested_too_deep_to_be_read_is_an_error_and_no_string() -> 
 
 
 def test_tasks_that_begin_at_once_share_their_joined_input() -> None:
-    from wrap.data import Data
-    from wrap.objects import Object
+    from wrap.values.inputs import Data
+    from wrap.values.value import Object
 
     class Slow(Object):
         def text(self, errors: str = "replace") -> str:

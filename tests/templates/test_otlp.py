@@ -32,7 +32,7 @@ ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
     ],
 )
 def test_spans_go_where_opentelemetrys_variables_say(variables: dict[str, str], url: str) -> None:
-    from wrap.settings import traces_url
+    from wrap.config.settings import traces_url
 
     assert traces_url(variables) == url
 
@@ -42,7 +42,7 @@ def test_where_they_name_nothing_nothing_is_loaded(start: Any, wrap_image: Any) 
         import json, sys, threading
         def handle(req):
             threads = sorted(each.name for each in threading.enumerate())
-            return json.dumps(["wrap.otlp" in sys.modules, "spans" in threads])
+            return json.dumps(["wrap.observe.spans" in sys.modules, "spans" in threads])
     """
     image = wrap_image({"one": handler}, entry=ONE)
     assert start(image).request(traceparent=GIVEN).json == [False, False]
@@ -424,8 +424,8 @@ def test_messages_are_compressed_where_that_is_asked_for(
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(name: str, value: str) -> None:
-    from wrap.otlp import exporter_of
-    from wrap.settings import traces_url
+    from wrap.config.settings import traces_url
+    from wrap.observe.spans import exporter_of
 
     variable = f"OTEL_EXPORTER_OTLP_{name}"
     environment = {ENDPOINT: "http://a:4318"} | {variable: value}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from wrap.parallelism import Parallelism
+from wrap.dispatch.parallelism import Parallelism
 
 
 class Clock:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from wrap.loop import Timer
-from wrap.pressure import Pressure
+from wrap.dispatch.backpressure import Pressure
+from wrap.event_loop.loop import Timer
 
 SIZE = 1_000_000
 NAMES = ("test-home", "test-far")

@@ -18,7 +18,8 @@ RUNS = """
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
     import asyncio, csv, decimal, numpy, urllib.request, xml.etree.ElementTree
-    from wrap import loader, log
+    from wrap.functions import loader
+    from wrap.observe import log
     log.install()
     results = open(sys.argv[1], 'w')
     for folder in map(Path, sys.argv[2:]):

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wrap.declaration import Entry, Wrap
-from wrap.engine import MAIN, Engine, Source, keys
-from wrap.recovery import to_run_again
-from wrap.triggers import buckets
+from wrap.config.wrap_spec import Entry, Wrap
+from wrap.core.dag import MAIN, Engine, Source, keys
+from wrap.core.recovery import to_run_again
+from wrap.core.triggers import buckets
 
 NAMES = ("home", "far", "near")
 

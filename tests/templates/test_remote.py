@@ -47,8 +47,8 @@ def url() -> Iterator[str]:
 
 @pytest.mark.parametrize("name", ["whole", "whole-unsaid"])
 def test_an_answer_within_the_bound_is_whole(name: str, url: str) -> None:
-    from wrap.remote import Gateway
-    from wrap.transport import Forwarded
+    from wrap.net.gateway_client import Gateway
+    from wrap.net.transport import Forwarded
 
     request = Forwarded("POST", "", {}, b"x")
     answer = Gateway(url, "", LONGEST).forward(name, request, time.monotonic() + 60)
@@ -57,9 +57,9 @@ def test_an_answer_within_the_bound_is_whole(name: str, url: str) -> None:
 
 @pytest.mark.parametrize("name", ["too-long", "too-long-unsaid", "endless"])
 def test_an_answer_above_the_bound_is_an_error_that_names_the_wrap(name: str, url: str) -> None:
-    from wrap.errors import TaskError
-    from wrap.remote import Gateway
-    from wrap.transport import Forwarded
+    from wrap.core.errors import TaskError
+    from wrap.net.gateway_client import Gateway
+    from wrap.net.transport import Forwarded
 
     request = Forwarded("POST", "", {}, b"x")
     with pytest.raises(TaskError, match=f"wrap {name} answered more than {LONGEST} bytes"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 import pytest
-from wrap import replicas
-from wrap.replicas import Replicas
+from wrap.net import replicas
+from wrap.net.replicas import Replicas
 
 ADDRESS = "10.0.0.1 4000"
 

@@ -19,19 +19,20 @@ SIZE = 1 << 20
 
 @pytest.fixture
 def rooms(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    from wrap import frames, shared
-    from wrap.rooms import Rooms
+    from wrap.net import framing
+    from wrap.values import shared_memory
+    from wrap.values.memfd_pool import Rooms
 
     kept = Rooms()
     kept.keep(1 << 30, 1)
-    monkeypatch.setattr(shared, "ROOMS", kept)
-    monkeypatch.setattr(frames, "ROOMS", kept)
+    monkeypatch.setattr(shared_memory, "ROOMS", kept)
+    monkeypatch.setattr(framing, "ROOMS", kept)
     yield kept
     kept.keep(0, 1)
 
 
 def shared(content: bytes | str) -> Any:
-    from wrap.shared import Shared
+    from wrap.values.shared_memory import Shared
 
     return Shared.of(content)
 
@@ -108,8 +109,8 @@ def test_what_is_kept_has_a_bound(rooms: Any) -> None:
 
 
 def test_memory_that_is_shorter_than_it_says_is_refused() -> None:
-    from wrap.rooms import SEALS
-    from wrap.shared import Shared
+    from wrap.values.memfd_pool import SEALS
+    from wrap.values.shared_memory import Shared
 
     for content in (b"", b"\xff" * 8, b"\x00" * 5, b"x" * 90 + (91).to_bytes(8, "big")):
         descriptor = os.memfd_create("short", os.MFD_ALLOW_SEALING)
@@ -127,8 +128,8 @@ def test_large_frames_are_received_into_memory_that_is_shared(
     contents: list[bytes], size: int
 ) -> None:
     """Whatever pieces they come in."""
-    from wrap.frames import Inflow, pieces
-    from wrap.shared import Shared
+    from wrap.net.framing import Inflow, pieces
+    from wrap.values.shared_memory import Shared
 
     body = b"".join(pieces(contents))
     inflow, found = Inflow(1 << 20, share_from=1 << 17), []
@@ -154,7 +155,7 @@ def test_large_frames_are_received_into_memory_that_is_shared(
 def test_a_large_frame_comes_also_where_no_descriptor_can_be_had(
     missing: str, rooms: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wrap.frames import Inflow, pieces
+    from wrap.net.framing import Inflow, pieces
 
     def fail(*_: object) -> int:
         raise OSError(24, "too many open files")
@@ -173,7 +174,7 @@ def test_a_large_frame_comes_also_where_no_descriptor_can_be_had(
 
 def test_text_from_elsewhere_is_found_to_be_ascii(rooms: Any) -> None:
     """And then it is as little copied as one that is known to be."""
-    from wrap.objects import Object
+    from wrap.values.value import Object
 
     for text in ("x" * SIZE, "x" * SIZE + "ü"):
         memory = shared(text.encode())

@@ -47,8 +47,8 @@ class Room:
 
 
 def sink_of(folder: Path | None = None) -> tuple[Any, Clock, Room]:
-    from wrap.sink import Sink
-    from wrap.spill import Disk
+    from wrap.values.budget import Sink
+    from wrap.values.disk import Disk
 
     clock, room = Clock(), Room(Disk(folder))
     sink = Sink(QUOTA, TTL, room.write, clock.due.append, clock)
@@ -62,7 +62,7 @@ def made(tmp_path: Path) -> tuple[Any, Clock, Room]:
 
 
 def text(character: str, length: int) -> Any:
-    from wrap.objects import Object
+    from wrap.values.value import Object
 
     return Object(character * length)
 
@@ -123,7 +123,7 @@ def test_the_quota_is_kept_and_nothing_is_lost_whatever_happens(steps: list[Any]
 
 
 def test_what_waits_long_goes_to_disk_and_is_the_same_there(made: Any, tmp_path: Path) -> None:
-    from wrap.objects import Object
+    from wrap.values.value import Object
 
     sink, clock, _ = made
     contents: list[Any] = ["text", "grüße" * 20, b"\xff" * 70, bytearray(b"x"), b"", "x" * 200]
@@ -199,10 +199,10 @@ def test_an_object_goes_when_its_last_consumer_has_it(made: Any) -> None:
 
 
 def test_a_spilled_object_is_sent_to_processes_and_wraps(tmp_path: Path) -> None:
-    from wrap import frames
-    from wrap.objects import Object
-    from wrap.shared import Shared
-    from wrap.spill import Disk
+    from wrap.net import framing
+    from wrap.values.disk import Disk
+    from wrap.values.shared_memory import Shared
+    from wrap.values.value import Object
 
     content = os.urandom(1000) * 300
     objects = [Object(b"before"), Object(content)]
@@ -211,15 +211,15 @@ def test_a_spilled_object_is_sent_to_processes_and_wraps(tmp_path: Path) -> None
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
-            frames.write(theirs, [each.unsent_within() for each in objects])
-        first, second = frames.read(ours)
+            framing.write(theirs, [each.unsent_within() for each in objects])
+        first, second = framing.read(ours)
         assert isinstance(second, Shared)
     assert (first, Object(second).data()) == (b"before", content)
     assert bytes(objects[1].unsent()) == content
 
 
 def test_a_folder_in_memory_is_no_disk() -> None:
-    from wrap.spill import Disk
+    from wrap.values.disk import Disk
 
     with pytest.raises(OSError, match="is in memory"):
         Disk(Path("/dev/shm")).write([b"x"])  # noqa: S108 (what is looked for)

@@ -22,7 +22,7 @@ FULL = 28
 
 @given(*[st.integers(0, 1 << 40)] * 3)
 def test_no_more_than_half_of_what_is_free_is_taken(taken: int, size: int, free: int) -> None:
-    from wrap.spill import has_room
+    from wrap.values.disk import has_room
 
     # What is free without ours is `taken + free`.
     assert has_room(taken, size, free) == (taken + size <= (taken + free) / 2)
@@ -30,7 +30,7 @@ def test_no_more_than_half_of_what_is_free_is_taken(taken: int, size: int, free:
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 100))))
 def test_a_backlog_gives_what_was_put_into_it_in_order(steps: list[tuple[bool, int]]) -> None:
-    from wrap.spill import Backlog
+    from wrap.values.disk import Backlog
 
     backlog, put, taken = Backlog(), b"", b""
     for puts, size in steps:
@@ -47,7 +47,7 @@ def test_a_backlog_gives_what_was_put_into_it_in_order(steps: list[tuple[bool, i
 
 def test_objects_take_no_more_than_half_of_the_disk(tmp_path: Path) -> None:
     """What goes away makes room again."""
-    from wrap.spill import Disk
+    from wrap.values.disk import Disk
 
     capacity, written = 1000, list[Any]()
     disk = Disk(tmp_path, lambda _: capacity - sum(map(len, written)))
@@ -65,7 +65,7 @@ class Disk:
     """The disk of streams, with so many bytes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from wrap import spill
+        from wrap.values import disk
 
         self.free = 1 << 30
         self.written = 0
@@ -78,8 +78,8 @@ class Disk:
             self.written += len(content)
             return pwrite(descriptor, content, place)
 
-        monkeypatch.setattr(spill.os, "pwrite", write)
-        monkeypatch.setattr(spill.Backlog.__init__, "__defaults__", (lambda _: self.free,))
+        monkeypatch.setattr(disk.os, "pwrite", write)
+        monkeypatch.setattr(disk.Backlog.__init__, "__defaults__", (lambda _: self.free,))
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ class Ways:
     """A writer with a reader that takes nothing, and another one that has taken all."""
 
     def __init__(self, stack: list[socket.socket]) -> None:
-        from wrap.ends import Outlet, Outlets
+        from wrap.pipes.endpoints import Outlet, Outlets
 
         self.outlets = Outlets()
         self.reads: list[socket.socket] = []
@@ -159,10 +159,10 @@ def test_on_a_full_disk_a_writer_fails_at_once_and_for_good(ways: Ways, disk: Di
 def test_a_circle_at_the_bound_fails_and_a_reader_that_goes_on_does_not(
     ways: Ways, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wrap import ends
+    from wrap.pipes import endpoints
 
     now = [1000.0]
-    monkeypatch.setattr(ends.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(endpoints.time, "monotonic", lambda: now[0])
     ways.fill()
     ways.slow.spill()
     ways.slow.put([b"y" * PIECE] * 100)
@@ -170,11 +170,11 @@ def test_a_circle_at_the_bound_fails_and_a_reader_that_goes_on_does_not(
     ways.slow.put([b"later"])
     assert ways.slow.held_up
     for _ in range(3):
-        now[0] += ends._CIRCLE_S - 1
+        now[0] += endpoints._CIRCLE_S - 1
         ways.slow.spill()
         ways.reads[0].recv(4 * PIECE)
         ways.slow.flush()
-    now[0] += ends._CIRCLE_S + 1
+    now[0] += endpoints._CIRCLE_S + 1
     with pytest.raises(OSError, match="reads nothing") as error:
         ways.slow.spill()
     assert error.value.errno == FULL
@@ -228,8 +228,8 @@ def test_its_error_reaches_readers_whatever_is_on_the_full_disk(
     size: int, ways: Ways, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To close what cannot be written must not raise the disk's error in place of the writer's."""
-    from wrap.ends import Reader
-    from wrap.errors import TaskError
+    from wrap.core.errors import TaskError
+    from wrap.pipes.endpoints import Reader
 
     monkeypatch.setattr(tempfile, "tempdir", str(small))
     while not ways.slow.held_up:

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
-from wrap import stores
-from wrap.errors import TaskError
-from wrap.stores import Store, store_of
+from wrap.core.errors import TaskError
+from wrap.net import object_store
+from wrap.net.object_store import Store, store_of
 
 BOUND_S = 60
 
@@ -113,7 +113,7 @@ def test_connections_are_kept(store: Any, opened: Store) -> None:
 def test_what_redis_keeps_expires_a_while_after_the_deadline(
     store: Any, opened: Store, monkeypatch: pytest.MonkeyPatch, eventually: Any
 ) -> None:
-    monkeypatch.setattr("wrap.stores.redis.KEPT_S", 0.1)
+    monkeypatch.setattr("wrap.net.object_store.redis.KEPT_S", 0.1)
     opened.put("1/soon", b"x", soon(0.2))
     assert eventually(lambda: store.names() == [])
 
@@ -234,4 +234,4 @@ def test_a_user_without_a_password_is_refused() -> None:
 
 def test_the_store_is_shown_without_its_user() -> None:
     assert store_of("redis://me@host:1/2", "password").place == "redis://host:1/2"
-    assert stores.KEPT_S > 0
+    assert object_store.KEPT_S > 0

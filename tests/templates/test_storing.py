@@ -246,14 +246,14 @@ def test_a_store_that_refuses_the_password_is_one_error_without_it(
 
 
 def test_names_that_come_to_a_wrap_without_a_store_are_an_error() -> None:
-    from wrap import storing
-    from wrap.errors import TaskError
-    from wrap.objects import received
+    from wrap.cluster import store_path
+    from wrap.core.errors import TaskError
+    from wrap.values.value import received
 
     named = received(b"", ["text/plain", "1/2"])
     assert named.missing
     with pytest.raises(TaskError, match="no store"):
-        storing.get(None, [named], time.monotonic() + 1)
+        store_path.get(None, [named], time.monotonic() + 1)
 
 
 @pytest.mark.parametrize(
@@ -269,8 +269,8 @@ def test_a_wrap_whose_store_is_none_does_not_begin(
 
 
 def test_messages_have_names_in_the_place_of_what_a_store_has() -> None:
-    from wrap.messages import Ident, Request
-    from wrap.objects import Object
+    from wrap.net.messages import Ident, Request
+    from wrap.values.value import Object
 
     request = Request(Ident(), [1], {None: Object("here"), 7: Object("x" * 99, "a/b", "5/7")})
     header, here, there = request.frames()

@@ -45,16 +45,16 @@ class Threads:
 
 @pytest.fixture
 def place(monkeypatch: pytest.MonkeyPatch) -> str:
-    from wrap import switchboard
+    from wrap.pipes import broker
 
     name = f"chiron-test-{os.urandom(8).hex()}"
-    monkeypatch.setattr(switchboard, "_address", name)
+    monkeypatch.setattr(broker, "_address", name)
     return name
 
 
 @pytest.fixture
 def threads(place: str) -> Threads:
-    from wrap.switchboard import Switchboard
+    from wrap.pipes.broker import Switchboard
 
     unused: Any = None
     threads: Any = Threads()
@@ -81,9 +81,9 @@ def test_what_asks_nothing_is_let_go(
     eventually: Callable[..., bool],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from wrap import switchboard
+    from wrap.pipes import broker
 
-    monkeypatch.setattr(switchboard, "_ASK_S", 0.01)
+    monkeypatch.setattr(broker, "_ASK_S", 0.01)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as channel:
         channel.settimeout(60)
         channel.connect(f"\0{place}")

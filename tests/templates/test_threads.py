@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from wrap import threads
+from wrap.dispatch import threads
 
 MIB = 1 << 20
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from wrap.declaration import Entry, Wrap
-from wrap.messages import Result
-from wrap.timeline import timeline
+from wrap.config.wrap_spec import Entry, Wrap
+from wrap.net.messages import Result
+from wrap.observe.timeline import timeline
 
 from workflow.timeline import Timeline
 

@@ -33,7 +33,7 @@ COMMAND[-1] %= (["TRACEPARENT", "TRACESTATE"],)
     ],
 )
 def test_a_valid_header_is_taken(traceparent: str, flags: int) -> None:
-    from wrap.trace_context import given
+    from wrap.observe.trace_context import given
 
     found = given(traceparent, "vendor=1")
     assert found == (TRACE, PARENT, flags, "vendor=1", False)
@@ -57,14 +57,14 @@ def test_a_valid_header_is_taken(traceparent: str, flags: int) -> None:
     ],
 )
 def test_an_invalid_one_is_ignored(traceparent: str) -> None:
-    from wrap.trace_context import given
+    from wrap.observe.trace_context import given
 
     assert given(traceparent, "") is None
 
 
 @pytest.mark.parametrize("state", ["x" * 513, "a=\x01", "a=ü"])
 def test_a_state_that_could_not_be_sent_is_not_passed_on(state: str) -> None:
-    from wrap.trace_context import given
+    from wrap.observe.trace_context import given
 
     found = given(GIVEN, state)
     assert found is not None
@@ -72,7 +72,7 @@ def test_a_state_that_could_not_be_sent_is_not_passed_on(state: str) -> None:
 
 
 def test_tasks_of_exported_executions_have_spans_of_their_own() -> None:
-    from wrap.trace_context import exported, given
+    from wrap.observe.trace_context import exported, given
 
     context = exported(given(GIVEN, ""))
     parents = {context.headers(*each)["traceparent"][36:52] for each in [(1, 2), (1, 3), (2, 2)]}

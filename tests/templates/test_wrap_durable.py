@@ -20,7 +20,8 @@ import pytest
 
 from workflow.buckets import parse_buckets
 
-#: After how long a replica that says nothing is taken for dead, in seconds; see `wrap.keeper`.
+#: After how long a replica that says nothing is taken for dead, in seconds; see
+#: `wrap.cluster.durable`.
 DEAD_S = 3.0
 pytestmark = [
     pytest.mark.redis,

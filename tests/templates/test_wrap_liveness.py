@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 import requests
-from wrap.liveness import END_SIGNAL
+from wrap.event_loop.liveness import END_SIGNAL
 
 from gateway.build import FunctionSource, build
 from gateway.embedded import EmbeddedGateway
@@ -32,9 +32,9 @@ RAISES = """
                     ctypes.c_ulong(thread.ident), ctypes.py_object(ZeroDivisionError)
                 )
         if req == "streams":
-            from wrap import switchboard
+            from wrap.pipes import broker
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as channel:
-                channel.connect("\\0" + switchboard._address)
+                channel.connect("\\0" + broker._address)
         return "x"
 """
 #: Keeps all of Python from running for so many seconds.

@@ -10,8 +10,8 @@ from typing import Any
 
 WRAP = Path(__file__).resolve().parents[2] / "templates" / "python3-wrap"
 PREPARED = """
-from wrap import memory
-memory.keep_freed(1 << 40, 1)
+from wrap.values import malloc
+malloc.keep_freed(1 << 40, 1)
 """
 
 

@@ -76,7 +76,7 @@ def test_any_placement_answers_the_same_with_either_trigger(
     seed: int, start: Any, wrap_image: Any, gateway: Any, in_background: Any
 ) -> None:
     """Over two wraps with further processes, of which some are called several times."""
-    from wrap.triggers import buckets
+    from wrap.core.triggers import buckets
 
     order = random.Random(seed)
     mechanism, kind = ("fork", "pool")[seed % 2], ("data", "stage")[seed // 2 % 2]

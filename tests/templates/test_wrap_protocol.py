@@ -32,7 +32,7 @@ IN_CLUSTER = "http://gateway.openfaas:8080"
 def test_a_wrap_that_is_not_told_knows_where_the_gateway_is(
     hosts: str | None, url: str, tmp_path: Path
 ) -> None:
-    from wrap.settings import gateway_url
+    from wrap.config.settings import gateway_url
 
     if hosts is not None:
         (tmp_path / "hosts").write_text(hosts)
@@ -200,9 +200,9 @@ def test_a_wrap_of_another_plan_is_noticed(start: Any, wrap_image: Any, gateway:
 def test_another_wrap_gets_the_outputs_that_it_wants(
     processes: list[list[int]], start: Any, wrap_image: Any
 ) -> None:
-    from wrap.frames import pieces, split
-    from wrap.messages import Ident, Request, Result
-    from wrap.objects import Object
+    from wrap.net.framing import pieces, split
+    from wrap.net.messages import Ident, Request, Result
+    from wrap.values.value import Object
 
     handlers = {"one": ECHO, "other": ECHO}
     server = start(wrap_image(handlers, processes, inputs={0: None, 1: 0}))
@@ -304,7 +304,7 @@ def test_sigterm_lets_the_request_in_flight_finish(
 def test_a_declaration_that_contradicts_itself_is_refused(
     changes: dict[str, Any], said: str
 ) -> None:
-    from wrap.declaration import Entry, Wrap
+    from wrap.config.wrap_spec import Entry, Wrap
 
     fields: dict[str, Any] = {
         "workflow": "test",
@@ -330,7 +330,7 @@ def test_a_declaration_that_contradicts_itself_is_refused(
 def test_frames_arrive_whole_whatever_pieces_they_come_in(
     given: list[bytes | str], size: int
 ) -> None:
-    from wrap.frames import Inflow, length, pieces, split, unsent
+    from wrap.net.framing import Inflow, length, pieces, split, unsent
 
     sent = [each.encode() if isinstance(each, str) else each for each in given]
     frames = [unsent(each) if isinstance(each, str) else each for each in given]
@@ -349,7 +349,7 @@ def test_frames_arrive_whole_whatever_pieces_they_come_in(
 
 
 def test_frames_leave_whole_whatever_the_socket_takes() -> None:
-    from wrap.frames import Outflow, pieces
+    from wrap.net.framing import Outflow, pieces
 
     jobs = [["head", "x" * 700_000], ["y"], ["z" * 300_000, b"\xff" * 100_000]]
     outflow, found = Outflow(), b""
@@ -369,7 +369,7 @@ def test_frames_leave_whole_whatever_the_socket_takes() -> None:
 
 
 def test_a_body_that_breaks_off_is_noticed() -> None:
-    from wrap.frames import pieces, split
+    from wrap.net.framing import pieces, split
 
     first = b"".join(pieces([b"one"]))
     body = b"".join(pieces([b"one", json.dumps({}).encode()]))
@@ -385,7 +385,7 @@ def test_a_body_that_breaks_off_is_noticed() -> None:
     [('{"a": "%s"}', True), (' ["%s"]\n', True), ('"%s"', True), ("%s", False), ("{%s", False)],
 )
 def test_an_answer_is_called_json_where_it_is_however_long(size, text, json_it_is) -> None:
-    from wrap.objects import Object
+    from wrap.values.value import Object
 
     answer = text % ("x" * size)
     for value in (answer, answer.encode()):
@@ -394,7 +394,7 @@ def test_an_answer_is_called_json_where_it_is_however_long(size, text, json_it_i
 
 @pytest.mark.parametrize("share_from", [None, 1 << 17])
 def test_a_frame_takes_memory_as_it_comes_and_has_a_bound(share_from: int | None) -> None:
-    from wrap.frames import Inflow
+    from wrap.net.framing import Inflow
 
     process = psutil.Process()
     ours, theirs = socket.socketpair()

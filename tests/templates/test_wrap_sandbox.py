@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from wrap import sandbox
-from wrap.sandbox import MemoryKills
+from wrap.config import sandbox
+from wrap.config.sandbox import MemoryKills
 
 GROUPS = "sys/fs/cgroup"
 CORES = range(16)
@@ -143,7 +143,7 @@ def test_requests_in_flight_are_told_of_a_kill_and_later_ones_are_not(
     clock = iter([20.0])
     monkeypatch.setattr(sandbox, "memory_kills", lambda: next(counted))
     monkeypatch.setattr(sandbox, "kernel_memory_bytes", lambda: 64 << 20)
-    monkeypatch.setattr("wrap.sandbox.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("wrap.config.sandbox.time.monotonic", lambda: next(clock))
     kills = MemoryKills()
     assert kills.during(9.0) is None
     assert kills.during(10.0) == "the kernel killed a process above the memory limit of 64 MiB"

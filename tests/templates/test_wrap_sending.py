@@ -9,16 +9,16 @@ from queue import SimpleQueue
 from typing import Any, cast
 
 import pytest
-from wrap import execution
-from wrap.declaration import Entry, Wrap
-from wrap.engine import Engine
-from wrap.errors import TaskError
-from wrap.loop import Loop
-from wrap.messages import Ident, Request, Result
-from wrap.objects import Object
-from wrap.route import Route
-from wrap.runtime import Mechanism, Runtime
-from wrap.threads import ThreadPool
+from wrap.config.wrap_spec import Entry, Wrap
+from wrap.core.dag import Engine
+from wrap.core.errors import TaskError
+from wrap.dispatch import execution
+from wrap.dispatch.runtime import Mechanism, Runtime
+from wrap.event_loop.loop import Loop
+from wrap.event_loop.threads import ThreadPool
+from wrap.http.traffic_switch import Route
+from wrap.net.messages import Ident, Request, Result
+from wrap.values.value import Object
 
 OWN, REMOTE = 0, 1
 BOUND_S = 60.0

@@ -58,7 +58,7 @@ def test_functions_do_not_find_the_key_in_their_environment(
 
 def call(**changes: Any) -> bytes:
     """The body of another wrap's call, which asks for everything that can be watched."""
-    from wrap.frames import pieces
+    from wrap.net.framing import pieces
 
     ident = {"watch": [True, True, True], "mark": "", "number": 1, "trace": None}
     fields = {"tasks": [0], "objects": [[None, ""]], "gives": [0], "rest": 0, "alone": True}
@@ -68,8 +68,8 @@ def call(**changes: Any) -> bytes:
 
 def told(server: Any, body: bytes | None = None, **headers: str) -> Any:
     """What a wrap answers of its one task to a call."""
-    from wrap.frames import split
-    from wrap.messages import Result
+    from wrap.net.framing import split
+    from wrap.net.messages import Result
 
     answer = server.request(body=body or call(), X_Chiron_Call="1", **headers)
     assert answer.status == 200
@@ -181,7 +181,7 @@ def test_a_call_for_what_a_wrap_cannot_run_is_another_plans(start: Any, wrap_ima
 
 
 def test_a_call_of_very_deep_json_is_refused(start: Any, wrap_image: Any) -> None:
-    from wrap.frames import pieces
+    from wrap.net.framing import pieces
 
     server = start(wrap_image({"one": HANDLER}))
     body = b"".join(pieces(["[" * 100_000]))

@@ -43,7 +43,7 @@ class Values:
 
 
 class Disk:
-    """What is kept, as `wrap.keeper` does."""
+    """What is kept, as `wrap.cluster.durable` does."""
 
     def __init__(self) -> None:
         self.requests: dict[int, str] = {}

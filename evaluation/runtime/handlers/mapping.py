@@ -20,7 +20,7 @@ def handle(req: str) -> str:
     parts = original.mapped(json.loads(req))
     made, store = time.time(), None
     if STORE:
-        from wrap.stores import store_of  # which is there in a wrap alone
+        from wrap.net.object_store import store_of  # which is there in a wrap alone
 
         store = store_of(STORE, PASSWORD)
     for part in parts:

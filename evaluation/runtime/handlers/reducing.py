@@ -18,7 +18,7 @@ def handle(req: str) -> str:
     given = json.loads(req)
     parts = given
     if STORE:
-        from wrap.stores import store_of  # which is there in a wrap alone
+        from wrap.net.object_store import store_of  # which is there in a wrap alone
 
         store, deadline = store_of(STORE, PASSWORD), time.monotonic() + DEADLINE_S
         parts = [json.loads(store.get(each["name"], deadline)) for each in given]

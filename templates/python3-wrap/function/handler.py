@@ -1,6 +1,6 @@
 """Placeholder: `chiron generate` writes the declaration of a wrap here."""
 
-from wrap.declaration import Wrap
+from wrap.config.wrap_spec import Wrap
 
 WRAP = Wrap(
     workflow="empty",

@@ -199,7 +199,7 @@ def test_a_wrap_imports_it_under_its_own_name_and_nothing_else_of_ours():
         [sys.executable, "-c", code], cwd=wrap, capture_output=True, text=True, check=True
     )
     names = done.stdout.strip("[]\n").replace("'", "").split(", ")
-    assert [name for name in names if not name.startswith("wrap.states")] == ["wrap"]
+    assert [name for name in names if not name.startswith("wrap.core.statemachine")] == ["wrap"]
 
 
 @given(JSON)

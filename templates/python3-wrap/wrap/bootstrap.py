@@ -1,0 +1,345 @@
+"""Puts a wrap together: imports its functions, forks the zygote, serves.
+
+The order matters. The functions of further processes are imported before the zygote is forked, so
+that their memory is shared, and it is forked before there is any thread. The others are imported
+after that, so that no other process has what they open. Where a function of further processes opens
+what processes cannot share, the program begins anew, and imports this function late: see
+`wrap.functions.loader`.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import importlib
+import os
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from wrap.cluster.durable import Keeper
+from wrap.cluster.offload import Lender
+from wrap.cluster.participant import Member
+from wrap.cluster.peers import Exchange
+from wrap.cluster.store_path import ByStore
+from wrap.config import sandbox
+from wrap.config.settings import GATEWAY_URL, TRACE_KEY, Settings
+from wrap.config.wrap_spec import Wrap
+from wrap.core.buckets.own import TriggerError, loaded
+from wrap.core.dag import MAIN
+from wrap.core.errors import TaskError
+from wrap.dispatch.runtime import Runtime
+from wrap.dispatch.sessions import Events
+from wrap.event_loop.liveness import Pulse, end_at_signal
+from wrap.event_loop.loop import Loop
+from wrap.event_loop.threads import ThreadPool, keep_idle
+from wrap.functions import leftovers
+from wrap.functions.exit_guard import contain
+from wrap.functions.loader import LIBRARIES, Function, functions_of, load_shared
+from wrap.http import server
+from wrap.http.app import PROBES, create_app
+from wrap.http.traffic_switch import Route
+from wrap.net.direct import Direct
+from wrap.net.gateway_client import Gateway
+from wrap.net.object_store import Store, store_of
+from wrap.net.object_store.redis import Redis
+from wrap.net.peer_server import Listener, own_host
+from wrap.net.transport import GRACE_S, Transport
+from wrap.observe import log
+from wrap.observe.metrics import Metrics
+from wrap.pipes import broker
+from wrap.pipes.broker import Switchboard
+from wrap.values import malloc
+from wrap.values.budget import TTL_S, Sink
+from wrap.values.disk import Disk
+from wrap.values.memfd_pool import ROOMS
+from wrap.workers import reaper
+from wrap.workers.fork_client import Spawner
+from wrap.workers.fork_server import Zygote
+from wrap.workers.forked import Further
+from wrap.workers.mechanisms import Mechanism, mechanism_of
+
+#: The options: the descriptor by which a zygote is told what to do; functions to import late; the
+#: libraries of these to import at once, which is empty where that leaves open what it must not;
+#: what the addresses begin with at which further processes ask.
+_ZYGOTE, _LATE, _LIBRARIES, _ADDRESS = "--zygote", "--late", "--libraries", "--address"
+#: A process may answer with no more than this share of what the wrap may take.
+_SHARE = 4
+#: Of what is free, one request that is larger than any the wrap was sized for may have this share:
+#: where five functions read it as JSON at once, each of its bytes took 20.
+_REQUEST_SHARE = 24
+#: The status with which a wrap ends that of-watchdog waits for: it ends at once where its program
+#: has failed, and sleeps on (``healthcheck_interval``) after 0.
+_WAKES = 1
+_WATCHDOG_BYTES = 16 << 20
+#: How long the server's loops may stand still beyond what a request may take, in seconds.
+_SPARE_S = 2.0
+#: How long spans may take in the end that have not been sent.
+_FLUSH_S = 1.0
+#: So many threads, or two requests' if they are more, may go on past their limit.
+_LOST = 64
+
+
+def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) -> NoReturn:
+    """Serve the wrap in the folder `image`, or be its zygote (``--zygote DESCRIPTOR``).
+
+    `sockets` are what `serving.listen` gave. The other options are what an earlier start has found.
+    """
+    contain()  # before a function can keep the names as they were
+    faulthandler.enable()  # the log then says where C code crashed
+    log.install()
+    options = dict(zip(arguments[::2], arguments[1::2], strict=True))
+    address = options.get(_ADDRESS) or f"chiron-{os.urandom(16).hex()}"
+    broker.ask_at(f"{address}-streams")
+    reaper.ask_at(f"{address}-programs")
+    control = socket.socket(fileno=int(options[_ZYGOTE])) if _ZYGOTE in options else None
+    try:
+        settings = Settings.read(os.environ)
+        os.environ.pop(TRACE_KEY, None)  # it is of no use to functions
+        os.environ[GATEWAY_URL] = settings.gateway_url  # functions call others through it
+        sandbox.keep_to_cores(settings.cpus)
+        with server.OneProcess():
+            wrap, functions = _load_shared(image, options, sockets)
+        mechanism = mechanism_of(wrap.mechanism, wrap.slots, os.environ)
+        gc.collect()
+        malloc.keep_freed(settings.memory_bytes, 1 + mechanism.lasting)
+        ROOMS.keep(settings.memory_bytes, 1 + mechanism.lasting)
+        widest = max(map(len, wrap.processes))
+        keep_idle(widest, settings.memory_bytes, 1 + mechanism.lasting)
+        further = Further(wrap, functions)
+        gc.freeze()  # a collection would write to every object, and unshare its memory
+        contained, commands = mechanism.lasting == 0, bool(wrap.commands)
+        be_zygote = partial(_be_zygote, further, contained, commands)
+        if control is not None:
+            be_zygote(control)
+            sys.exit(0)
+        store = (
+            store_of(settings.store_url, settings.store_password) if settings.store_url else None
+        )
+        if wrap.is_durable and not isinstance(store, Redis):
+            raise ValueError("durable buckets are kept in Redis: chiron_store has to name one")
+    except (ImportError, ValueError, OSError) as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    found = [word for option in options.items() for word in option]
+    command = [sys.executable, str(image / "index.py"), *found, _ADDRESS, address, _ZYGOTE]
+    start = partial(_spawner, be_zygote, sockets, command, settings.memory_bytes // _SHARE)
+    _serve(settings, wrap, functions, start, mechanism, store, sockets, image)
+
+
+def _serve(
+    settings: Settings,
+    wrap: Wrap,
+    functions: dict[str, Function],
+    start: Callable[[], Spawner],
+    mechanism: Mechanism,
+    store: Store | None,
+    sockets: Sequence[socket.socket],
+    image: Path,
+) -> NoReturn:
+    longest = settings.memory_bytes // _SHARE
+    keeper = None
+    if wrap.is_durable and isinstance(store, Redis):
+        keeper, store = Keeper(store, wrap.workflow), None
+    spawner = start()
+    end_at_signal()
+    reaper.revive_by(spawner.revive)
+    mechanism.start(spawner)
+    _load_own(wrap, functions)
+    route = Route(settings.route, settings.threads)
+    gateway = Gateway(settings.gateway_url, settings.trace_key, longest)
+    loop, threads = Loop(), ThreadPool(max(_LOST, 2 * wrap.threads))
+    sink = _sink(settings, loop, threads)
+    transport: Transport = gateway
+    exchange = lender = listener = board = None
+    if settings.direct_key and wrap.path != "gateway":
+        listener = _listener(settings, wrap, longest, loop, sink)
+        transport = direct = Direct(gateway, settings.direct_key, longest, loop, threads)
+        if listener is not None and not wrap.instances:
+            if wrap.remotes:
+                exchange = Exchange(wrap, direct, loop, listener.address)
+            if wrap.path == "auto":
+                after_s = settings.lend_after_s
+                lender = Lender(direct, wrap.name, listener.address, after_s, threads)
+    if wrap.live or wrap.answers in wrap.tasks or (wrap.entry and wrap.answers is not None):
+        connect = None if exchange is None else exchange.connect
+        board = Switchboard(wrap, threads, loop, connect)
+        board.serve()
+    if store is not None:
+        transport = ByStore(wrap, transport, store)
+    spans = None
+    if settings.traces_url:
+        from wrap.observe.spans import exporter_of  # nobody else waits for that
+
+        try:
+            spans = exporter_of(wrap, settings.traces_url, os.environ)
+        except ValueError as error:
+            sys.exit(f"ValueError: {error}")
+    runtime = Runtime(
+        wrap,
+        functions,
+        threads,
+        loop,
+        mechanism,
+        transport,
+        route,
+        settings.trace_key,
+        _most_request(settings),
+        longest,
+        exchange,
+        lender,
+        sink,
+        store,
+        board,
+        spans=spans,
+        metrics=Metrics(settings.slo_s, functions),
+    )
+    member = Member(runtime, exchange)
+    if listener is not None:
+        listener.serve(member)
+    drain_s = wrap.timeout_s + GRACE_S
+    pulse = Pulse(loop, spawner.beat, drain_s + _SPARE_S, threads.start)
+    entry, events = wrap.entry, None
+    if entry is not None and entry.buckets is not None:
+        try:
+            buckets = loaded(entry.buckets, image / "function" / "triggers")
+            events = Events(runtime, buckets, entry.states, settings.sink_bytes, keeper)
+        except (TaskError, TriggerError) as error:
+            sys.exit(f"{getattr(error, 'code', 'trigger-failed')}: {error}")
+
+    def ending() -> None:
+        if listener is not None:
+            listener.drain()
+
+    def close() -> int:
+        pulse.stop()
+        if events is not None:
+            events.close(drain_s)
+        if listener is not None:
+            listener.close(drain_s)
+        spawner.close()
+        if spans is not None:
+            spans.close(_FLUSH_S)
+        wakes = events is not None and keeper is None and settings.linger_s > 0
+        return _WAKES if wakes else 0
+
+    server.serve(
+        create_app(runtime, pulse, listener, events, member),
+        sockets,
+        lambda: route.threads,
+        settings.memory_bytes,
+        runtime.threads.start,
+        probes=PROBES,
+        drain_s=drain_s,
+        linger_s=settings.linger_s,
+        ending=ending,
+        close=close,
+        worn=runtime.threads.worn,
+        turned=pulse.turned,
+        answered=runtime.metrics.answered,
+    )
+
+
+def _spawner(
+    be_zygote: Callable[[socket.socket], None],
+    sockets: Sequence[socket.socket],
+    command: Sequence[str],
+    longest: int,
+) -> Spawner:
+    def be_first_zygote(control: socket.socket) -> None:
+        for each in sockets:
+            each.close()
+        be_zygote(control)
+
+    return Spawner(be_first_zygote, command, longest)
+
+
+def _listener(
+    settings: Settings, wrap: Wrap, longest: int, loop: Loop, sink: Sink
+) -> Listener | None:
+    """What takes the messages of other wraps and replicas, where some may come."""
+    if wrap.entry is not None and (wrap.instances or not (wrap.remotes or wrap.slots)):
+        return None
+    try:
+        host = own_host(settings.gateway_url)
+        return Listener(settings.direct_key, host, longest, loop, sink)
+    except OSError as error:
+        print(f"other wraps reach this one by the gateway alone: {error}")
+        return None
+
+
+def _sink(settings: Settings, loop: Loop, threads: ThreadPool) -> Sink:
+    """Where executions' objects wait, on disk where they wait long or are many."""
+
+    def tend() -> None:
+        threads.start(sink.tend)
+
+    def wake(when: float) -> None:
+        loop.call_at(when, tend)
+
+    return (sink := Sink(settings.sink_bytes, TTL_S, Disk().write, wake))
+
+
+def _most_request(settings: Settings) -> int | None:
+    """Bytes of the largest request that there is memory for; None where nothing is known of it.
+
+    What the wrap was sized for, and of what is free, now that all is imported, a share for more.
+    """
+    if settings.request_bytes is None:
+        return None
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    taken = pages * os.sysconf("SC_PAGE_SIZE") + _WATCHDOG_BYTES
+    return settings.request_bytes + max(0, settings.memory_bytes - taken) // _REQUEST_SHARE
+
+
+def _load_shared(
+    image: Path, options: dict[str, str], sockets: Sequence[socket.socket]
+) -> tuple[Wrap, dict[str, Function]]:
+    """The wrap and its functions; those of further processes are imported, but for late ones.
+
+    Where more of them have to be late, the program begins anew.
+    """
+    wrap: Wrap = importlib.import_module("function.handler").WRAP
+    functions = functions_of(wrap, image / "function" / "functions")
+    before = leftovers.look()
+    late, libraries = (
+        list(filter(None, options.get(option, "").split(","))) for option in (_LATE, _LIBRARIES)
+    )
+    left = load_shared((functions[name] for name in wrap.forked if name not in late), libraries)
+    if left:
+        for name, found in left.items():
+            who = f"function {name}" if name else f"a library of {', '.join(late)}"
+            print(
+                f"{who} opens {', '.join(found.opens)} when it is imported, which processes "
+                "cannot share: each process that runs it imports it"
+            )
+        leftovers.end_children()
+        leftovers.look().since(before).close_at_exec()
+        libraries += [module for found in left.values() for module in found.libraries]
+        once_more = LIBRARIES not in left and options.get(_LIBRARIES) != ""
+        found_out = {
+            _LATE: ",".join([*late, *filter(None, left)]),
+            _LIBRARIES: ",".join(libraries) if once_more else "",
+        }
+        words = [word for option in (options | found_out).items() for word in option]
+        server.begin_anew(sockets, words)
+    return wrap, functions
+
+
+def _load_own(wrap: Wrap, functions: dict[str, Function]) -> None:
+    """Import what this process runs itself, and what no process runs."""
+    try:
+        with server.OneProcess():
+            for name, function in functions.items():
+                if name in wrap.run_in(MAIN) or name not in wrap.forked:
+                    function.load()
+    except (ImportError, ValueError, OSError) as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    gc.collect()
+    gc.freeze()
+
+
+def _be_zygote(further: Further, contained: bool, commands: bool, control: socket.socket) -> None:
+    Zygote(control, further.serve, further.renew, contained=contained, commands=commands).run()

@@ -1,0 +1,1 @@
+"""Executions over several wraps: who coordinates, who takes part, what survives."""

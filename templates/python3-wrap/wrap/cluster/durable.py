@@ -1,0 +1,512 @@
+"""Keeps in Redis what buckets hold, for all replicas of a wrap, so that nothing is lost with one.
+
+A session is all that comes of a request, or of what a window has fired. Kept are requests that have
+not ended, what buckets hold that fire for many requests, and what these have fired that has not
+ended. What a session gives replaces it, in one step, which is done for one replica alone: that has
+the session then. So wherever it is begun anew, from the same objects and with the same numbers, it
+counts once.
+
+One of the replicas, the evaluator, has what these buckets hold, and says what they fire. It is
+that for a term: what is said of an earlier one does nothing. A replica that has said nothing for
+a while is dead: what it had is offered to the others, and what it still says is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from wrap.core.buckets.flow import Settled
+from wrap.core.buckets.triggers import Item, Number
+from wrap.core.errors import TaskError
+from wrap.event_loop.liveness import essential
+from wrap.net.object_store.redis import Redis
+from wrap.values.quota import Quota
+from wrap.values.value import Object
+
+Word = bytes | memoryview
+#: What a bucket holds, or is to hold.
+Held = tuple[str, Item[Object]]
+
+_SCRIPT = Path(__file__).with_name("durable.lua").read_bytes()
+_SHA = hashlib.sha1(_SCRIPT, usedforsecurity=False).hexdigest().encode()
+#: How long a write may take, and the pause before it is tried again, in seconds.
+_WRITING_S, _PAUSE_S = 10.0, 0.2
+#: How often a replica says that it is alive, and after how long it is dead that does not.
+_BEAT_S, _ALIVE_S = 0.5, 3.0
+#: Sessions that are taken at once of those that are offered: others are to have some too.
+_CLAIMED = 4
+#: What has killed so many replicas is run while nothing else of its kind is, or is set aside;
+#: durable.lua counts.
+_SUSPECT, _DEADLY = 2, 3
+#: What an order takes beside its words, what a word takes beside its bytes, and how often each is
+#: there while it is sent.
+_ORDER_BYTES, _WORD_BYTES, _COPIES = 1000, 60, 2
+#: So many low bits of a request's number are of its replica.
+_REPLICA_BITS = 16
+
+
+class Holder(Protocol):
+    """What has the buckets in memory."""
+
+    @property
+    def term(self) -> bytes:
+        """For which it is the evaluator; empty where it is not."""
+
+    @property
+    def may_evaluate(self) -> bool:
+        """Whether it can become that."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the objects that it has."""
+
+    @property
+    def room(self) -> int:
+        """How many further sessions it would begin now."""
+
+    @property
+    def quota(self) -> Quota:
+        """What objects may take."""
+
+    @property
+    def bytes_left(self) -> int:
+        """Bytes that sessions of others may take now."""
+
+    def evaluate(self, term: bytes) -> None:
+        """Be the evaluator, of the objects that are to come."""
+
+    def no_longer_evaluate(self, term: bytes) -> None:
+        """Be it no longer, if it is for that term."""
+
+    def arrived(self, term: bytes, items: Iterable[Held]) -> None:
+        """Have buckets hold what came of sessions of others, if it is the evaluator for `term`."""
+
+    def resume(
+        self, requests: Iterable[tuple[int, Object]], fired: Iterable[Sequence[Held]]
+    ) -> None:
+        """Begin sessions that another replica has had, or has fired."""
+
+    def have_room(self) -> None:
+        """Go on, and take what is offered or is to be held, if there is room for it."""
+
+    def begin_anew(self) -> list[Order]:
+        """Have nothing any more, as others have it; what `Keeper.forget` gives."""
+
+
+class Order(NamedTuple):
+    """What durable.lua is to do; `then` gets its answer, `refused` is called in place of that."""
+
+    words: Sequence[Word]
+    then: Callable[[Any], None]
+    refused: Callable[[], None]
+
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+class Keeper:
+    """Orders are done one after another, several at once where they come faster.
+
+    Parameters
+    ----------
+    name
+        Of the workflow, whose keys begin with ``chiron:NAME:``.
+
+    Attributes
+    ----------
+    place
+        The URL of Redis, without credentials.
+    numbers
+        For requests, in no two replicas alike, and rising with the time. For one thread at a time.
+    others
+        How many other replicas there are.
+    held_elsewhere
+        Bytes that the evaluator has, if that is another one.
+    offered
+        How many sessions any replica could take when it was looked last.
+    offers
+        Whether there may be some.
+    size
+        Bytes of the orders that have not been done.
+    dead_letters
+        How many sessions were set aside when it was looked last.
+    """
+
+    def __init__(self, redis: Redis, name: str) -> None:
+        self.numbers: Iterator[int] = iter(())
+        self.others = self.held_elsewhere = self.offered = 0
+        self.offers = False
+        self.size = self.dead_letters = 0
+        self.place = redis.place
+        self._redis = redis
+        self._prefix = f"chiron:{name}:".encode()
+        self._replica = b""
+        self._turn = 0
+        self._joins = True
+        self._left = False
+        self._waiting = list[Order]()
+        self._changed = threading.Condition()
+        self._writes = False
+        #: The objects of each session of this replica that a window has begun.
+        self._objects: dict[Number, Sequence[bytes]] = {}
+        self._beats = self._beats_again = self._claims = False
+        #: The term for which objects are being read, whether to look again then, and how many
+        #: of which term have been.
+        self._reading, self._reads_again = b"", False
+        self._has_read = (b"", 0)
+        #: Whether there may be more to read, and whether it was said that this waits.
+        self._has_more = self._says_full = False
+        #: The sessions in hand that may have killed replicas.
+        self._suspects = set[bytes]()
+
+    def join(self, holder: Holder) -> None:
+        """Be one of the replicas. Raises TaskError, ``store``."""
+        deadline = time.monotonic() + _WRITING_S
+        load, count = (b"SCRIPT", b"LOAD", _SCRIPT), (b"INCR", self._prefix + b"numbers")
+        self._holder = holder
+        number: Any
+        _, number = self._redis.run([load, count], deadline)
+        self._replica = number
+        self.numbers = _numbers(int(self._replica))
+        self._beat()
+        essential(self._listen, "keeper")
+
+    def request(
+        self,
+        number: int,
+        given: Object,
+        size: int,
+        then: Callable[[], None],
+        refused: Callable[[], None],
+    ) -> None:
+        """Keep a request, which takes so many bytes in memory."""
+        record = _record([given.content_type], given)
+        words = (b"take", b"%d" % number, b"%d\n%b" % (size, record))
+        self._order(Order(words, lambda _: then(), refused))
+
+    def fired(
+        self,
+        term: bytes,
+        session: Number,
+        items: Sequence[Held],
+        size: int,
+        is_own: bool,
+        then: Callable[[bool], None],
+    ) -> None:
+        """Note what a bucket has fired, which begins a session: here, or where there is room.
+
+        It takes `size` bytes in memory.
+        `then` is told whether it begins here.
+        """
+        keys = _keys(items)
+        if is_own:
+            self._objects[session] = keys
+
+        def over(answer: bytes) -> None:
+            begins = answer == b"1" and is_own
+            if not begins:
+                self._objects.pop(session, None)
+            then(begins)
+
+        listed = json.dumps([key.decode() for key in keys]).encode()
+        words = (b"fire", term, _name(session), b"%d\n%b" % (size, listed), b"%d" % is_own)
+        self._order(Order(words, over, _nothing))
+
+    def settled(self, term: bytes, settled: Settled[Object], then: Callable[[bool], None]) -> None:
+        """Keep what came of a session in its place.
+
+        `then` is told whether this replica is to hold it, which has given `term` as the evaluator.
+        """
+        session, given = settled
+        words = list[Word]([b"settle", term, _name(session), b"%d" % len(given)])
+        for key, (bucket, item) in zip(_keys(given), given, strict=True):
+            words += (key, _kept(bucket, item))
+        words += self._objects.pop(session, ())
+        self._suspects.discard(_name(session))
+        self._order(Order(words, lambda answer: then(answer == b"2"), _nothing))
+
+    def claim(self, room: int) -> None:
+        """Take sessions that are offered, so many at most."""
+        with self._changed:
+            if self._claims or not self.offers:
+                return
+            self._claims, self.offers = True, False
+        holder, wanted = self._holder, min(room, _CLAIMED)
+        bounds = (holder.bytes_left, holder.quota.most, not self._suspects)
+        words = (b"claim", b"%d" % wanted, *(b"%d" % bound for bound in bounds))
+        self._order(Order(words, partial(self._claimed, wanted), _nothing))
+
+    def letters(self, verb: bytes, which: Sequence[bytes], then: Callable[[Any], None]) -> None:
+        """Show (``show``), run again (``retry``) or forget (``discard``) what was set aside.
+
+        `which` are names of sessions, none for all. `then` is told of each its name, how many
+        replicas it has killed, the bytes that it takes, and the beginning of its content.
+        """
+        self._order(Order((b"letters", verb, *which), then, partial(then, [])))
+
+    def resign(self, term: bytes) -> None:
+        """Have another replica be the evaluator."""
+        self._order(Order((b"resign", term), _nothing, _nothing))
+
+    def leave(self, deadline: float) -> None:
+        """Offer what has not ended to the others; returns when all is written, or at `deadline`."""
+        self._left = True
+        self._order(Order((b"leave",), _nothing, _nothing))
+        with self._changed:
+            self._changed.wait_for(
+                lambda: not (self._waiting or self._writes), max(0.0, deadline - time.monotonic())
+            )
+
+    def forget(self) -> list[Order]:
+        """The orders that wait, which are not given any more."""
+        with self._changed:
+            waiting, self._waiting = self._waiting, []
+            self.size -= sum(map(_size, waiting))
+            self._objects.clear()
+            self._suspects.clear()
+            self._beats = self._beats_again = self._claims = self._reads_again = False
+            self._reading = b""
+        return waiting
+
+    def _order(self, order: Order) -> None:
+        with self._changed:
+            self._waiting.append(order)
+            self.size += _size(order)
+            if self._writes:
+                return
+            self._writes = True
+        essential(self._write_all, "keeper-writes")
+
+    def _write_all(self) -> None:
+        """Write as long as there is something."""
+        while True:
+            with self._changed:
+                orders, self._waiting = self._waiting, []
+                if not orders:
+                    self._writes = False
+                    self._changed.notify_all()
+                    return
+            answers = self._answers(orders)
+            with self._changed:
+                self.size -= sum(map(_size, orders))
+            if answers is not None:
+                self._joins = False
+                for order, answer in zip(orders, answers, strict=True):
+                    _do(order.then, answer)
+                _do(self._holder.have_room)
+            elif not self._left:
+                print("other replicas have taken this one for dead, and have what it had")
+                self._joins = True
+                self._begin_anew(orders)
+
+    def _begin_anew(self, orders: Sequence[Order]) -> None:
+        for order in (*orders, *self._holder.begin_anew()):
+            _do(order.refused)
+
+    def _answers(self, orders: Sequence[Order]) -> Any:
+        """What Redis says to each; None where it refuses all. It is asked until it answers."""
+        self._turn += 1
+        head = (self._prefix, self._replica, b"%d" % self._turn, b"%d" % self._joins)
+        words = list[Word]([b"EVALSHA", _SHA, b"1", *head, b"%d" % (_ALIVE_S * 1000)])
+        for order in orders:
+            words += (b"%d" % len(order.words), *order.words)
+        said = ""
+        while True:
+            try:
+                return self._redis.run([words], time.monotonic() + _WRITING_S)[0]
+            except TaskError as error:
+                if "NOSCRIPT" in str(error):  # it has been started anew
+                    words[:2] = (b"EVAL", _SCRIPT)
+                    continue
+                if str(error) != said:
+                    said = str(error)
+                    print(f"nothing can be kept: {said}")
+                time.sleep(_PAUSE_S)
+
+    def _listen(self) -> None:
+        """Say again and again that this replica is alive, and look what there is to do."""
+        seen = {self._prefix + b"wake:" + whom: b"0" for whom in (b"all", b"evaluator")}
+        every, evaluator = seen
+        beat_at = time.monotonic() + _BEAT_S
+        while not self._left:
+            streams = [every, evaluator] if self._holder.term else [every]
+            left_s = max(0.001, beat_at - time.monotonic())
+            block = (b"XREAD", b"BLOCK", b"%d" % (left_s * 1000 + 1), b"STREAMS", *streams)
+            try:
+                (found,) = self._redis.run(
+                    [(*block, *(seen[name] for name in streams))],
+                    time.monotonic() + left_s + _WRITING_S,
+                )
+            except TaskError:
+                found = None
+                time.sleep(_PAUSE_S)
+            woken = _last(found)
+            seen |= woken
+            if every in woken or time.monotonic() >= beat_at:
+                beat_at = time.monotonic() + _BEAT_S
+                self._beat()
+            if evaluator in woken:
+                self._read_on(self._holder.term)
+
+    def _beat(self) -> None:
+        with self._changed:
+            if self._left:
+                return
+            if self._beats:  # it may be done before what this is to see
+                self._beats_again = True
+                return
+            self._beats = True
+        holder = self._holder
+        words = (b"beat", holder.term, b"%d" % holder.may_evaluate, b"%d" % holder.size)
+        self._order(Order(words, partial(self._alive, holder.term), _nothing))
+
+    def _alive(self, said: bytes, answer: Any) -> None:
+        """Take in what there is to do."""
+        term, is_over, replicas, size, offered, arrived, letters = answer
+        with self._changed:
+            self._beats = False
+            again, self._beats_again = self._beats_again, False
+        self.others = int(replicas) - 1
+        if int(letters) > self.dead_letters:
+            print(
+                f"{int(letters)} dead letters: each has killed {_DEADLY} replicas or does not fit "
+                "into memory; look at them with chiron dead-letters"
+            )
+        self.dead_letters = int(letters)
+        if term:
+            self._holder.evaluate(term)
+        elif is_over == b"1":
+            self._holder.no_longer_evaluate(said)
+        self.held_elsewhere = 0 if self._holder.term else int(size)
+        self.offered = int(offered)
+        if self.offered:
+            self.offers = True
+            self._holder.have_room()
+        if int(arrived):
+            self._read_on(self._holder.term)
+        if again:
+            self._beat()
+
+    def _claimed(self, wanted: int, found: Any) -> None:
+        requests, fired = list[tuple[int, Object]](), list[Sequence[Held]]()
+        self._claims = False
+        for name, session, records, deaths in found:
+            if int(deaths) >= _SUSPECT:
+                self._suspects.add(name)
+            if b"." in name:
+                items = list(map(_read, filter(None, records)))
+                self._objects[_number(name)] = _keys(items)
+                fired.append(items)
+            else:
+                requests.append((int(name), _object(session.partition(b"\n")[2])))
+        if len(found) == wanted:
+            self.offers = True
+        self._holder.resume(requests, fired)
+        self._holder.have_room()
+
+    def _read_on(self, term: bytes) -> None:
+        """Read what is to be held: what came of sessions of other replicas, and of earlier terms.
+
+        It comes in pieces, and stays where it is while there is no room.
+        """
+        left = self._holder.quota.left
+        with self._changed:
+            if not term:
+                return
+            if left <= 0:
+                if not self._says_full:
+                    print("buckets are full: objects wait in Redis until some of these have fired")
+                self._has_more = self._says_full = True
+                return
+            if self._reading == term:
+                self._reads_again = True
+                return
+            self._reading = term
+            read, count = self._has_read
+            self._has_more = self._says_full = False
+        words = (b"read", term, b"%d" % (count if read == term else 0), b"%d" % left)
+        self._order(Order(words, partial(self._have_read, term), _nothing))
+
+    def read_more(self) -> None:
+        """Read what had to wait, if there is room."""
+        if self._has_more:
+            self._read_on(self._holder.term)
+
+    def _have_read(self, term: bytes, records: Sequence[bytes]) -> None:
+        with self._changed:
+            if self._reading != term:
+                return
+            self._reading = b""
+            again, self._reads_again = self._reads_again, False
+            self._has_read = (term, len(records))
+        if records:
+            self._holder.arrived(term, map(_read, filter(None, records)))
+        if records or again:
+            self._read_on(term)
+
+
+def _size(order: Order) -> int:
+    """Bytes that an order takes until it has been done."""
+    return _ORDER_BYTES + _COPIES * sum(len(word) + _WORD_BYTES for word in order.words)
+
+
+def _last(found: Any) -> dict[bytes, bytes]:
+    """The last entry of each stream in which there is something new."""
+    return {name: entries[-1][0] for name, entries in found or ()}
+
+
+def _do(action: Callable[..., None], *arguments: Any) -> None:
+    """Whatever is wrong with one answer, the others are taken in."""
+    try:
+        action(*arguments)
+    except Exception:
+        traceback.print_exc()
+
+
+def _numbers(replica: int) -> Iterator[int]:
+    last = 0
+    while True:
+        last = max(last + 1, time.time_ns() // 1000)
+        yield last << _REPLICA_BITS | replica % (1 << _REPLICA_BITS)
+
+
+def _name(number: Number) -> bytes:
+    return ".".join(map(str, number)).encode()
+
+
+def _keys(items: Iterable[Held]) -> list[bytes]:
+    """One object may be in several buckets."""
+    return [_name(item.number) + b" " + bucket.encode() for bucket, item in items]
+
+
+def _number(name: bytes) -> Number:
+    return tuple(map(int, name.split(b".")))
+
+
+def _record(said: Sequence[object], value: Object) -> bytes:
+    """What is said of an object in a line, then its bytes."""
+    return json.dumps(said).encode() + b"\n" + value.view()
+
+
+def _kept(bucket: str, item: Item[Object]) -> bytes:
+    said = [item.value.content_type, bucket, item.number, item.name, item.group, item.size]
+    return _record(said, item.value)
+
+
+def _object(record: bytes) -> Object:
+    said, _, content = record.partition(b"\n")
+    return Object(content, json.loads(said)[0])
+
+
+def _read(record: bytes) -> Held:
+    _, bucket, number, name, group, size = json.loads(record.partition(b"\n")[0])
+    return bucket, Item(tuple(number), _object(record), tuple(number), name, group, size)

@@ -1,0 +1,314 @@
+"""What this wrap does by the messages of others: it runs tasks, and takes objects in."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+
+from wrap.cluster import store_path
+from wrap.cluster.coordinator import ENDED, ENDING, UNKNOWN, Home
+from wrap.cluster.offload import ROOM
+from wrap.cluster.peers import (
+    AGAIN,
+    BEGIN,
+    BROKE,
+    MOVED,
+    OBJECTS,
+    Exchange,
+    Peers,
+    bytes_of,
+    given_in,
+)
+from wrap.cluster.store_path import outputs
+from wrap.core.dag import Engine, Key, given_to
+from wrap.core.errors import TaskError
+from wrap.dispatch.execution import CANCELLED, Execution, Outcome
+from wrap.dispatch.placement import Asked, Instances
+from wrap.dispatch.runtime import Runtime
+from wrap.event_loop.threads import own_run
+from wrap.net.direct import ANSWER, CALL
+from wrap.net.framing import Unsent, unsent
+from wrap.net.gateway_client import OK, answer
+from wrap.net.messages import Request
+from wrap.net.peer_connection import Line, Message, Received
+from wrap.pipes.broker import STREAM, Which
+from wrap.pipes.endpoints import bounded
+from wrap.pipes.piecewise import Far
+
+#: How long an execution goes on whose home's connection broke, in seconds: it may make another.
+_UNASKED_S = 2.0
+#: From here on it is not the request that was wrong.
+SERVER_FAULT = 500
+
+
+class Member:
+    """Takes part in executions of other wraps.
+
+    Attributes
+    ----------
+    draining
+        Whether it takes on no more.
+    """
+
+    def __init__(self, runtime: Runtime, exchange: Exchange | None) -> None:
+        self._runtime = runtime
+        self._exchange = exchange
+        self._does: dict[str, Callable[[Line, Received], None]] = {
+            CALL: self._called,
+            ROOM: self._asked_for_room,
+            STREAM: self._streamed,
+        }
+        if exchange is not None:
+            more = {
+                BEGIN: self._begun,
+                OBJECTS: self._given,
+                MOVED: self._moved,
+                BROKE: self._broke,
+                AGAIN: self._again,
+            }
+            self._does |= {kind: partial(does, exchange) for kind, does in more.items()}
+        #: Where the answers of executions go.
+        self._homes: dict[Execution, Line] = {}
+        #: Answers whose homes' connections broke.
+        self._unsent: dict[int, Message] = {}
+        self._answering: set[Line] = set()
+        self.draining = False
+
+    def awaits(self, line: Line) -> bool:
+        """Whether an answer is to go over a connection."""
+        return line in self._answering or line in list(self._homes.values())
+
+    @property
+    def in_hand(self) -> int:
+        """For how many executions of others it has something to do."""
+        return len(self._answering) + sum(not each.is_idle for each in list(self._homes))
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is in hand."""
+        return bool(self._answering) or (self._exchange is not None and self._exchange.busy)
+
+    def got(self, line: Line, message: Received) -> None:
+        """Do what a message says. Raises ValueError or TypeError where it is none."""
+        does = self._does.get(message.kind)
+        if does is None:
+            raise ValueError("a message of an unknown kind")
+        does(line, message)
+
+    def gone(self, line: Line, why: Exception | None) -> None:
+        """A connection has ended: orderly where there is no reason."""
+        for execution in [each for each, home in list(self._homes.items()) if home is line]:
+            if why is None:
+                self._end(execution, line)
+            else:
+                when = time.monotonic() + _UNASKED_S
+                self._runtime.loop.call_at(when, partial(self._end, execution, line))
+
+    def _end(self, execution: Execution, line: Line) -> None:
+        """Nobody awaits an execution's answer any more, unless over another connection."""
+        if self._homes.get(execution) is line:
+            execution.cancel()
+
+    def _forget(self, number: int) -> None:
+        self._unsent.pop(number, None)
+
+    def _called(self, line: Line, message: Received) -> None:
+        (seconds,) = message.fields
+        request = _request(message)
+        if self.draining:
+            line.close()
+            return
+        self._answering.add(line)
+        self._runtime.threads.start(partial(self._run, line, request, float(seconds)))
+
+    def _asked_for_room(self, line: Line, _: Received) -> None:
+        room = 0 if self.draining else self._runtime.mechanism.room
+        line.send(Message(ANSWER, [room]))
+
+    def _streamed(self, line: Line, message: Received) -> None:
+        """The connection is a stream from now on, of a task that is to be read here."""
+        which = Which(*map(int, message.fields))
+        if self._runtime.switchboard is None:
+            raise ValueError("a stream that nothing reads here")
+        channel = bounded(line.detached())
+        channel.send(b"1")
+        self._runtime.switchboard.arrived(which, channel)
+
+    def _run(self, line: Line, asked: Request, seconds: float) -> None:
+        """Run what another wrap asks for, and give all of it back."""
+        runtime, arrived = self._runtime, time.monotonic()
+
+        deadline = arrived + min(runtime.wrap.timeout_s, seconds)
+
+        def ended(execution: Execution | None, outcome: Outcome) -> None:
+            if execution is not None:
+                _export(runtime, execution, outcome)
+            try:
+                if not isinstance(outcome, TaskError):
+                    outputs = store_path.outputs(outcome)
+                    store_path.put(runtime.store, asked.ident.number, outputs, deadline)
+            except TaskError as error:
+                outcome = error
+            line.send(self._answer(outcome, arrived))
+            self._answering.discard(line)
+
+        try:
+            engine = engine_of(runtime, asked)
+        except TaskError as error:
+            ended(None, error)
+            return
+        Execution(runtime, engine, asked.objects, asked.ident, deadline, ended).start(own_run())
+
+    def _begun(self, exchange: Exchange, line: Line, message: Received) -> None:
+        seconds, home, routes, renewed, urged, attempts = message.fields
+        request = _request(message)
+        number, arrived = request.ident.number, time.monotonic()
+        if renewed:  # its home's connection broke
+            running = exchange.get(number)
+            if running in self._homes:
+                self._homes[running] = line
+                return
+            line.send(self._unsent.pop(number, Message(ANSWER, [UNKNOWN])))
+            return
+        if self.draining and not urged:
+            line.send(Message(ANSWER, [ENDING]))
+            return
+        try:
+            part = self._runtime.wrap.share_of(frozenset(request.tasks), request.gives)
+        except KeyError:
+            line.send(self._answer(other_plan(), arrived))
+            return
+
+        def ended(ended: Execution, outcome: Outcome) -> None:
+            home = self._homes.pop(ended)
+            _export(self._runtime, ended, outcome)
+            if outcome is CANCELLED:  # where its home has come back, it begins again
+                home.send(Message(ANSWER, [UNKNOWN]))
+                return
+            answer, pressure = self._answer(outcome, arrived), exchange.pressure
+            size = 0 if isinstance(outcome, TaskError) else bytes_of(outputs(outcome).values())
+            pressure.leaves(home, size)
+            if not home.send(answer, partial(pressure.left, home, size)):
+                self._unsent[number] = answer
+                forget = partial(self._forget, number)
+                self._runtime.loop.call_at(time.monotonic() + _UNASKED_S, forget)
+
+        deadline = arrived + min(self._runtime.wrap.timeout_s, float(seconds))
+        peers = Peers(exchange, str(home), dict(routes), request.gives)
+        client = None
+        if request.piecewise and self._runtime.switchboard is not None:
+            wanted = lambda: exchange.get(number) is not None  # noqa: E731
+            client = Far(lambda which: exchange.connect(str(home), which, wanted))
+        execution = Execution(
+            *(self._runtime, Engine(part), request.objects, request.ident, deadline, ended, peers),
+            client=client,
+        )
+        for task, attempt in attempts:
+            execution.again(int(task), int(attempt))
+        self._homes[execution] = line
+        exchange.add(execution)
+        execution.start()
+
+    def _given(self, exchange: Exchange, line: Line, message: Received) -> None:
+        number, to, named = message.fields
+        given = given_in(named, message.content)
+        if to == self._runtime.wrap.name:
+            exchange.deliver(int(number), given)  # what begins by it does not wait for the answer
+        else:
+            execution = exchange.get(int(number))
+            peers = execution and execution.peers
+            if execution is not None and isinstance(peers, Home):
+                execution.event(peers.relay, str(to), given)
+        line.send(Message(ANSWER, [OK]))
+
+    def _moved(self, exchange: Exchange, line: Line, message: Received) -> None:
+        number, name, address = message.fields
+        if name == self._runtime.wrap.name:
+            if before := exchange.begin_again(int(number)):
+                before.cancel()
+            line.send(Message(ANSWER, [OK, []]))
+            return
+        execution = exchange.get(int(number))
+        here = execution.moved(str(name), str(address)) if execution is not None else None
+        self._say_what_is_here(exchange, line, int(number), here)
+
+    def _say_what_is_here(
+        self, exchange: Exchange, line: Line, number: int, here: list[int] | None
+    ) -> None:
+        if here is not None:
+            line.send(Message(ANSWER, [OK, here]))
+        else:
+            ended = exchange.get(number) is not None or exchange.has_ended(number)
+            line.send(Message(ANSWER, [ENDED if ended else UNKNOWN]))
+
+    def _broke(self, exchange: Exchange, line: Line, message: Received) -> None:
+        number, task, attempt, error = message.fields
+        execution = exchange.get(int(number))
+        if execution is not None:
+            said = TaskError.from_dict(error, status=500)
+            execution.event(execution.broke, int(task), int(attempt), said)
+        line.send(Message(ANSWER, [OK]))
+
+    def _again(self, exchange: Exchange, line: Line, message: Received) -> None:
+        number, task, attempt = map(int, message.fields)
+        execution = exchange.get(number)
+        here = execution.again(task, attempt) if execution is not None else None
+        self._say_what_is_here(exchange, line, number, here)
+
+    def _answer(self, outcome: Outcome, arrived: float) -> Message:
+        if isinstance(outcome, TaskError):
+            said: list[Unsent] = [unsent(told(self._runtime, outcome, arrived))]
+            return Message(ANSWER, [outcome.status], said)
+        return Message(ANSWER, [OK], answer(outcome, arrived))
+
+
+def _export(runtime: Runtime, execution: Execution, outcome: Outcome) -> None:
+    """Tell what a part has done that has failed: its home gets no results."""
+    if runtime.spans is not None and isinstance(outcome, TaskError):
+        runtime.spans.part(execution.ident, execution.all_results(outcome))
+
+
+def told(runtime: Runtime, error: TaskError, arrived: float) -> str:
+    """What the caller is told of an error."""
+    cause = runtime.memory_kills.during(arrived) if error.status >= SERVER_FAULT else None
+    if cause:
+        error.message = f"wrap {runtime.wrap.name}: {cause}: {error.message}"
+        print(f"wrap {runtime.wrap.name}: {cause}", file=sys.stderr)
+    return json.dumps(error.located(None, runtime.wrap.name).as_dict())
+
+
+def engine_of(runtime: Runtime, asked: Request) -> Engine | Instances:
+    """What runs the tasks of another wrap's request. Raises TaskError where it cannot."""
+    wrap = runtime.wrap
+    engine: Engine | Instances | None = None
+    try:
+        if wrap.instances:
+            engine = Asked(wrap, asked.tasks)
+            needed: set[Key] = set(map(given_to, asked.tasks))
+            missing: set[Key] = {task for task in asked.tasks if not wrap.runs(task)}
+        else:
+            part = wrap.part_of(tuple(asked.tasks), asked.gives)
+            engine, missing = Engine(part), set()
+            needed = {key for call in part.calls.values() for each in call for key in each.needs}
+        missing |= needed.difference(asked.tasks, asked.objects)
+    except KeyError as error:
+        missing = {error.args[0]}
+    if missing or engine is None or not asked.tasks:
+        raise other_plan()
+    return engine
+
+
+def other_plan() -> TaskError:
+    """A wrap is asked for what it does not run."""
+    message = "this wrap runs other tasks: deploy all wraps of one plan"
+    return TaskError("other-plan", message, status=400)
+
+
+def _request(message: Received) -> Request:
+    request = Request.read(iter(message.content))
+    if request is None:
+        raise ValueError("a message without a request")
+    return request

@@ -1,0 +1,446 @@
+"""What runs where: the declaration that a generated ``function/handler.py`` makes of its wrap."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property, lru_cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+from wrap.core.dag import Graph, Key, Part, Place, Source, Streamed, keys
+from wrap.core.recovery import Component, connected
+
+COMMAND = "command"
+STYLES = ("flask", "http", "http-debian", COMMAND)
+#: How many different requests of other wraps are remembered.
+_PARTS = 256
+#: The longest time of a request: above 24.8 days sockets raise OverflowError.
+_LONGEST_S = 21 * 24 * 3600.0
+_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def is_name(text: str) -> bool:
+    """Whether a function may be called so."""
+    return _NAME.fullmatch(text) is not None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the one wrap knows beside its own tasks that receives the workflow's requests.
+
+    Parameters
+    ----------
+    output
+        Where the workflow's output comes from.
+    fail
+        (error, cause) where the workflow ends in a Fail state.
+    machine
+        The state machine of a workflow that decides while it runs.
+    states
+        The task of each of its Task states, or of each name in `buckets`.
+    in_stages
+        Whether what it begins waits until all that runs has ended.
+    emits
+        By their names, the outputs that the one task of it emits, which its answer has too.
+    buckets
+        What `wrap.core.buckets.flow` goes by, of a workflow whose requests are events; each task is
+        then run by itself, on what has fired.
+    styles
+        Those of the functions whose tasks get the request: their templates serve its method.
+    """
+
+    output: Source
+    fail: tuple[str, str] | None = None
+    machine: dict[str, Any] | None = None
+    states: dict[str, int] = field(default_factory=dict)
+    in_stages: bool = False
+    emits: dict[str, int] = field(default_factory=dict)
+    buckets: dict[str, Any] | None = None
+    styles: list[str] = field(default_factory=list)
+
+
+class Seen(Enum):
+    """Who gets the status and the headers of what a task answers.
+
+    Of a state machine that decides while it runs, any task may turn out to be the last one.
+    """
+
+    BY_NOBODY, PERHAPS, BY_CLIENT = range(3)
+
+
+class InBuckets(NamedTuple):
+    """What the buckets of a workflow call a task, and what they are."""
+
+    task: str
+    declared: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Wrap:
+    """One wrap: its functions, its tasks, and the processes that these run in.
+
+    Parameters
+    ----------
+    mechanism
+        How further processes come to be: see `wrap.workers.mechanisms`.
+    functions
+        Function -> handler style; its code is in ``function/functions/NAME/function``.
+    tasks
+        Task number -> function.
+    processes
+        The tasks of each process. The first is the main process: its tasks are threads of the
+        server.
+    inputs
+        Where the input of each task of the workflow comes from.
+    buckets
+        ``(awaits, starts)``: tasks that start when others have given their objects, each pair
+        after those whose tasks it awaits.
+    timeout_s
+        Seconds from the arrival of a request to its answer.
+    timeouts_s
+        Function -> seconds that it may take, for those that have a limit of their own.
+    instances
+        How many tasks the workflow has, if it decides while it runs; its tasks then have neither
+        inputs nor buckets, and may be in several processes.
+    remotes
+        Other wrap -> the tasks that run there, and their functions, by which errors name them. Of a
+        workflow that decides, the entry alone has to know them.
+    path
+        How objects get to other wraps: see `workflow.plan.PathKind`.
+    attempts
+        How often a task is started whose process or wrap is lost.
+    commands
+        Function -> program and arguments, for those of the style ``command``.
+    emits
+        What tasks, also of other wraps, emit before their ends: a number like a task's, which
+        begins with the task that emits it -> that one, and the output's name there.
+    streams
+        Task, also of other wraps -> the outputs that it reads as streams, by the names that it
+        opens them by, and no part of its input. What comes with the request has numbers below 0.
+    live
+        Output -> the tasks that read it while it is written, where all of an execution is here or
+        wraps have direct connections; else they begin when it has been written.
+    passing
+        Those of the outputs in `live` that nobody needs as a whole.
+    live_buckets
+        What tasks wait for then.
+    task_names
+        How tasks are called, also of other wraps, where not like their functions.
+    answers
+        The task whose HTTP answer is the workflow's, if there is exactly one such task.
+
+    Raises
+    ------
+    ValueError
+        The declaration contradicts itself; the message says where.
+    """
+
+    workflow: str
+    name: str
+    mechanism: str
+    functions: dict[str, str]
+    tasks: dict[int, str]
+    processes: list[list[int]]
+    inputs: dict[int, Source]
+    buckets: list[tuple[list[int], list[int]]]
+    timeout_s: float
+    entry: Entry | None = None
+    timeouts_s: dict[str, float] = field(default_factory=dict)
+    instances: int = 0
+    remotes: dict[str, dict[int, str]] = field(default_factory=dict)
+    path: str = "auto"
+    attempts: int = 1
+    commands: dict[str, list[str]] = field(default_factory=dict)
+    emits: dict[int, tuple[int, str]] = field(default_factory=dict)
+    streams: dict[int, dict[str, int]] = field(default_factory=dict)
+    live: dict[int, list[int]] = field(default_factory=dict)
+    passing: list[int] = field(default_factory=list)
+    live_buckets: list[tuple[list[int], list[int]]] = field(default_factory=list)
+    task_names: dict[int, str] = field(default_factory=dict)
+    answers: int | None = None
+
+    def __post_init__(self) -> None:
+        for problem in _problems(self):
+            raise ValueError(f"wrap {self.name}: {problem}")
+
+    def names(self, tasks: Iterable[int]) -> str:
+        """The functions of some tasks, its own or remote ones, in one word of an error."""
+        known = self.tasks | self._remote_tasks
+        own = map(self.task_of, tasks)
+        return ", ".join(sorted({known[task] for task in own if task in known}))
+
+    def task_of(self, number: int) -> int:
+        """The task of that number, or of the instance of that number."""
+        return number % self.instances if self.instances else number
+
+    def function_of(self, number: int) -> str:
+        """The function of its task of that number, or of the instance of that number."""
+        return self.tasks[self.task_of(number)]
+
+    def name_of(self, number: int) -> str:
+        """How the task of that number is called, or of the instance of that number."""
+        task = self.task_of(number)
+        return self.task_names.get(task) or self.tasks.get(task) or self._remote_tasks[task]
+
+    def seen(self, number: int) -> Seen:
+        """Who gets the status and the headers of what a task answers."""
+        if self.instances:
+            return Seen.PERHAPS
+        return Seen.BY_CLIENT if number == self.answers else Seen.BY_NOBODY
+
+    def runs(self, number: int) -> bool:
+        """Whether it is one of its tasks, or an instance of one."""
+        return self.task_of(number) in self.tasks
+
+    def run_for(self, numbers: list[int]) -> list[int]:
+        """The tasks to run where `numbers` begin, in the order of the plan.
+
+        An output is there when what emits it runs.
+        """
+        if self.emits:
+            numbers = list(dict.fromkeys(self.emits.get(each, (each,))[0] for each in numbers))
+        if len(numbers) < 2:
+            return numbers
+        return sorted(numbers, key=lambda number: self._ranks[self.task_of(number)])
+
+    @cached_property
+    def _ranks(self) -> dict[int, int]:
+        """The places of tasks in their processes."""
+        return {task: rank for tasks in self.processes for rank, task in enumerate(tasks)}
+
+    @cached_property
+    def outputs_of(self) -> dict[int, dict[str, int]]:
+        """Task -> by their names, the outputs that it emits."""
+        found: dict[int, dict[str, int]] = {}
+        for number, (task, name) in self.emits.items():
+            found.setdefault(task, {})[name] = number
+        return found
+
+    @property
+    def apart(self) -> frozenset[str]:
+        """The functions that share no process with another function."""
+        shared = set[str]()
+        for process in self.processes:
+            names = {self.tasks[task] for task in process}
+            if len(names) > 1:
+                shared |= names
+        return frozenset(self.functions) - shared
+
+    def giver_of(self, output: int) -> int:
+        """The task that gives the output of that number."""
+        return self.emits.get(output, (output,))[0]
+
+    def has_io(self, task: int) -> bool:
+        """Whether a task gives outputs before its end, or has streams."""
+        return task in self.outputs_of or task in self.streams or task in self.live
+
+    @property
+    def with_request(self) -> dict[str, int]:
+        """The streams that come with the request of a task that is called by itself."""
+        streams = (each for its in self.streams.values() for each in its.items())
+        return {name: number for name, number in streams if number < 0}
+
+    @cached_property
+    def in_buckets(self) -> dict[int, InBuckets]:
+        """The tasks of a workflow of buckets; of any other none."""
+        entry = self.entry
+        if entry is None or entry.buckets is None:
+            return {}
+        return {number: InBuckets(name, entry.buckets) for name, number in entry.states.items()}
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether what its buckets hold is to outlive its process."""
+        buckets = self.entry.buckets if self.entry is not None else None
+        return buckets is not None and bool(buckets["durable"])
+
+    @cached_property
+    def _remote_tasks(self) -> dict[int, str]:
+        each = self.remotes.values()
+        return {task: function for tasks in each for task, function in tasks.items()}
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The tasks that it knows, each after those whose outputs it needs."""
+        return Graph(self.buckets, self._sources({}), self.instances)
+
+    @cached_property
+    def live_graph(self) -> Graph:
+        """The same, where streams are read while they are written."""
+        if not self.live:
+            return self.graph
+        sources = self._sources(self.live)
+        return Graph(self.live_buckets, sources, components=self.components)
+
+    @cached_property
+    def components(self) -> dict[int, Component]:
+        """Task -> those that live streams connect it with, also in other wraps, and itself."""
+        return connected(self.live, self.giver_of, self.emits)
+
+    def _sources(self, live: Mapping[int, Collection[int]]) -> Mapping[int, Source | Streamed]:
+        found: dict[int, Source | Streamed] = dict(self.inputs)
+        for task, streams in self.streams.items():
+            awaited = tuple(each for each in streams.values() if task not in live.get(each, ()))
+            found[task] = Streamed(self.inputs[task], awaited)
+        return found
+
+    @cached_property
+    def part_of(self) -> Callable[[tuple[int, ...], frozenset[int]], Part]:
+        """For tasks of its own and those that give something, the part that these are."""
+
+        @lru_cache(_PARTS)
+        def part(tasks: tuple[int, ...], gives: frozenset[int]) -> Part:
+            return self.graph.part({task: self.process_of[task] for task in tasks}, gives)
+
+        return part
+
+    @cached_property
+    def share_of(self) -> Callable[[frozenset[int], frozenset[int]], Part]:
+        """For tasks of its own, and those whose objects the home wants, the part that these are.
+
+        What they need from other wraps comes in the course of the execution.
+        """
+
+        @lru_cache(_PARTS)
+        def share(tasks: frozenset[int], wanted: frozenset[int]) -> Part:
+            gives = {task for task in tasks if any(self.takers[task].values())} | wanted
+            return self.live_graph.share({task: self.process_of[task] for task in tasks}, gives)
+
+        return share
+
+    @cached_property
+    def process_of(self) -> dict[int, Place]:
+        """Its own tasks, each with the number of its process."""
+        return {task: number for number, tasks in enumerate(self.processes) for task in tasks}
+
+    @cached_property
+    def place_of(self) -> dict[int, Place]:
+        """All tasks of the workflow, as this wrap knows them."""
+        remotes = self.remotes.items()
+        return self.process_of | {task: name for name, its in remotes for task in its}
+
+    @cached_property
+    def wrap_of(self) -> dict[int, str]:
+        """Task -> the wrap that runs it."""
+        return dict.fromkeys(self.tasks, self.name) | {
+            task: name for name, its in self.remotes.items() for task in its
+        }
+
+    @cached_property
+    def takers(self) -> dict[int, dict[str, bool]]:
+        """Task -> the other wraps that wait for its end, each with whether it needs the object."""
+        found: dict[int, dict[str, bool]] = {task: {} for task in self.wrap_of}
+        sources = self.live_graph.sources
+        for awaits, starts in self.live_buckets or self.buckets:
+            for task in starts:
+                taker, needed = self.wrap_of[task], keys(sources[task])
+                for key in {*awaits, *needed}:
+                    if key is not None and self.wrap_of[key] != taker:
+                        found[key][taker] = found[key].get(taker, False) or key in needed
+        return found
+
+    @cached_property
+    def needed(self) -> set[Key]:
+        """The tasks whose objects are needed here: by its own tasks, or for the output."""
+        sources = [self.graph.sources[task] for task in self.tasks]
+        sources += [self.entry.output] if self.entry is not None else []
+        return {key for source in sources for key in keys(source)}
+
+    @cached_property
+    def crossing(self) -> set[Key]:
+        """What goes from wrap to wrap where this is the home: tasks' objects, and the request's."""
+        found: set[Key] = {task for task, to in self.takers.items() if any(to.values())}
+        found |= self.needed - self.tasks.keys() - {None}
+        remote = (task for its in self.remotes.values() for task in its)
+        return found | {None for task in remote if None in keys(self.inputs[task])}
+
+    @cached_property
+    def places_of(self) -> dict[int, list[Place]]:
+        """Where each task may run, as the entry wrap knows it."""
+        found: dict[int, list[Place]] = {}
+        everywhere: list[tuple[Place, Iterable[int]]]
+        everywhere = [*enumerate(self.processes), *self.remotes.items()]
+        for place, tasks in everywhere:
+            for task in tasks:
+                found.setdefault(task, []).append(place)
+        return found
+
+    def run_in(self, process: int) -> set[str]:
+        """The functions that the process of that number runs."""
+        return {self.tasks[task] for task in self.processes[process]}
+
+    @cached_property
+    def forked(self) -> list[str]:
+        """The functions that further processes run."""
+        further = chain(*self.processes[1:])
+        return list(dict.fromkeys(self.tasks[task] for task in further))
+
+    @property
+    def threads(self) -> int:
+        """The tasks in the main process, which may all run at once."""
+        return len(self.processes[0])
+
+    @property
+    def slots(self) -> int:
+        """The number of further processes."""
+        return len(self.processes) - 1
+
+
+def _problems(wrap: Wrap) -> Iterator[str]:
+    for function, style in wrap.functions.items():
+        if not is_name(function):
+            yield f"{function!r} is not a function's name"
+        if style not in STYLES:
+            yield f"function {function}: style {style!r} is none of {', '.join(STYLES)}"
+        if (style == COMMAND) != bool(wrap.commands.get(function)):
+            yield f"function {function}: its style is {style}: that alone goes with a command"
+    for task, function in wrap.tasks.items():
+        if function not in wrap.functions:
+            yield f"task {task}: function {function!r} is not declared"
+    placed = [task for tasks in wrap.processes for task in tasks]
+    if sorted(set(placed) if wrap.instances else placed) != sorted(wrap.tasks):
+        yield "every task has to be in exactly one process"
+    if not wrap.processes:
+        yield "there is no main process"
+    if wrap.attempts < 1:
+        yield f"attempts are {wrap.attempts}, but have to be at least 1"
+    if not all(seconds > 0 for seconds in (wrap.timeout_s, *wrap.timeouts_s.values())):
+        yield f"timeouts are {wrap.timeout_s}, {wrap.timeouts_s}, but have to be above 0"
+    if wrap.timeout_s > _LONGEST_S:
+        yield f"timeout_s is {wrap.timeout_s}, but may be {_LONGEST_S:.0f} at most"
+    if wrap.instances:
+        return
+    if wrap.inputs.keys() != wrap.place_of.keys():
+        yield "the inputs are not those of the tasks that run here or are called"
+    yield from _order_problems(wrap)
+
+
+def _order_problems(wrap: Wrap) -> Iterator[str]:
+    before: set[Key] = {None}
+    started: list[int] = []
+    for awaits, starts in wrap.buckets:
+        if not before.issuperset(awaits):
+            yield f"tasks {starts} await {awaits}, of which some do not run before"
+        before.update(starts)
+        started += starts
+    if sorted(started) != sorted(wrap.inputs):
+        yield "every task has to be started by exactly one bucket"
+    if wrap.entry is not None:
+        yield from _source_problems(wrap, wrap.entry)
+
+
+def _source_problems(wrap: Wrap, entry: Entry) -> Iterator[str]:
+    before: dict[int, set[int]] = {}
+    for awaits, starts in wrap.buckets:
+        known = set(awaits).union(*(before.get(task, ()) for task in awaits))
+        before |= dict.fromkeys(starts, known)
+    for task, source in wrap.graph.sources.items():
+        for needed in keys(source):
+            if needed is not None and needed >= 0 and needed not in before.get(task, ()):
+                yield f"task {task} needs task {needed}, which it does not await"
+    for needed in keys(entry.output):
+        if needed is not None and needed not in wrap.inputs:
+            yield f"the output needs task {needed}, which nothing runs"

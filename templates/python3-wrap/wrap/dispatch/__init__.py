@@ -1,0 +1,1 @@
+"""Executions: does what the rules say, and tells them what happens."""

@@ -1,0 +1,349 @@
+"""What runs next in a workflow that decides while it runs: instances of its tasks, by numbers.
+
+A task can run several times in an execution: in a loop, for the items of a Map, after a failure.
+The number of an instance is that of its task modulo how many tasks the workflow has. As
+`wrap.core.dag`, this knows no socket, clock or thread but the time of day, which state machines ask
+for.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from wrap.config.wrap_spec import Entry, Wrap
+from wrap.core.dag import MAIN, Call, Key, Place, Step, given_to
+from wrap.core.errors import TaskError
+from wrap.core.recovery import Component
+from wrap.core.statemachine import machine as states
+from wrap.core.statemachine.errors import StatesError, failure_of
+from wrap.core.statemachine.machine import Machine, execution_context
+from wrap.core.statemachine.values import Text, dump
+from wrap.core.triggers import MOST_AT_ONCE
+from wrap.values.inputs import Data
+from wrap.values.value import JSON, Object
+
+_MANY = 1 << 30
+
+
+class Instances(ABC):
+    """Finds places for the instances of one execution; what `wrap.core.dag.Part` is to others.
+
+    Parameters
+    ----------
+    gives
+        The instances whose objects are wanted elsewhere.
+    """
+
+    goes_on = True
+    #: Whether events evaluate paths, which may take as long as the request has time.
+    evaluates = False
+    live = False
+    components: Mapping[int, Component] = {}
+    in_order: frozenset[int] = frozenset()
+
+    def __init__(self, wrap: Wrap, gives: Collection[int] = ()) -> None:
+        self.wrap = wrap
+        self.gives = gives
+        self.place_of: dict[int, Place] = {}
+        self.timeouts_s: dict[int, float] = {}
+        self.processes = frozenset(range(1, len(wrap.processes)))
+        places = chain.from_iterable(wrap.places_of.values())
+        self._running: dict[Place, int] = dict.fromkeys(places, 0)
+        self._waiting: dict[int, deque[int]] = {}
+
+    @property
+    def part(self) -> Instances:
+        """Itself."""
+        return self
+
+    @property
+    @abstractmethod
+    def left(self) -> bool:
+        """Whether there is something to be done."""
+
+    @abstractmethod
+    def start(self, data: Data) -> Step:
+        """What begins with the execution, whose objects are in `data`."""
+
+    @abstractmethod
+    def ended(self, number: int, output: Object | None) -> Step:
+        """What begins when an instance has answered."""
+
+    @abstractmethod
+    def failed(self, number: int, error: TaskError) -> Step:
+        """What begins when an instance has failed. Raises TaskError if the execution has, too."""
+
+    @abstractmethod
+    def due(self, number: int) -> Step:
+        """What begins when a time has passed."""
+
+    def again(self, process: int, lost: Collection[int], held: Container[Key]) -> Call:
+        """What a process in the place of one that ended is called for: what that had not done."""
+        (call,) = _calls({process: sorted(lost)})
+        return call
+
+    def together(self, steps: Sequence[Step]) -> Step:
+        """What events at once lead to; each place is called once."""
+        if len(steps) == 1:
+            return steps[0]
+        called: dict[Place, list[int]] = {}
+        for call in chain.from_iterable(step.calls for step in steps):
+            called.setdefault(call.place, []).extend(call.tasks)
+        delays = {number: seconds for step in steps for number, seconds in step.delays}
+        cancelled = {number for step in steps for number in step.cancelled}
+        return Step(
+            [number for step in steps for number in step.begins],
+            _calls(called),
+            [each for each in delays.items() if each[0] not in cancelled],
+            list(cancelled - delays.keys()),
+        )
+
+    def tasks_at(self, place: Place) -> list[int]:
+        """The tasks of which it has run there."""
+        return [number for number, where in self.place_of.items() if where == place]
+
+    def tasks_to_come(self, process: int) -> int:
+        """It is not known how many a process will be called for: it stays to the end."""
+        return _MANY
+
+    def _placed(
+        self,
+        numbers: Iterable[int] = (),
+        delays: Sequence[tuple[int, float]] = (),
+        cancelled: Sequence[int] = (),
+    ) -> Step:
+        """Begin these, and those that waited for room, wherever there is some."""
+        for number in numbers:
+            self._waiting.setdefault(self.wrap.task_of(number), deque()).append(number)
+        begun: dict[Place, list[int]] = {}
+        for task, waiting in list(self._waiting.items()):
+            places = self.wrap.places_of[task]
+            while waiting:
+                place = min(places, key=self._running.__getitem__)
+                if self._running[place] >= MOST_AT_ONCE:
+                    break
+                number = waiting.popleft()
+                if not self._is_ready(number):
+                    continue
+                self._running[place] += 1
+                self.place_of[number] = place
+                begun.setdefault(place, []).append(number)
+            if not waiting:
+                del self._waiting[task]
+        return Step([*chain.from_iterable(begun.values())], _calls(begun), delays, cancelled)
+
+    def _is_ready(self, number: int) -> bool:
+        """Whether an instance that has a place now can begin there."""
+        return True
+
+    def _leave(self, number: int) -> None:
+        place = self.place_of.pop(number, None)
+        self.timeouts_s.pop(number, None)
+        if place is not None:
+            self._running[place] -= 1
+
+
+class Asked(Instances):
+    """The instances that another wrap asks for, which have nothing to do with each other."""
+
+    def __init__(self, wrap: Wrap, numbers: Sequence[int]) -> None:
+        super().__init__(wrap, numbers)
+        self._left = len(numbers)
+        self._numbers = numbers
+
+    @property
+    def left(self) -> bool:
+        return self._left > 0
+
+    def start(self, data: Data) -> Step:
+        return self._placed(self._numbers)
+
+    def ended(self, number: int, output: Object | None) -> Step:
+        self._left -= 1
+        self._leave(number)
+        return self._placed()
+
+    def failed(self, number: int, error: TaskError) -> Step:
+        return self.ended(number, None)  # the other wrap decides what that means
+
+    def due(self, number: int) -> Step:
+        raise NotImplementedError
+
+
+class Deciding(Instances):
+    """One execution of a state machine.
+
+    Parameters
+    ----------
+    ident
+        What the execution is called.
+    deadline
+        Until when it may evaluate, in seconds of the monotonic clock.
+    longest
+        Bytes that an input of a task, or the output, may have, about.
+    """
+
+    evaluates = True
+
+    def __init__(
+        self, wrap: Wrap, entry: Entry, ident: str, deadline: float, longest: float = math.inf
+    ) -> None:
+        super().__init__(wrap)
+        self._longest = longest
+        self._states = entry.states
+        context = partial(execution_context, wrap.workflow, ident)
+        self._machine = Machine(entry.machine or {}, context, self._in_time)
+        self._deadline = deadline
+        self._in_stages = entry.in_stages
+        self._numbers: dict[int, int] = {}
+        #: What instances get that have no place yet, and those of them that cannot have it.
+        self._given: dict[int, Any] = {}
+        self._unfit: dict[int, StatesError] = {}
+        #: With stages, what begins when all that runs has ended, and how much that is.
+        self._held: list[int] = []
+        self._open = 0
+        self._data: Data
+        #: The request, and the answer of the task that ended last.
+        self._request = self._last = Object("")
+
+    @property
+    def left(self) -> bool:
+        return not self._machine.over
+
+    def start(self, data: Data) -> Step:
+        """Begin with the request, which `data` has; the answer will be in its place."""
+        self._data, self._request = data, data[None]
+        return self._follow(self._machine.start(_text(data[None]), time.time()))
+
+    def ended(self, number: int, output: Object | None) -> Step:
+        output = output or Object("")
+        step = self._machine.ended(self._own(number), _text(output), time.time())
+        self._last = output
+        return self._follow(step, number)
+
+    def failed(self, number: int, error: TaskError) -> Step:
+        failure = failure_of(error.code, error.message, error.caught)
+        step = self._machine.failed(self._own(number), failure, time.time())
+        if self._machine.outcome is failure:
+            raise error
+        return self._follow(step, number)
+
+    def due(self, number: int) -> Step:
+        self._open -= 1
+        return self._follow(self._machine.due(number, time.time()))
+
+    def _own(self, number: int) -> int:
+        """What the machine calls an instance."""
+        return number // self.wrap.instances
+
+    def _follow(self, step: states.Step, ended: int | None = None) -> Step:
+        outcome = self._machine.outcome
+        if isinstance(outcome, StatesError):
+            raise _workflow_failed(outcome.name, outcome.cause)
+        if self._machine.over:
+            try:
+                answer = self._object(outcome)
+            except StatesError as error:
+                raise _workflow_failed(error.name, f"the output: {error.cause}") from None
+            if outcome is self._machine.result:  # the last task's answer, with nothing changed
+                answer.content_type = self._last.content_type or answer.content_type
+                answer.head = self._last.head
+            self._data.add({None: answer})
+            return Step([], [])
+        if ended is not None:
+            self._open -= 1
+            self._leave(ended)
+        numbers = [self._numbered(begin) for begin in step.begins]
+        self._open += len(step.delays)
+        cancelled = [number for number in step.dropped if not self._drop(number)]
+        self._open -= len(cancelled)
+        if self._in_stages:
+            self._held += numbers
+            numbers = []
+            if not self._open:
+                numbers, self._held = self._held, numbers
+        self._open += len(numbers)
+        delays = [(each.number, each.seconds) for each in step.delays]
+        steps = [self._placed(numbers, delays, cancelled)]
+        while self._unfit:
+            number, unfit = self._unfit.popitem()
+            failed = self._machine.failed(self._own(number), unfit, time.time())
+            steps.append(self._follow(failed, number))
+        return self.together(steps)
+
+    def _in_time(self) -> None:
+        """Raise TaskError if the request's time is over."""
+        if time.monotonic() >= self._deadline:
+            message = "the request's time was over while paths of the workflow were evaluated"
+            raise TaskError("timeout", message, status=504)
+
+    def _is_ready(self, number: int) -> bool:
+        given = self._given.pop(number)
+        try:
+            given_object = self._object(given)
+        except StatesError as error:
+            self._unfit[number] = error
+            return False
+        if given is self._machine.given:  # the request, as it came
+            given_object = self._request
+        self._data.add({given_to(number): given_object})
+        return True
+
+    def _object(self, value: Any) -> Object:
+        return Object(dump(value, self._longest), "" if isinstance(value, Text) else JSON)
+
+    def _numbered(self, begin: states.Begin) -> int:
+        number = begin.number * self.wrap.instances + self._states[begin.task]
+        self._numbers[begin.number] = number
+        if begin.timeout_s is not None:
+            self.timeouts_s[number] = begin.timeout_s
+        self._given[number] = begin.given
+        return number
+
+    def _leave(self, number: int) -> None:
+        super()._leave(number)
+        self._numbers.pop(self._own(number), None)
+        self._data.drop(given_to(number))
+
+    def _drop(self, own: int) -> bool:
+        """Do not begin what nobody awaits any more; whether it is an instance at all."""
+        number = self._numbers.get(own)
+        if number is None:
+            return False
+        if number in self._held:
+            self._held.remove(number)
+            del self._given[number]
+        elif number in self._unfit:
+            del self._unfit[number]
+            self._open -= 1
+        elif number not in self.place_of:
+            self._waiting[self.wrap.task_of(number)].remove(number)
+            del self._given[number]
+            self._open -= 1
+        return True
+
+
+def _calls(begun: Mapping[Place, Sequence[int]]) -> list[Call]:
+    """Calls for these instances, those of other wraps first."""
+    calls = [
+        Call(place, tuple(its), tuple(map(given_to, its)), frozenset(its))
+        for place, its in begun.items()
+        if place != MAIN
+    ]
+    calls.sort(key=lambda call: isinstance(call.place, int))
+    return calls
+
+
+def _workflow_failed(name: str, cause: str) -> TaskError:
+    return TaskError("workflow-failed", ": ".join(filter(None, (name, cause))))
+
+
+def _text(given: Object) -> str:
+    return given.text("surrogateescape")

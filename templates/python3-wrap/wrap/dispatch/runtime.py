@@ -1,0 +1,58 @@
+"""What a running wrap is made of, and the seams between its parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING
+
+from wrap.cluster.offload import Lender
+from wrap.cluster.peers import Exchange
+from wrap.config.sandbox import MemoryKills
+from wrap.config.wrap_spec import Wrap
+from wrap.event_loop.loop import Loop
+from wrap.event_loop.threads import ThreadPool
+from wrap.functions.loader import Function
+from wrap.http.traffic_switch import Route
+from wrap.net.object_store import Store
+from wrap.net.transport import Transport
+from wrap.observe.metrics import Metrics
+from wrap.pipes.broker import Switchboard
+from wrap.values.budget import Sink
+from wrap.workers.mechanisms import Mechanism
+
+if TYPE_CHECKING:
+    from wrap.observe.spans import Exporter
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A wrap and what it runs on; without `trace_key` no request is traced.
+
+    ``most_request`` is how many bytes a request may have; None where all that came may be run.
+    ``longest`` is how many bytes an object may have that a state machine writes.
+    ``exchange`` is None where wraps do not take part in each other's executions, ``lender`` where
+    no other replica of the wrap may run what waits here.
+    ``switchboard`` is None where no stream is read while it is written.
+    ``spans`` is what executions are told to, None where no OpenTelemetry collector is named.
+    ``store`` is by what objects get to and from other wraps, None where that is by messages.
+    """
+
+    wrap: Wrap
+    functions: dict[str, Function]
+    threads: ThreadPool
+    loop: Loop
+    mechanism: Mechanism
+    transport: Transport
+    route: Route
+    trace_key: str = ""
+    most_request: int | None = None
+    longest: float = inf
+    exchange: Exchange | None = None
+    lender: Lender | None = None
+    sink: Sink | None = None
+    store: Store | None = None
+    switchboard: Switchboard | None = None
+    spans: Exporter | None = None
+    memory_kills: MemoryKills = field(default_factory=MemoryKills)
+    metrics: Metrics = field(default_factory=Metrics)

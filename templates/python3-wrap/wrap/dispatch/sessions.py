@@ -1,0 +1,180 @@
+"""The events of a workflow of buckets: held until they fire, or handled at once to their end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from wrap.cluster.durable import Keeper
+from wrap.core.errors import TaskError
+from wrap.dispatch.bucket_runs import Stream
+from wrap.dispatch.runtime import Runtime
+from wrap.net.messages import Result, Watch
+from wrap.net.object_store import late
+from wrap.observe.metrics import StreamMetrics
+from wrap.observe.trace_context import TraceContext
+from wrap.values.quota import Quota
+from wrap.values.value import Object
+
+
+class Events:
+    """The buckets of a wrap.
+
+    Parameters
+    ----------
+    declared, numbers
+        As `Stream` has them.
+    most_bytes
+        What objects may take that wait or are worked on.
+    keeper
+        Where they are to outlive the process.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        declared: dict[str, Any],
+        numbers: dict[str, int],
+        most_bytes: int,
+        keeper: Keeper | None = None,
+    ) -> None:
+        self._keeper = keeper
+        self._runtime = runtime
+        self._declared = declared
+        self._numbers = numbers
+        self._quota = Quota(most_bytes, lambda: keeper.held_elsewhere if keeper is not None else 0)
+        self._metrics = StreamMetrics(declared["buckets"])
+        # The time of day, by which windows go; it does not jump.
+        offset_s = time.time() - time.monotonic()
+        self._stream = Stream(
+            *(runtime, declared, numbers, offset_s),
+            metrics=self._metrics,
+            keeper=keeper,
+            quota=self._quota,
+        )
+        if keeper is not None:
+            keeper.join(self._stream)
+
+    def take(
+        self, given: Object, deadline: float, reply: Callable[[int | TaskError], None]
+    ) -> None:
+        """Hold the events of a request.
+
+        `reply` is called once: with their number as soon as they are held, or with the error
+        ``store`` if the store has not confirmed them at the deadline. The store may have them then.
+        Raises as `Stream.take`.
+        """
+        keeper = self._keeper
+        if keeper is None:
+            self._stream.take(given, reply)
+            return
+        first = threading.Lock()
+
+        def once(answer: int | TaskError) -> None:
+            if first.acquire(blocking=False):
+                reply(answer)
+
+        def held(number: int) -> None:
+            timer.cancel()
+            once(number)
+
+        timer = self._runtime.loop.call_at(deadline, lambda: once(late(keeper.place)))
+        try:
+            self._stream.take(given, held)
+        except TaskError:
+            timer.cancel()
+            raise
+
+    def handle(
+        self,
+        given: Object,
+        deadline: float,
+        watch: Watch,
+        reply: Callable[[TaskError | None, list[Result], Object], None],
+        trace: TraceContext | None = None,
+    ) -> None:
+        """Run what a request's events fire, in buckets of their own, in which no time passes.
+
+        What waits for one fires when nothing else is left to run. `reply` is called with the first
+        error, `Stream.results`, and `Stream.answer`. Raises as `Stream.take`.
+        """
+        stream = Stream(
+            *(self._runtime, self._declared, self._numbers, None, deadline, watch),
+            trace=trace,
+            quota=self._quota,
+        )
+
+        def over() -> None:
+            self._quota.takers.discard(stream)
+            error, output = stream.error, Object("")
+            try:
+                output = stream.answer()
+            except TaskError as not_text:
+                error = error or not_text
+            reply(error, stream.results, output)
+
+        try:
+            stream.take(given, lambda _: None)
+        except TaskError:
+            self._quota.takers.discard(stream)
+            raise
+        stream.drain(over)
+
+    def close(self, within_s: float) -> None:
+        """Have all that waits fire now, or leave it where it is kept; returns when that is done."""
+        until = time.monotonic() + within_s
+        if self._keeper is not None:
+            self._stream.stop(until)
+            self._keeper.leave(until)
+            return
+        over = threading.Event()
+        self._stream.drain(over.set)
+        if not over.wait(within_s):
+            print(f"objects of {self._stream.size} bytes are lost: functions take too long")
+
+    @property
+    def size(self) -> int:
+        """Bytes of the objects that wait or are worked on."""
+        return self._stream.size
+
+    @property
+    def load(self) -> tuple[int, int, int]:
+        """How many firings run, how many wait, and how many may run at once."""
+        return self._stream.load
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether there are dead letters."""
+        return self._keeper is not None
+
+    def letters(self, verb: str, which: Sequence[str], deadline: float) -> list[dict[str, Any]]:
+        """The dead letters, after what `Keeper.letters` does of them.
+
+        Raises TaskError, ``store``.
+        """
+        keeper, found, done = self._keeper, list[Any](), threading.Event()
+        if keeper is None:
+            return []
+
+        def told(letters: Any) -> None:
+            found.extend(letters)
+            done.set()
+
+        keeper.letters(verb.encode(), [each.encode() for each in which], told)
+        if not done.wait(max(0.0, deadline - time.monotonic())):
+            raise late(keeper.place)
+        return [
+            {
+                "name": name.decode(),
+                "killed": int(killed),
+                "bytes": int(size),
+                "begins": [each.partition(b"\n")[2].decode(errors="replace") for each in begins],
+            }
+            for name, killed, size, begins in found
+        ]
+
+    def metrics(self) -> list[str]:
+        """Lines of metrics."""
+        return self._metrics.lines(self._keeper.dead_letters if self._keeper else None)

@@ -1,0 +1,1 @@
+"""Functions: how they are imported, how they are called, what they see."""

@@ -1,0 +1,346 @@
+"""A command in the place of a handler: its input on stdin, its output what it writes to stdout.
+
+Both are files in memory, no pipes: the program reads and writes as much as it likes in any order,
+nothing waits for anything but its end, and it may seek in them, as what writes an MP4 does. Only
+what is a stream is a pipe, which a thread fills or empties meanwhile. Another one waits for the
+program without the GIL, and passes on to the log what it says on stderr.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from chiron_io import OUTPUT
+
+from wrap.core.errors import TaskError
+from wrap.observe import log
+from wrap.pipes.endpoints import BUFFER, Reader, Whole
+from wrap.values.value import Object
+from wrap.workers.fork_server import ending
+from wrap.workers.reaper import Program
+
+if TYPE_CHECKING:
+    from wrap.functions.task_io import TaskIO
+
+#: What in a word of a command stands for a file's path: in place of stdin or stdout, or of a stream
+#: or another output by its name.
+_IN, _OUT = "{in}", "{out}"
+_PLACES = re.compile(r"\{(in|out)(?::([^{}]+))?\}")
+#: A further process has its own group, which is killed with all in it; the server has not.
+_SERVER = os.getpid()
+#: How long a command may go on after its thread was cancelled, in milliseconds.
+_LOOK_MS = 250
+#: What a pipe holds, and so the most that is left to be read of a program that has ended.
+_PIPE = 1 << 16
+#: Of what it said last an error tells so many lines and characters; so many bytes are looked at.
+_LINES_SHOWN, _SHOWN, _TAIL = 3, 500, 1 << 12
+
+
+class Command:
+    """Runs a program for each input, in the function's folder, with no shell.
+
+    Parameters
+    ----------
+    function
+        Whose command it is.
+    words
+        The program and its arguments.
+    folder
+        The function's.
+
+    Raises
+    ------
+    ImportError
+        There is no such program.
+    """
+
+    def __init__(self, function: str, words: Sequence[str], folder: Path) -> None:
+        program = words[0]
+        if not shutil.which(folder / program if os.sep in program else program):
+            raise ImportError(
+                f"function {function}: no program {program} is installed here: name its Debian "
+                "package under build_args, ADDITIONAL_PACKAGE, in stack.yaml, or have the program "
+                f"in the function's folder, executable, and call it ./{Path(program).name}"
+            )
+        self._function = function
+        self._words = words
+        self._folder = folder
+        places = [found.groups() for word in words for found in _PLACES.finditer(word)]
+        self._places = dict.fromkeys(places)
+        self._takes_file, self._gives_file = (("in", None) in places, ("out", None) in places)
+
+    def __call__(
+        self, given: Object, task_io: TaskIO | None, variables: Mapping[str, str]
+    ) -> bytes:
+        """What it answers to `given`. Raises TaskError, ``exited``, where it fails."""
+        with _Files(task_io) as files:
+            paths = {place: files.path(*place) for place in self._places if place[1]}
+            source, target = files.source(self._on_stdin(given, task_io)), files.target(OUTPUT)
+            paths |= {("in", None): _path(source), ("out", None): _path(target)}
+            words = [_PLACES.sub(lambda found: paths[found.groups()], word) for word in self._words]
+            said = _Said(self._function)
+            watched = task_io is not None and task_io.watched
+            run = _Child if watched else Program
+            ours, theirs = os.pipe()
+            with _closing(ours):
+                with _closing(theirs):
+                    program = run(
+                        words,
+                        self._folder,
+                        variables,
+                        (
+                            files.nothing() if self._takes_file else source,
+                            theirs if self._gives_file else target,
+                            theirs,
+                        ),
+                    )
+                files.flow(program.kill)
+                try:
+                    said.follow(ours, program, partial(files.has_answered, task_io))
+                finally:
+                    program.kill()
+                    status = program.wait()
+            files.finish()
+            if status:
+                how = f"{shlex.join(self._words)} {ending(status)}"
+                raise TaskError("exited", f"{how}: {said.last or 'it said nothing on stderr'}")
+            return files.answer()
+
+    def _on_stdin(self, given: Object, task_io: TaskIO | None) -> Object | Reader | Whole:
+        """The stream that it does not name; else its input."""
+        for name in task_io.inputs if task_io is not None else ():
+            if ("in", name) not in self._places and task_io is not None:
+                return task_io.given(name)
+        return given
+
+
+class _Child:
+    """As `Program`, for a run that is measured: what observes the task observes its children.
+
+    What it leaves in another session than its own goes on.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        folder: Path,
+        variables: Mapping[str, str],
+        descriptors: Sequence[int],
+    ) -> None:
+        stdin, stdout, stderr = descriptors
+        self._process = subprocess.Popen(
+            words,
+            cwd=folder,
+            env={**os.environ, **variables},
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            process_group=0 if os.getpid() == _SERVER else None,
+        )
+        self._ended = os.pidfd_open(self._process.pid)
+
+    def fileno(self) -> int:
+        return self._ended
+
+    def kill(self) -> None:
+        """Kill it, and its group where it has its own, while its id cannot be another's."""
+        for kill in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                kill(self._process.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        os.close(self._ended)
+        return self._process.wait()
+
+
+class _Said:
+    """What a program says beside its output: goes to the log line by line, and its end is kept."""
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+        self._tail = self._begun = b""
+
+    def follow(self, pipe: int, program: _Child | Program, looked: Callable[[], bool]) -> None:
+        """Take in what it says until it has ended; look now and then until `looked` for is there.
+
+        That is the rarer the longer it takes: a hundredth of the time is precise enough.
+        """
+        begun, found = time.monotonic(), False
+        poll = select.poll()
+        poll.register(pipe, select.POLLIN)
+        poll.register(program, select.POLLIN)
+        ready = dict[int, int]()
+        while program.fileno() not in ready:
+            found = found or looked()
+            passed_ms = int(10 * (time.monotonic() - begun))
+            ready = dict(poll.poll(_LOOK_MS if found else min(_LOOK_MS, 1 + passed_ms)))
+            if pipe in ready and not self._take(os.read(pipe, _PIPE)):
+                poll.unregister(pipe)
+        if self._begun:
+            self._log(self._begun)
+
+    def _take(self, data: bytes) -> bool:
+        self._tail = (self._tail + data)[-_TAIL:]
+        whole, newline, self._begun = (self._begun + data).rpartition(b"\n")
+        if len(self._begun) > _PIPE:
+            whole, self._begun = whole + newline + self._begun, b""
+        if whole:
+            self._log(whole)
+        return bool(data)
+
+    def _log(self, lines: bytes) -> None:
+        log.tell(self._function, lines.decode(errors="replace"))
+
+    @property
+    def last(self) -> str:
+        """Its last lines, in one."""
+        lines = map(str.strip, self._tail.decode(errors="replace").splitlines())
+        return " | ".join(list(filter(None, lines))[-_LINES_SHOWN:])[-_SHOWN:]
+
+
+class _Files:
+    """What a program reads and writes, by descriptors: files in memory, or pipes of streams."""
+
+    def __init__(self, task_io: TaskIO | None) -> None:
+        self._io = task_io
+        self._own, self._pipes = ExitStack(), ExitStack()
+        self._outputs = dict[str, int]()
+        self._pumps = list[Callable[[], None]]()
+        self._threads = list[threading.Thread]()
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> _Files:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pipes.close()
+        self._own.close()
+
+    def path(self, kind: str, name: str) -> str:
+        """Where a stream is that it reads, or an output that it writes, by its name."""
+        if kind == "out":
+            return _path(self.target(name))
+        if self._io is None or name not in self._io.inputs:
+            what = f"no stream is called {name}" if self._io is None else self._io.unknown(name)
+            raise TaskError("no-stream", what)
+        return _path(self.source(self._io.given(name)))
+
+    def has_answered(self, task_io: TaskIO | None) -> bool:
+        """Whether there is something of what it answers, or nobody wants to know."""
+        answer = self._outputs.get(OUTPUT)
+        if answer is None or task_io is None or not task_io.watched:
+            return True
+        if os.fstat(answer).st_size:
+            task_io.wrote()
+            return True
+        return False
+
+    def source(self, given: Object | Reader | Whole) -> int:
+        """What it reads `given` from."""
+        if isinstance(given, Object):
+            return self._file(given.view())
+        theirs, ours = os.pipe()
+        self._pipes.callback(os.close, theirs)
+        self._pumps.append(partial(_pour, given, ours))
+        return theirs
+
+    def nothing(self) -> int:
+        """What it reads in place of an input that it opens itself."""
+        descriptor = os.open(os.devnull, os.O_RDONLY)
+        self._own.callback(os.close, descriptor)
+        return descriptor
+
+    def target(self, name: str) -> int:
+        """What it writes an output to."""
+        if self._io is None or not self._io.is_read(name):
+            self._outputs[name] = self._file()
+            return self._outputs[name]
+        ours, theirs = os.pipe()
+        self._own.callback(os.close, ours)
+        self._pipes.callback(os.close, theirs)
+        self._pumps.append(partial(_draw, ours, self._io.open_output(name)))
+        return theirs
+
+    def flow(self, failed: Callable[[], None]) -> None:
+        """Fill and empty its pipes from now on; where that fails, `failed` is called."""
+        for pump in self._pumps:
+            thread = threading.Thread(target=self._pump, args=(pump, failed), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def finish(self) -> None:
+        """It has ended: wait for what is left in its pipes. Raises what went wrong with them."""
+        self._pipes.close()
+        for thread in self._threads:
+            thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def answer(self) -> bytes:
+        """What it has answered; its other outputs are emitted."""
+        outputs = dict(self._outputs)
+        answer = outputs.pop(OUTPUT, None)
+        for name, descriptor in outputs.items():
+            if self._io is not None:
+                self._io.emit(name, _content(descriptor))
+        return b"" if answer is None else _content(answer)
+
+    def _file(self, content: bytes | memoryview = b"") -> int:
+        descriptor = os.memfd_create("chiron-command")
+        self._own.callback(os.close, descriptor)
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(content)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return descriptor
+
+    def _pump(self, pump: Callable[[], None], failed: Callable[[], None]) -> None:
+        try:
+            pump()
+        except BaseException as error:
+            self._error = error
+            failed()
+
+
+def _pour(given: Reader | Whole, pipe: int) -> None:
+    """Fill a pipe with a stream, as far as its reader wants it."""
+    with contextlib.suppress(BrokenPipeError), open(pipe, "wb", buffering=0) as file:
+        shutil.copyfileobj(given, file, BUFFER)
+
+
+def _draw(pipe: int, file: IO[bytes]) -> None:
+    """Empty a pipe into an output, which ends with the task."""
+    while data := os.read(pipe, BUFFER):
+        file.write(data)
+
+
+def _content(descriptor: int) -> bytes:
+    with open(descriptor, "rb", buffering=0, closefd=False) as file:
+        file.seek(0)
+        return file.read()
+
+
+def _path(descriptor: int) -> str:
+    """By what any process of this user opens it, also one that a script starts."""
+    return f"/proc/{os.getpid()}/fd/{descriptor}"
+
+
+@contextlib.contextmanager
+def _closing(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

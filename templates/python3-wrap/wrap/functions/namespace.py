@@ -1,0 +1,234 @@
+"""A module namespace for each function, so that two may both ship ``util.py``.
+
+A function's folder is a package under a name of its own in ``sys.modules``. Its modules run with a
+private copy of ``__builtins__`` whose ``__import__`` finds, for `import util` as for `from function
+import util` (OpenFaaS's name of the folder), the function's own module. Their ``__name__`` is as on
+OpenFaaS, ``function.util``, and so is what pickles name; `wrap.functions.public` has what is behind
+these names in ``sys.modules``. Functions keep the builtins of the module that defined them, so
+imports inside handlers and in threads go the same way; and so does ``open`` of files in
+``function/``. Names of the standard library and of installed packages mean what they mean
+everywhere.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib.abc import MetaPathFinder
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    PathFinder,
+    SourceFileLoader,
+)
+from importlib.util import resolve_name, spec_from_file_location
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import IO, Any
+
+from wrap.functions import public
+from wrap.functions.public import PACKAGE
+
+#: What the names of the functions' packages in ``sys.modules`` begin with.
+_PREFIX = "_function_"
+#: The builtins that each function has of its own.
+_OWN = ("__import__", "open")
+#: A line with an import statement.
+_IMPORT = re.compile(r"^.*\bimport\b.*$", re.MULTILINE)
+
+
+def _imports(folder: Path, *packages: str) -> list[bool]:
+    """Whether the modules below `folder` have statements that import each of `packages`."""
+    lines = set[str]()
+    for file in folder.rglob("*.py"):
+        lines.update(_IMPORT.findall(file.read_text(errors="replace")))
+    text = "\n".join(lines)
+    return [re.search(rf"\b{package}\b", text) is not None for package in packages]
+
+
+@functools.cache
+def _is_installed(name: str) -> bool:
+    """Whether there is an installed module of that name, and not just a folder without code."""
+    image = str(Path(__file__).parents[2])
+    places = [place for place in sys.path if place != image]
+    try:
+        found = PathFinder.find_spec(name, places)
+    except (ImportError, ValueError):  # its entry in sys.modules has no __spec__
+        return True
+    return found is not None and found.loader is not None
+
+
+def function_of(names: Mapping[str, Any]) -> str | None:
+    """The function whose module has `names` as its globals; None of other modules."""
+    package = public.package_of(names)
+    return package and package.removeprefix(_PREFIX).replace("_", "-")
+
+
+class Namespace(MetaPathFinder):
+    """The modules of one function.
+
+    Parameters
+    ----------
+    name
+        The function's name; names differ in more than ``-`` and ``_`` (no name has a ``_``).
+    folder
+        Where its modules are.
+
+    Attributes
+    ----------
+    uses_flask, uses_io
+        Whether its modules import Flask and `chiron_io`, wherever in their code.
+    """
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.package = _PREFIX + name.replace("-", "_")
+        # A handler may import them as late as in its first run, which is to have them as well.
+        self.uses_flask, self.uses_io = _imports(folder, "flask", "chiron_io")
+        self._folder = folder
+        self._open_file: Callable[..., IO[Any]] = builtins.open
+        own = dict(zip(_OWN, (self._import, self._open), strict=True))
+        self._builtins = vars(builtins) | own
+        source = partial(_Loader, own=self._builtins)
+        self._loaders: list[Any] = [
+            (ExtensionFileLoader, EXTENSION_SUFFIXES),
+            (source, SOURCE_SUFFIXES),
+        ]
+        self._importlib = self._private_importlib()
+        sys.meta_path.insert(0, self)
+        public.add(self.package, folder)
+
+    def load(self, module: str) -> ModuleType:
+        """Import one of the function's modules by the name that the function gives it."""
+        return importlib.import_module(f"{self.package}.{module}")
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Part of the import protocol: where the module `fullname` is, if it is one of ours."""
+        if fullname == self.package:
+            return self._package_spec()
+        if not fullname.startswith(self.package + ".") or path is None:
+            return None
+        for folder in path:
+            spec = FileFinder(folder, *self._loaders).find_spec(fullname)
+            if spec is not None:
+                return spec
+        return None
+
+    def _package_spec(self) -> ModuleSpec:
+        places = [str(self._folder)]
+        init = self._folder / "__init__.py"
+        if not init.is_file():
+            spec = ModuleSpec(self.package, None, is_package=True)
+            spec.submodule_search_locations = places
+            return spec
+        loader = _Loader(self.package, str(init), own=self._builtins)
+        found = spec_from_file_location(
+            self.package, init, loader=loader, submodule_search_locations=places
+        )
+        if found is None:
+            raise ImportError(f"{init} cannot be loaded")
+        return found
+
+    def _own(self, name: str) -> str | None:
+        """The name in ``sys.modules`` of what the function calls `name`, if it is its own."""
+        top, _, rest = name.partition(".")
+        if top == PACKAGE:
+            return f"{self.package}.{rest}" if rest else self.package
+        if not top or top in sys.stdlib_module_names or _is_installed(top):
+            return None
+        own = f"{self.package}.{top}"
+        if own in sys.modules or self._is_here(own):
+            return f"{self.package}.{name}"
+        return None
+
+    def _is_here(self, own: str) -> bool:
+        spec = FileFinder(str(self._folder), *self._loaders).find_spec(own)
+        # A folder without __init__.py counts only if it holds code: `data/` is no package.
+        return spec is not None and (
+            spec.loader is not None
+            or any(
+                next(Path(place).glob("*.py"), None)
+                for place in spec.submodule_search_locations or ()
+            )
+        )
+
+    def _import(
+        self,
+        name: str,
+        globals: Mapping[str, object] | None = None,  # noqa: A002 (the protocol's names)
+        locals: Mapping[str, object] | None = None,  # noqa: A002
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        if level:  # the names of modules are public, and the import system has their own ones
+            package = str((globals or {}).get("__package__"))
+            name = resolve_name("." * level + name, package)
+            if not fromlist or name.partition(".")[0] != PACKAGE:
+                return builtins.__import__(name, globals, locals, fromlist or (), 0)
+        own = self._own(name)
+        if own is not None:
+            leaf = builtins.__import__(own, globals, locals, fromlist or ("__name__",), 0)
+            if fromlist:
+                return leaf
+            top = name.partition(".")[0]
+            return sys.modules[self.package if top == PACKAGE else f"{self.package}.{top}"]
+        if name == "flask" or name.startswith("flask."):
+            self.uses_flask = True
+        elif name == "chiron_io":
+            self.uses_io = True
+        module = builtins.__import__(name, globals, locals, fromlist or (), 0)
+        return self._importlib if module is importlib else module
+
+    def _open(self, file: object, *arguments: Any, **options: Any) -> IO[Any]:
+        """``open``, but that ``function/data.txt`` is the function's own, as in its own sandbox."""
+        if isinstance(file, str | Path) and Path(file).parts[:1] == (PACKAGE,):
+            file = self._folder.joinpath(*Path(file).parts[1:])
+        return self._open_file(file, *arguments, **options)
+
+    def _private_importlib(self) -> ModuleType:
+        """importlib, but its import_module finds the function's own modules too."""
+
+        def import_module(name: str, package: str | None = None) -> ModuleType:
+            if name.startswith(".") and package is not None:
+                name = resolve_name(name, package)
+            return importlib.import_module(self._own(name) or name, package)
+
+        private = ModuleType("importlib", importlib.__doc__)
+        private.__dict__["import_module"] = import_module
+        private.__dict__["__path__"] = importlib.__path__
+        private.__dict__["__getattr__"] = partial(getattr, importlib)
+        return private
+
+
+class _Loader(SourceFileLoader):
+    """Loads a module whose code sees the builtins of its function's namespace."""
+
+    def __init__(self, fullname: str, path: str, *, own: dict[str, Any]) -> None:
+        super().__init__(fullname, path)
+        self._builtins = own
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Part of the import protocol; `fullname` may be the public name."""
+        return super().get_code(self.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Part of the import protocol: run the module's code."""
+        module.__dict__["__builtins__"] = self._builtins
+        name = PACKAGE + "".join(self.name.partition(".")[1:])
+        module.__name__ = name
+        module.__package__ = name if self.is_package(self.name) else name.rpartition(".")[0]
+        public.share(name)
+        try:
+            super().exec_module(module)
+        finally:  # what it has added to builtins, as gettext.install() does, or replaced there
+            changed = {name: each for name, each in vars(builtins).items() if name not in _OWN}
+            self._builtins.update(changed)

@@ -1,0 +1,312 @@
+"""Runs one task: its handler, timed, with whatever goes wrong turned into an error."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
+from contextvars import Context
+from functools import partial, wraps
+from itertools import chain
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
+from typing import Any, ParamSpec, TypeVar
+
+from chiron_io import attached_to
+from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response as BaseResponse
+
+from wrap.config.redaction import redacted
+from wrap.config.wrap_spec import Seen, Wrap
+from wrap.core.errors import TaskError
+from wrap.event_loop.threads import Cancelled
+from wrap.functions import styles
+from wrap.functions.exit_guard import Ended
+from wrap.functions.loader import Function
+from wrap.functions.public import PACKAGE
+from wrap.functions.task_io import Access, Begins, Emitted, TaskIO
+from wrap.http.server import OneProcess
+from wrap.net.messages import Ident, Result, Watch
+from wrap.observe import cpu_speed, log
+from wrap.observe.gil_probe import Probe
+from wrap.pipes import piecewise
+from wrap.pipes.broker import CLIENT, Which
+from wrap.pipes.endpoints import Flusher
+from wrap.values.value import Object
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+#: What the kernel tells of a process's memory (proc(5)).
+_KIB = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
+#: Characters of the line that tells of an error; its cause, and the log, have more.
+_SHOWN = 1000
+
+
+def _in_new_context(call: Callable[_P, _T]) -> Callable[_P, _T]:
+    """`call` with context variables, such as the precision of `decimal`, at their defaults.
+
+    A new thread has them so. These threads are used again.
+    """
+
+    @wraps(call)
+    def called(*arguments: _P.args, **named: _P.kwargs) -> _T:
+        return Context().run(call, *arguments, **named)
+
+    return called
+
+
+@_in_new_context
+def run(
+    task: int,
+    given: Callable[[], Object],
+    ident: Ident,
+    process: int,
+    emitted: Emitted,
+    access: Access,
+    begins: Begins | None,
+    wrap: Wrap,
+    functions: dict[str, Function],
+) -> Result:
+    """Run task number `task` in this thread, in process number `process`, on what `given` returns.
+
+    What it emits is `emitted` before it ends, and `access` is to its streams. `begins` is called
+    just before the handler: what precedes the handler may let the GIL go, and the next task would
+    begin first. Never raises but for `Cancelled`: that the task was given up is no answer.
+    """
+    function = functions[wrap.function_of(task)]
+    if function.unsettled:
+        if begins is not None:
+            begins()  # an import can take long
+        function.settle()
+    if function.state.waits:
+        function.state.set_again()
+    log.mark(ident.mark)
+    begun = time.monotonic()
+    result = Result(ident.number, task, function.name, wrap.name, process, begun, 0.0)
+    task_io = None
+    watched = ident.watch.traced
+    if wrap.has_io(task) or function.namespace.uses_io or function.style == "command":
+        task_io = TaskIO(wrap, result, emitted, access, watched)
+    try:
+        with attached_to(task_io) if task_io else nullcontext():
+            seen, client = wrap.seen(task), None
+            if seen is Seen.BY_CLIENT and access.client is not None and not watched:
+                client = partial(access.client, Which(ident.number, task, CLIENT))
+            output = _call(function, given(), ident, result, task_io, seen, client, begins)
+        if task_io:
+            output = task_io.ended(output)
+            result.ended = time.monotonic()
+        result.output = output
+    except Cancelled:
+        raise
+    except BaseException as error:
+        if begins is not None:
+            begins()  # if the task failed before its handler
+        broken = task_io.broken if task_io else None
+        failure = broken or _failure(error, function.name)
+        result.error = failure.located(function.name, wrap.name).as_dict()
+        if task_io:
+            task_io.fail(result.error)
+    finally:
+        if task_io:
+            task_io.close()
+        log.end_lines()
+    if not result.ended:
+        result.ended = time.monotonic()
+    return result
+
+
+def _call(
+    function: Function,
+    given: Object,
+    ident: Ident,
+    result: Result,
+    task_io: TaskIO | None,
+    seen: Seen,
+    client: Callable[[], socket.socket] | None,
+    begins: Begins | None,
+) -> Object:
+    trace = ident.trace.headers(ident.number, result.task) if ident.trace is not None else {}
+    arguments = styles.arguments(function, given, task_io, trace)
+    with OneProcess(), styles.surroundings(function, given, trace):
+        if ident.watch.traced:
+            value = _watched(function, arguments, ident.watch, result, task_io, begins)
+        else:
+            value = _timed(function, arguments, result, task_io, begins, client)
+        if task_io is not None and task_io.has_written:
+            return Object("")
+        return value if isinstance(value, Object) else styles.output(function.style, value, seen)
+
+
+def _watched(
+    function: Function,
+    arguments: tuple[Any, ...],
+    watch: Watch,
+    result: Result,
+    task_io: TaskIO | None,
+    begins: Begins | None,
+) -> Any:
+    """What the handler answers; `result` also has what else `watch` wants to know of it.
+
+    Nothing but the handler runs under the probe, which would see it let go of the GIL.
+    """
+    before = cpu_speed.cpu_probe_s() if watch.cpu_probed else None
+    kept_waiting, computed = cpu_speed.waited_s(), _cpu_s()
+    try:
+        if watch.observed:
+            with function.state.running():
+                value = _timed(function, arguments, result, task_io, begins)
+            result.changes = function.state.changes
+            return value
+        if not watch.probed:
+            with _marked(result.task):
+                return _timed(function, arguments, result, task_io, begins)
+        with Probe() as probe:
+            value = _timed(function, arguments, result, task_io, begins)
+        result.ticks = probe.ticks
+        return value
+    finally:
+        result.delayed = cpu_speed.waited_s() - kept_waiting
+        result.cpu = _cpu_s() - computed
+        result.processes_mib = getrusage(RUSAGE_CHILDREN).ru_maxrss / 1024
+        if before is not None:
+            result.cpu_probe = (before, cpu_speed.cpu_probe_s())
+        if watch.weighed:
+            result.own_mib = _own_mib()
+
+
+def _cpu_s() -> float:
+    """CPU time of this process, and of those that it started and that have ended."""
+    children = getrusage(RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def _own_mib() -> float | None:
+    """The most memory that this process has had and shares with no other; None if not known.
+
+    That is what it has now, and by how much more was resident at the peak: memory that has been
+    freed since was its own.
+    """
+    try:
+        kib = {
+            name: int(number)
+            for file in ("status", "smaps_rollup")
+            for name, number in _KIB.findall(Path(f"/proc/self/{file}").read_text())
+        }
+        return (kib["Private_Dirty"] + kib["VmHWM"] - kib["VmRSS"]) / 1024
+    except (OSError, KeyError):  # not every kernel has all of it
+        return None
+
+
+@contextmanager
+def _marked(task: int) -> Iterator[None]:
+    """Shows a tracer of this thread where the block begins and ends."""
+    os.access(f"/chiron/begin/{task}", os.F_OK)
+    try:
+        yield
+    finally:
+        os.access(f"/chiron/end/{task}", os.F_OK)
+
+
+def _timed(
+    function: Function,
+    arguments: tuple[Any, ...],
+    result: Result,
+    task_io: TaskIO | None,
+    begins: Begins | None,
+    client: Callable[[], socket.socket] | None = None,
+) -> Any:
+    """What the handler answers; `result` has the times of its begin and end."""
+    if begins is not None:
+        begins()
+    result.started = time.monotonic()
+    try:
+        try:
+            value = function.handle(*arguments)
+        except HTTPException as error:  # Flask's abort() is an answer
+            value = error
+        if type(value) is str:  # as most are: what follows takes a microsecond
+            return value
+        if client is not None and styles.may_be_streamed(function.style, value):
+            return _answered(styles.response_of(function.style, value), result, client)
+        if isinstance(value, Iterator):
+            return _written(value, result, task_io)
+        return styles.complete(value)
+    finally:
+        result.ended = time.monotonic()
+
+
+def _written(chunks: Iterator[Any], result: Result, task_io: TaskIO | None) -> bytes | Object:
+    """Write what a handler yields when it does; what it answers where nobody takes that before."""
+    encoded = _encoded(chunks, result)
+    if task_io is None:
+        return b"".join(encoded)
+    with task_io.open_output() as file, Flusher(file) as flusher:
+        for chunk in encoded:
+            file.write(chunk)
+            flusher.wrote()
+    return Object("")
+
+
+def _answered(
+    response: BaseResponse, result: Result, client: Callable[[], socket.socket]
+) -> Object:
+    """Send the client what a handler answers piece by piece, once there is the first piece.
+
+    Any other answer is returned.
+    """
+    if not styles.is_streamed(response):
+        return styles.whole(response, Seen.BY_CLIENT)
+    with closing(response):
+        pieces = _encoded(response.iter_encoded(), result)
+        first = next(pieces, b"")
+        piecewise.send(styles.begin_of(response), chain([first], pieces), client())
+    return Object("")
+
+
+def _encoded(chunks: Iterator[Any], result: Result) -> Iterator[Any]:
+    for each in chunks:
+        if result.writes is None:
+            result.writes = time.monotonic()
+        yield each.encode() if isinstance(each, str) else each
+
+
+def _failure(error: BaseException, function: str) -> TaskError:
+    if isinstance(error, TaskError):
+        return error
+    log.report(function, error)
+    if isinstance(error, SystemExit):
+        plain = isinstance(error.code, int | str | None)
+        code = repr(error.code) if plain else type(error.code).__name__
+        call = error.call if isinstance(error, Ended) else "sys.exit"
+        message = f"the handler called {call}({redacted(code)[:_SHOWN]}): return instead"
+        return TaskError("exited", message, caught=("exited", f"{call}({code})"))
+    name, cause = type(error).__name__, _said(error)
+    lines = [line.strip() for line in redacted(cause).splitlines() if line.strip()]
+    first = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
+    message = ": ".join(filter(None, (name, first)))[:_SHOWN]
+    return TaskError("raised", f"{message}{_place(error, function)}", caught=(name, cause))
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Cancelled:
+        raise
+    except BaseException as fault:
+        return f"str() of it raised {type(fault).__name__}"
+
+
+def _place(error: BaseException, function: str) -> str:
+    """The last line of the function's own files that the error passed through."""
+    own = f"/functions/{function}/{PACKAGE}/"
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        _, ours, file = frame.f_code.co_filename.rpartition(own)
+        if ours:
+            place = f" ({file}:{line})"
+    return place

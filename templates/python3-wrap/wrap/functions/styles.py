@@ -1,0 +1,314 @@
+"""Calls a handler as its OpenFaaS template would, and reads its answer.
+
+Only what a handler needs is made: a Flask request context costs as much as the rest of a call,
+so it is there for functions that import flask and for no other.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from flask import Flask, has_request_context
+from flask.globals import request_ctx
+from werkzeug.datastructures import Headers
+from werkzeug.wrappers import Request
+from werkzeug.wrappers import Response as BaseResponse
+
+from wrap.config.redaction import redacted
+from wrap.config.wrap_spec import COMMAND, Seen
+from wrap.core.errors import TaskError
+from wrap.functions.answers import flask_value
+from wrap.functions.loader import Function
+from wrap.values.value import Head, Object, shown
+
+if TYPE_CHECKING:
+    from wrap.functions.task_io import TaskIO
+
+_FLASK = Flask("function")
+_HOSTNAME = os.environ.get("HOSTNAME") or socket.gethostname()
+_SHOWN = 200
+#: Lower ones are no answers yet.
+_OK = 200
+#: No server sends the body of an answer with such a status.
+_WITHOUT_BODY = (204, 304)
+#: What Flask says where a handler does not.
+_UNSAID = "text/html; charset=utf-8"
+#: The environment of a task that gets no request, but what other tasks have given.
+_INNER = {
+    "REQUEST_METHOD": "POST",
+    "SCRIPT_NAME": "",
+    "PATH_INFO": "/",
+    "QUERY_STRING": "",
+    "SERVER_NAME": "localhost",
+    "SERVER_PORT": "80",
+    "SERVER_PROTOCOL": "HTTP/1.1",
+    "HTTP_HOST": "localhost",
+    "wsgi.url_scheme": "http",
+}
+#: The input of what Flask makes of an answer where the handler has no request.
+_NONE = Object("")
+#: The headers of an answer that its server sets, in lower case.
+OF_SERVER = frozenset(
+    (
+        *("connection", "content-length", "keep-alive", "proxy-authenticate"),
+        *("proxy-authorization", "te", "trailers", "transfer-encoding", "upgrade"),
+    )
+)
+#: Of a WSGI environment, what classic watchdog's variables have; its headers are more.
+_VARIABLES = {
+    "REQUEST_METHOD": "Http_Method",
+    "QUERY_STRING": "Http_Query",
+    "PATH_INFO": "Http_Path",
+    "CONTENT_TYPE": "Http_Content_Type",
+}
+
+
+class _Given:
+    """Has a task's input and the headers of its trace, and keeps them out of ``vars()``."""
+
+    __slots__ = ("__dict__", "_given", "_trace")
+
+    def __init__(self, given: Object, trace: Mapping[str, str]) -> None:
+        self._given, self._trace = given, trace
+
+
+class Event(_Given):
+    """What ``handle(event, context)`` gets of a request.
+
+    Most handlers look at `body` alone. The other fields, which take longer, are made when the
+    first of them, or all, are asked for.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, given: Object, trace: Mapping[str, str]) -> None:
+        super().__init__(given, trace)
+        self.body = given.data()
+
+    def __getattr__(self, name: str) -> Any:
+        """A field that is not there yet."""
+        return self._fields()[name] if name in _FIELDS else object.__getattribute__(self, name)
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        """All fields, as ``vars(event)`` shows them."""
+        return self._fields()
+
+    def _fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = _dict_of(self)
+        if "method" not in fields:
+            environ = _environ(self._given, self._trace)
+            request = Request(environ, populate_request=False)  # which would be a cycle
+            for name, value in zip(
+                _FIELDS, map(partial(getattr, request), _OF_REQUEST), strict=True
+            ):
+                fields.setdefault(name, value)  # a handler may have set it
+        return fields
+
+
+_dict_of = _Given.__dict__["__dict__"].__get__
+#: The fields of an event beside its body, and what they are of a request.
+_FIELDS = ("headers", "method", "query", "path")
+_OF_REQUEST = ("headers", "method", "args", "path")
+
+
+@dataclass
+class Context:
+    """Where ``handle(event, context)`` runs."""
+
+    hostname: str = _HOSTNAME
+
+
+def arguments(
+    function: Function, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
+) -> tuple[Any, ...]:
+    """What the handler is called with for the input `given`; a command with its streams too.
+
+    `trace` are the headers of the trace that it is part of.
+    """
+    if function.style == COMMAND:
+        return given, task_io, _variables(given, trace)
+    if function.style != "flask":
+        return Event(given, trace), Context()
+    raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
+    return (given.data() if raw else given.text(),)
+
+
+def surroundings(
+    function: Function, given: Object, trace: Mapping[str, str]
+) -> AbstractContextManager[Any]:
+    """The Flask request that the handler may look at, if it can."""
+    if function.namespace.uses_flask:
+        context = _FLASK.request_context(_with_body(_environ(given, trace), given))
+        context.request.get_data()  # the template reads the body first, so its stream is at its end
+        context.request.view_args = {"path": context.request.path.lstrip("/")}
+        return context
+    return nullcontext()
+
+
+def _environ(given: Object, trace: Mapping[str, str]) -> dict[str, Any]:
+    """The WSGI environment of a task: the request's where its input is the request."""
+    environ: dict[str, Any]
+    if isinstance(given.head, dict):
+        environ = {**shown(given.head)}
+    else:
+        environ = dict(_INNER, CONTENT_LENGTH=str(len(given.view())))
+        if given.content_type:
+            environ["CONTENT_TYPE"] = given.content_type
+    for name, value in trace.items():
+        environ["HTTP_" + name.upper()] = value
+    return environ
+
+
+def _with_body(environ: dict[str, Any], given: Object) -> dict[str, Any]:
+    """`environ` with what a WSGI application finds in one beside texts."""
+    environ["wsgi.version"] = (1, 0)
+    environ["wsgi.input"] = io.BytesIO(given.data())
+    environ["wsgi.input_terminated"] = True
+    environ["wsgi.errors"] = sys.stderr
+    environ["wsgi.multithread"], environ["wsgi.multiprocess"] = True, False
+    environ["wsgi.run_once"] = False
+    return environ
+
+
+def _variables(given: Object, trace: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a command: those of classic watchdog where its input is the request.
+
+    The headers of the trace are there in capitals, as programs look for them.
+    """
+    variables = {name.upper(): value for name, value in trace.items()}
+    if isinstance(given.head, dict):
+        for name, value in shown(given.head).items():
+            if name in _VARIABLES:
+                variables[_VARIABLES[name]] = value
+            elif name.startswith("HTTP_"):
+                header = "_".join(map(str.capitalize, name[len("HTTP_") :].split("_")))
+                variables["Http_" + header] = value
+        size = str(len(given.view()))
+        variables["Http_ContentLength"] = variables["Http_Content_Length"] = size
+    return {name: value for name, value in variables.items() if value and "\0" not in value}
+
+
+def output(style: str, value: Any, seen: Seen = Seen.BY_NOBODY) -> Object:
+    """The body that a handler of that style answered, with the content type if it has said that.
+
+    Where the client may see them, status and headers are its head.
+
+    Raises
+    ------
+    TaskError
+        ``bad-output``: not something that its template could send; ``status``: the handler
+        answered 400 or above, and this is not what the client gets.
+    """
+    try:
+        status, found = _answer(style, value, seen)
+    except Exception as error:
+        raise _unsendable(error) from error
+    if status >= 400 and seen is not Seen.BY_CLIENT:
+        said = f"the handler answered {status}: "
+        text = found.text()
+        shown = said + redacted(text)[:_SHOWN]
+        raise TaskError("status", shown, caught=("status", said + text))
+    return found
+
+
+def _unsendable(error: Exception) -> TaskError:
+    message = f"the handler's answer cannot be sent: {type(error).__name__}: {error}"
+    return TaskError("bad-output", message)
+
+
+def complete(value: Any) -> Any:
+    """`value`, with what of it the handler computes only while it is sent."""
+    if isinstance(value, tuple) and value:
+        return (complete(value[0]), *value[1:])
+    if isinstance(value, BaseResponse):
+        value.direct_passthrough = False
+        with closing(value):
+            value.make_sequence()
+    elif isinstance(value, Iterator):
+        return b"".join(each.encode() if isinstance(each, str) else each for each in value)
+    return value
+
+
+def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
+    kind = _UNSAID if seen is Seen.BY_CLIENT and style != COMMAND else ""
+    head: Head = None
+    value = flask_value(style, value)
+    # Flask makes the answer where the handler has left it something to do with that.
+    if not (has_request_context() and request_ctx._after_request_functions):
+        match value:
+            case tuple((str(body), 200, pairs)):
+                headers = Headers(pairs or ())
+                value, kind = body, headers.pop("Content-Type", "") or kind
+                if headers and seen is not Seen.BY_NOBODY:
+                    head = ("200 OK", _sent(headers))
+        if isinstance(value, str):
+            if not value.isascii():
+                value.encode()  # a lone surrogate is no text
+            text = value if type(value) is str else str.__str__(value)
+            return 200, Object(text, kind, head=head)
+        if isinstance(value, bytes | bytearray):
+            return 200, Object(bytes(value), kind, head=head)
+    response = _made(value)
+    return response.status_code, whole(response, seen)
+
+
+def _made(value: Any) -> BaseResponse:
+    """What Flask makes of a value, which looks at the request for some."""
+    if has_request_context():
+        return _FLASK.finalize_request(value)
+    with _FLASK.request_context(_with_body(_environ(_NONE, {}), _NONE)):
+        return _FLASK.finalize_request(value)
+
+
+def whole(response: BaseResponse, seen: Seen) -> Object:
+    """An answer as an object."""
+    complete(response)
+    status, kind, headers = begin_of(response)
+    body = b"" if response.status_code in _WITHOUT_BODY else response.get_data()
+    plain = response.status_code == 200 and not headers and "Content-Type" in response.headers
+    if seen is not Seen.BY_CLIENT and kind == _UNSAID:
+        kind = ""
+    head = None if plain or seen is Seen.BY_NOBODY else (status, headers)
+    return Object(body, kind, head=head)
+
+
+def may_be_streamed(style: str, value: Any) -> bool:
+    """Whether Flask may make an answer of a value whose body comes piece by piece."""
+    body = value[0] if isinstance(value, tuple) and value else value
+    if style == "http-debian" and type(value) is dict:
+        body = value.get("body")
+    return isinstance(body, Iterator | BaseResponse) or callable(body)
+
+
+def response_of(style: str, value: Any) -> BaseResponse:
+    """What a handler of that style answers. Raises TaskError, ``bad-output``."""
+    try:
+        return _made(flask_value(style, value))
+    except Exception as error:
+        raise _unsendable(error) from error
+
+
+def is_streamed(response: BaseResponse) -> bool:
+    """Whether an answer is to be sent piece by piece: its length is not known."""
+    has_body = response.status_code >= _OK and response.status_code not in _WITHOUT_BODY
+    return has_body and response.is_streamed and "Content-Length" not in response.headers
+
+
+def begin_of(response: BaseResponse) -> tuple[str, str, list[tuple[str, str]]]:
+    """Status, content type and the other headers of an answer."""
+    return response.status, response.headers.get("Content-Type", ""), _sent(response.headers)
+
+
+def _sent(headers: Headers) -> list[tuple[str, str]]:
+    """The headers of an answer that its server does not set, but for the content type."""
+    left_out = OF_SERVER | {"content-type"}
+    return [(name, value) for name, value in headers if name.lower() not in left_out]

@@ -1,0 +1,291 @@
+"""What is behind `chiron_io` in one run of a task: outputs before its end, and streams."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import IO, Any, NamedTuple, cast
+
+from chiron_io import OUTPUT
+
+from wrap.config.wrap_spec import Wrap
+from wrap.core.buckets.flow import ALL, targets
+from wrap.core.errors import TaskError
+from wrap.functions import styles
+from wrap.net.messages import Result
+from wrap.pipes.broker import Open, Which
+from wrap.pipes.endpoints import BUFFER, Outlet, Outlets, Reader, Whole, Writer
+from wrap.values.in_json import InJson
+from wrap.values.value import Object
+
+#: What is emitted is as what a handler of this style answers, whatever the handler's is.
+_STYLE = "flask"
+#: Takes the result of an output.
+Emitted = Callable[[Result], None]
+#: Has the next task begin.
+Begins = Callable[[], None]
+
+
+class Access(NamedTuple):
+    """How a task gets at streams.
+
+    Attributes
+    ----------
+    execution
+        Its number.
+    open
+        Gives their ends; None where none is read while it is written.
+    given
+        The object of that number: of a stream that has been written before.
+    client
+        Gives the way to the client to the task that answers; None where its answer goes whole.
+    """
+
+    execution: int
+    open: Open | None
+    given: Callable[[int], Object]
+    client: Callable[[Which], socket.socket] | None = None
+
+
+class TaskIO:
+    """One run of a task, by its `result` as it begins.
+
+    Attributes
+    ----------
+    inputs
+        The numbers of the outputs that it reads as streams, by their names.
+    watched
+        Whether it is to be told when a command begins to answer.
+    """
+
+    def __init__(
+        self,
+        wrap: Wrap,
+        result: Result,
+        emitted: Emitted,
+        access: Access,
+        watched: bool = False,
+    ) -> None:
+        self.watched = watched
+        self.inputs: Mapping[str, int] = wrap.streams.get(result.task, {})
+        self._wrap = wrap
+        self._result = result
+        self._emitted = emitted
+        self._access = access
+        self._awaited: Mapping[str, int] = wrap.outputs_of.get(result.task, {})
+        self._left = dict(self._awaited)
+        #: What it has emitted, where it runs alone and buckets would take that.
+        self._all = list[tuple[str, str | None, InJson]]()
+        #: How many objects it has put into buckets, and whether it has ended.
+        self._given, self._over = 0, False
+        self._giving = threading.Lock()
+        self._others = set[str]()
+        self._readers = dict[str, Reader]()
+        self._wholes = dict[str, Whole]()
+        self._outlets = Outlets()
+        self._files = dict[str, Writer]()
+        self._unopened: TaskError | None = None
+
+    @property
+    def broken(self) -> TaskError | None:
+        """What a stream has raised whose other end is gone: whatever the handler made of that."""
+        readers = (each.broken for each in self._readers.values() if each.broken is not None)
+        return self._unopened or self._outlets.broken or next(readers, None)
+
+    @property
+    def has_written(self) -> bool:
+        """Whether the handler has written what it answers."""
+        return OUTPUT in self._files
+
+    def emit(self, name: str, value: Any, group: str | None = None) -> None:
+        """As `chiron_io.emit`: what nobody needs goes nowhere.
+
+        Raises TaskError as `styles.output` does.
+        """
+        group = None if group is None else str(group)
+        if self._result.task in self._wrap.in_buckets:
+            self._put(name, value, group)
+            return
+        if ALL in self._awaited:
+            self._all.append((name, group, styles.output(_STYLE, value).in_json()))
+            return
+        if name not in self._awaited:
+            self._others.add(str(name))
+            return
+        self._check_new(name)
+        output = styles.output(_STYLE, value)
+        if self.is_read(name):
+            with self.open_output(name) as file:
+                file.write(output.view())
+        else:
+            self._give(name, output=output)
+
+    def _put(self, name: str, value: Any, group: str | None) -> None:
+        """Put an object into buckets. That of a run which begins anew has the same place."""
+        buckets = self._wrap.in_buckets[self._result.task]
+        targets(buckets.declared, buckets.task, name)
+        output = styles.output(_STYLE, value)
+        with self._giving:
+            if self._over:
+                raise ValueError(f"{name} is emitted when the handler has ended")
+            now, place = time.monotonic(), self._given
+            result = replace(self._result, output=output, emitted=name, group=group, place=place)
+            self._emitted(replace(result, started=now, ended=now))
+            self._given += 1
+
+    def open_input(self, name: str | None = None) -> IO[bytes]:
+        """As `chiron_io.open_input`."""
+        if name is None and len(self.inputs) == 1:
+            (name,) = self.inputs
+        if name is None or name not in self.inputs:
+            raise ValueError(self.unknown(name))
+        if name in self._readers or name in self._wholes:
+            raise ValueError(f"the stream {name} was opened before")
+        return io.BufferedReader(self.given(name), BUFFER)
+
+    def unknown(self, name: str | None) -> str:
+        """What to say of a stream that there is not."""
+        known = ", ".join(self.inputs) or 'there are none (an edge has to end in "stream")'
+        return f"no stream is called {name}: {known}"
+
+    def given(self, name: str) -> Reader | Whole:
+        """The stream of that name."""
+        number, task = self.inputs[name], self._result.task
+        if self._access.open is None or task not in self._wrap.live.get(number, ()):
+            if name not in self._wholes:
+                self._wholes[name] = Whole(self._access.given(number).view())
+            return self._wholes[name]
+        if name not in self._readers:
+            end = self._open(self._access.open, number, task, False)
+            self._readers[name] = Reader(end, self._wrap.names([self._wrap.giver_of(number)]))
+        return self._readers[name]
+
+    def wrote(self) -> None:
+        """What it answers has begun to be written."""
+        if self._result.writes is None:
+            self._result.writes = time.monotonic()
+
+    def open_output(self, name: str = OUTPUT) -> IO[bytes]:
+        """As `chiron_io.open_output`."""
+        if name == OUTPUT or name in self._awaited:
+            self._check_new(name)
+        else:
+            self._others.add(str(name))
+        outlets = list[Outlet]()
+        number = self._number(name)
+        if self._access.open is not None and number is not None:
+            for reader in self._wrap.live.get(number, ()):
+                end = self._open(self._access.open, number, reader, True)
+                outlets.append(Outlet(end, self._wrap.names([reader])))
+                self._outlets.add(outlets[-1])
+        kept, written = self._is_kept(name), partial(self._written, name)
+        self._files[name] = file = Writer(outlets, self._outlets, kept, written)
+        return cast(IO[bytes], file)
+
+    def is_read(self, name: str) -> bool:
+        """Whether other tasks read an output while it is written."""
+        return self._access.open is not None and self._number(name) in self._wrap.live
+
+    def ended(self, value: Object) -> Object:
+        """The handler has ended well with `value`; what the task answers.
+
+        Waits until what it has written is taken, and for the ends of what it has not read to its
+        end. Raises TaskError where others wait for more of it, or are gone.
+        """
+        if self.broken is not None:
+            raise self.broken
+        if self.has_written:
+            self._files[OUTPUT].close()
+            value = Object(self._files[OUTPUT].whole)
+        elif self.is_read(OUTPUT):
+            with self.open_output() as file:
+                file.write(value.view())
+            value = value if self._is_kept(OUTPUT) else Object("")
+        for each in list(self._files.values()):
+            each.close()
+        self._note_streams()
+        self._check()
+        self._outlets.finish()
+        for name in self.inputs:
+            if isinstance(given := self.given(name), Reader):
+                given.drain()
+        return value
+
+    def fail(self, error: dict[str, Any]) -> None:
+        """The task has failed, and so does what it has not given."""
+        for file in self._files.values():
+            file.abandon()
+        self._outlets.close(TaskError.from_dict(error, status=500))
+        for name in [*self._left]:
+            self._give(name, error=error)
+
+    def close(self) -> None:
+        """Let go of all streams, and give what it has emitted where that goes out at the end."""
+        with self._giving:
+            self._over = True
+        if ALL in self._left:
+            self._give(ALL, output=Object(json.dumps(self._all)))
+        self._outlets.close()
+        for reader in self._readers.values():
+            reader.let_go()
+
+    def _open(self, opens: Open, output: int, reader: int, writes: bool) -> socket.socket:
+        try:
+            return opens(Which(self._access.execution, output, reader), writes)
+        except TaskError as error:
+            self._unopened = error
+            raise
+
+    def _note_streams(self) -> None:
+        """Tell when it has read what was there before, and written what it answers."""
+        if self.has_written and self._result.writes is None:
+            self._result.writes = self._files[OUTPUT].begun
+        wholes = [each for each in self._wholes.values() if each.read_from is not None]
+        if wholes:
+            ended = self._result.ended
+            self._result.reads = (
+                min(each.read_from or ended for each in wholes),
+                max(each.read_until or ended for each in wholes),
+            )
+
+    def _check(self) -> None:
+        if self._left.keys() - {ALL}:
+            others = ", ".join(sorted(self._others))
+            hint = (
+                f"it has emitted {others}, which nothing takes"
+                if others
+                else "in threads that it starts, emit does nothing"
+            )
+            message = f"the handler has ended without emitting {', '.join(self._left)}: {hint}"
+            raise TaskError("not-emitted", message)
+
+    def _check_new(self, name: str) -> None:
+        if name in self._files or (name != OUTPUT and name not in self._left):
+            raise ValueError(f"{name} was emitted before")
+
+    def _written(self, name: str) -> None:
+        if name in self._left:
+            writer = self._files[name]
+            self._give(name, output=Object(writer.whole), started=writer.begun)
+
+    def _give(self, name: str, started: float | None = None, **how: Any) -> None:
+        number = self._left.pop(name)
+        how["ended"] = now = time.monotonic()
+        how["started"] = started or now
+        self._emitted(replace(self._result, task=number, emitted=name, **how))
+
+    def _number(self, name: str) -> int | None:
+        return self._result.task if name == OUTPUT else self._awaited.get(name)
+
+    def _is_kept(self, name: str) -> bool:
+        """Whether an output is needed as a whole too."""
+        number = self._number(name)
+        return number is not None and (
+            self._access.open is None or number not in self._wrap.passing
+        )

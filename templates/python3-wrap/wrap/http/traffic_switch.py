@@ -1,0 +1,47 @@
+"""Which entry wrap answers requests: this one, or one of another version that it was told of.
+
+A provider that ends a function before it starts it anew answers no request in between. There the
+entry that clients call stays, and hands its requests on.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from wrap.config.wrap_spec import is_name
+from wrap.http import server
+
+#: The variable of the wrap that is to answer instead, from the start.
+ROUTE = "chiron_route"
+#: Requests that may be handed on at once, at least: their threads only wait for the other wrap.
+_THREADS = 64
+
+
+class Route:
+    """The wrap that answers: empty for this one."""
+
+    def __init__(self, target: str, threads: int) -> None:
+        self._target = target
+        self._own_threads = threads
+        self._changing = threading.Lock()
+
+    @property
+    def target(self) -> str:
+        """The name of another entry wrap; empty where this one answers."""
+        return self._target
+
+    @property
+    def threads(self) -> int:
+        """How many requests may be in hand at once."""
+        return max(self._own_threads, _THREADS) if self._target else self._own_threads
+
+    def change(self, target: str) -> None:
+        """Have `target` answer what comes from now on, also when the program begins anew.
+
+        Raises ValueError where it cannot be a wrap's name.
+        """
+        if target and not is_name(target):
+            raise ValueError(f"{target!r} is no name of a function")
+        with self._changing:
+            self._target = target
+            server.keep(ROUTE, target)

@@ -1,0 +1,1 @@
+"""Messages to other wraps: framing, handshake, connections, stores."""

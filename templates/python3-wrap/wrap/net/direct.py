@@ -1,0 +1,97 @@
+"""Calls other wraps over connections of their own; through the gateway where there are none."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from queue import Empty, SimpleQueue
+
+from wrap.core.errors import TaskError
+from wrap.event_loop.loop import Loop
+from wrap.event_loop.threads import ThreadPool
+from wrap.net.gateway_client import OK, Gateway, failure, results_of
+from wrap.net.messages import Ident, Request, Result
+from wrap.net.peer_connection import Message, Received
+from wrap.net.peer_pool import Lines
+from wrap.net.replicas import Replicas
+from wrap.net.transport import GRACE_S, Answered, Forwarded
+from wrap.values.shared_memory import Shared
+
+#: What asks a wrap to run tasks and to give back what comes of them.
+CALL = "call"
+#: The kind of all answers: their field is a status.
+ANSWER = "answer"
+
+
+class Direct:
+    """Reaches the replicas of other wraps, whose addresses it learns through the gateway.
+
+    The other parameters are those of `wrap.net.peer_pool.Lines`.
+    """
+
+    def __init__(
+        self, gateway: Gateway, key: bytes, longest: int, loop: Loop, threads: ThreadPool
+    ) -> None:
+        self.lines = Lines(key, longest, loop, threads, self._gone)
+        self._gateway = gateway
+        self._replicas: dict[str, Replicas] = {}
+        self._lock = threading.Lock()
+
+    def replicas(self, wrap: str) -> Replicas:
+        """Those of another wrap."""
+        with self._lock:
+            if wrap not in self._replicas:
+                ask = partial(self._gateway.address, wrap)
+                self._replicas[wrap] = Replicas(ask, self.lines.reach)
+            return self._replicas[wrap]
+
+    def _gone(self, address: str) -> None:
+        for replicas in list(self._replicas.values()):
+            replicas.forget(address)
+
+    def call(
+        self, wrap: str, request: Request, deadline: float, sent: Callable[[], None]
+    ) -> list[Result]:
+        """As `wrap.net.transport.Transport.call` says.
+
+        A connection that breaks before the answer leaves it open whether the tasks have run: they
+        are called again through the gateway.
+        """
+        asked = time.monotonic()
+        replicas = self.replicas(wrap)
+        address = replicas.of(request.ident.number)
+        if address is not None:
+            remaining = max(0.001, deadline - time.monotonic())
+            answers = SimpleQueue[Received | None]()
+            call = Message(CALL, [remaining], request.frames())
+            question = self.lines.ask(address, call, answers.put)
+            sent()
+            try:
+                answer = answers.get(timeout=remaining + GRACE_S)
+            except Empty:
+                question.cancel()
+                message = f"wrap {wrap} did not answer in time"
+                raise TaskError("timeout", message, status=504) from None
+            if answer is not None:
+                return answered(wrap, answer, request, asked)
+            replicas.forget(address)
+            print(f"wrap {wrap} at {address} broke off")
+        return self._gateway.call(wrap, request, deadline, sent)
+
+    def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
+        """As `Transport.forward` says: a whole request goes through the gateway."""
+        return self._gateway.forward(wrap, request, deadline)
+
+    def release(self, execution: Ident) -> None:
+        """As `wrap.net.transport.Transport.release` says: there is nothing."""
+
+
+def answered(wrap: str, answer: Received, request: Request, asked: float) -> list[Result]:
+    """The results of a request that went at `asked`. Raises TaskError."""
+    status = int(answer.fields[0])
+    if status != OK:
+        (said,) = answer.content
+        raise failure(wrap, status, b"" if isinstance(said, Shared) else said)
+    return results_of(wrap, answer.content, request, asked)

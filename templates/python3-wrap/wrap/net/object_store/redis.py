@@ -1,0 +1,229 @@
+"""Redis as a store.
+
+It speaks the protocol itself (RESP 2), of which it needs few commands: the library copies a large
+value three times on its way in, which takes as long again as the way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import socket
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
+from urllib.parse import SplitResult
+
+from wrap.net.object_store import CONNECT_S, KEPT_S, failed, late, shown
+
+_PORT = 6379
+#: Idle connections that are kept.
+_KEPT = 64
+#: Names that are deleted at once.
+_AT_ONCE = 1000
+#: The longest line that a server answers with, in bytes.
+_LINE = 1 << 16
+Found = TypeVar("Found")
+#: Of a server: a value, what it says, or several of these; None where there is no value.
+Answer: TypeAlias = "bytes | list[Answer] | None"
+
+
+class RefusedError(Exception):
+    """The server's own word of what is wrong."""
+
+
+class Redis:
+    """As `wrap.net.object_store.Store` says; what is kept expires. See `store_of` there.
+
+    Raises ValueError where the database is no number.
+    """
+
+    def __init__(self, url: SplitResult, password: str) -> None:
+        self.place = shown(url)
+        self._address = (url.hostname or "", url.port or _PORT)
+        self._tls = ssl.create_default_context() if url.scheme == "rediss" else None
+        self._greeting: list[list[bytes]] = []
+        if password:
+            user = [url.username.encode()] if url.username else []
+            self._greeting.append([b"AUTH", *user, password.encode()])
+        if database := int(url.path.strip("/") or 0):
+            self._greeting.append([b"SELECT", b"%d" % database])
+        self._idle: list[_Connection] = []
+
+    def put(self, name: str, content: bytes | memoryview, deadline: float) -> None:
+        """As `wrap.net.object_store.Store.put` says."""
+
+        def put(connection: _Connection) -> None:
+            kept_ms = max(0.0, deadline - time.monotonic()) + KEPT_S
+            connection.send(b"SET", name.encode(), content, b"PX", b"%d" % (kept_ms * 1000))
+            connection.answer()
+
+        self._done(put, deadline)
+
+    def get(self, name: str, deadline: float) -> bytes:
+        """As `wrap.net.object_store.Store.get` says."""
+
+        (found,) = self.run([(b"GET", name.encode())], deadline)
+        if not isinstance(found, bytes):
+            raise failed(self.place, f"{name} is gone: it has expired, or was evicted")
+        return found
+
+    def delete(self, names: Sequence[str], deadline: float) -> None:
+        """As `wrap.net.object_store.Store.delete` says."""
+        for start in range(0, len(names), _AT_ONCE):
+            batch = [name.encode() for name in names[start : start + _AT_ONCE]]
+
+            def delete(connection: _Connection, batch: list[bytes] = batch) -> None:
+                connection.send(b"UNLINK", *batch)
+                connection.answer()
+
+            self._done(delete, deadline)
+
+    def run(
+        self, commands: Sequence[Sequence[bytes | memoryview]], deadline: float
+    ) -> list[Answer]:
+        """What the server answers to commands that can be sent twice, which go to it at once."""
+
+        def run(connection: _Connection) -> list[Answer]:
+            for command in commands:
+                connection.send(*command)
+            return [connection.answer() for _ in commands]
+
+        return self._done(run, deadline)
+
+    def _done(self, command: Callable[[_Connection], Found], deadline: float) -> Found:
+        """What a command gives; over a new connection where the first one breaks.
+
+        The server ends connections that are idle for long, and all of them when it is restarted.
+        """
+        try:
+            with contextlib.suppress(ConnectionError, EOFError):
+                return self._over(self._kept() or self._connected(deadline), command, deadline)
+            while connection := self._kept():
+                connection.close()
+            return self._over(self._connected(deadline), command, deadline)
+        except TimeoutError as error:
+            raise late(self.place) from error
+        except (OSError, EOFError, ValueError, RefusedError) as error:
+            raise failed(self.place, error) from error
+
+    def _over(
+        self, connection: _Connection, command: Callable[[_Connection], Found], deadline: float
+    ) -> Found:
+        with contextlib.ExitStack() as closing:
+            closing.callback(connection.close)
+            connection.wait_until(deadline)
+            found = command(connection)
+            closing.pop_all()
+        if len(self._idle) < _KEPT:
+            self._idle.append(connection)
+        else:
+            connection.close()
+        return found
+
+    def _connected(self, deadline: float) -> _Connection:
+        within_s = min(CONNECT_S, max(0.001, deadline - time.monotonic()))
+        channel = socket.create_connection(self._address, within_s)
+        with contextlib.ExitStack() as closing:
+            closing.callback(channel.close)
+            channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is not None:
+                channel = self._tls.wrap_socket(channel, server_hostname=self._address[0])
+                closing.callback(channel.close)
+            connection = _Connection(channel, deadline)
+            for command in self._greeting:
+                connection.send(*command)
+                connection.answer()
+            closing.pop_all()
+        return connection
+
+    def _kept(self) -> _Connection | None:
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
+        return None
+
+
+class _Answers(io.RawIOBase):
+    """What comes from a socket until the deadline, at which each operation raises TimeoutError."""
+
+    def __init__(self, channel: socket.socket, deadline: float) -> None:
+        self._channel = channel
+        self.deadline = deadline
+
+    def limit(self) -> None:
+        """Have the next operation of the socket end at the deadline."""
+        left_s = self.deadline - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        self._channel.settimeout(left_s)
+
+    def readable(self) -> bool:
+        """As `io.RawIOBase` says."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """As `io.RawIOBase` says."""
+        self.limit()
+        return self._channel.recv_into(buffer)
+
+
+class _Connection:
+    """A connection that carries one command at a time."""
+
+    def __init__(self, channel: socket.socket, deadline: float) -> None:
+        self._channel = channel
+        self._answers = _Answers(channel, deadline)
+        self._incoming = io.BufferedReader(self._answers)
+
+    def wait_until(self, deadline: float) -> None:
+        """Raise TimeoutError at `deadline` from now on, even if bytes come one by one."""
+        self._answers.deadline = deadline
+
+    def send(self, *arguments: bytes | memoryview) -> None:
+        """Send a command; a large argument goes from where it is."""
+        waiting = bytearray(b"*%d\r\n" % len(arguments))
+        for each in arguments:
+            waiting += b"$%d\r\n" % len(each)
+            if len(each) < _LINE:
+                waiting += each
+            else:
+                self._send_all(waiting)
+                self._send_all(each)
+                waiting = bytearray()
+            waiting += b"\r\n"
+        self._send_all(waiting)
+
+    def _send_all(self, content: bytes | bytearray | memoryview) -> None:
+        self._answers.limit()
+        self._channel.sendall(content)
+
+    def answer(self) -> Answer:
+        """What the server answers.
+
+        Raises RefusedError with what it says of a failure; EOFError where the connection ends.
+        """
+        line = self._incoming.readline(_LINE)
+        if not line.endswith(b"\r\n"):
+            raise EOFError("the connection ended")
+        kind, said = line[:1], line[1:-2]
+        if kind == b"-":
+            raise RefusedError(said.decode(errors="replace"))
+        if kind in b"+:":
+            return said
+        if kind == b"*":
+            return [self.answer() for _ in range(int(said))]
+        if kind != b"$":
+            raise ValueError("what answers is no Redis")
+        length = int(said)
+        if length < 0:
+            return None
+        value = self._incoming.read(length)
+        if len(value) < length or self._incoming.read(2) != b"\r\n":
+            raise EOFError("the connection ended within a value")
+        return value
+
+    def close(self) -> None:
+        """End it."""
+        self._incoming.close()
+        self._channel.close()

@@ -1,0 +1,240 @@
+"""A connection to another wrap, once both have proved who they are: whole messages, both ways.
+
+The loop reads it, and writes what it does not take at once. A message is a header (its kind, the
+number of frames that follow, and fields) and these frames.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from wrap.event_loop.loop import Loop
+from wrap.net.framing import Frame, Inflow, Outflow, Unsent
+from wrap.values.budget import Sink
+from wrap.values.shared_memory import Shared
+from wrap.values.value import SHARED_FROM
+
+
+class Message(NamedTuple):
+    """What one wrap says to another.
+
+    Attributes
+    ----------
+    kind
+        What it is about: see `wrap.cluster.peers`.
+    fields
+        What can be said as JSON.
+    content
+        Frames.
+    """
+
+    kind: str
+    fields: Sequence[Any] = ()
+    content: Sequence[Unsent | Shared] = ()
+
+    def frames(self) -> list[Unsent | Shared]:
+        """As it is sent."""
+        return [_encode((self.kind, len(self.content), self.fields)), *self.content]
+
+
+class Received(NamedTuple):
+    """A message that has come."""
+
+    kind: str
+    fields: Sequence[Any]
+    content: Sequence[Frame | Shared]
+
+
+class Line:
+    """A connection whose messages are told of as they come.
+
+    Parameters
+    ----------
+    got
+        Called by the loop with each message that has come whole.
+    gone
+        Called once by the loop where the other side has gone, or has said what is no message.
+    longest
+        Bytes that a frame may have.
+    sink
+        Nothing more is read while it is full: the other side has to wait then.
+    """
+
+    def __init__(
+        self,
+        channel: socket.socket,
+        loop: Loop,
+        longest: int,
+        got: Callable[[Line, Received], None],
+        gone: Callable[[Line, Exception | None], None],
+        sink: Sink | None = None,
+    ) -> None:
+        channel.setblocking(False)
+        self._channel = channel
+        self._loop = loop
+        self._got = got
+        self._gone = gone
+        self._inflow = Inflow(longest, SHARED_FROM)
+        self._outflow = Outflow()
+        self._frames: list[Frame | Shared] = []
+        self._header: tuple[str, int, list[Any]] | None = None
+        self._sink = sink
+        self._receiving = True
+        self._sent: Callable[[], None] | None = None
+        self._lock = threading.Lock()
+        self._open = True
+        _LINES.add(self)
+        loop.watch(self, self._ready)
+
+    def fileno(self) -> int:
+        """The descriptor to wait on."""
+        return self._channel.fileno()
+
+    @property
+    def sending(self) -> bool:
+        """Whether there is more to send when it takes more."""
+        return bool(self._outflow)
+
+    @property
+    def receiving(self) -> bool:
+        """Whether there is room for what comes."""
+        return self._receiving
+
+    def send(self, message: Message, sent: Callable[[], None] | None = None) -> bool:
+        """Send a message; whether the connection is there, as far as that is known.
+
+        `sent` is called once, by any thread, when all of it has gone, or the connection has.
+        """
+        frames = message.frames()
+        with self._lock:
+            there = self._open
+            self._sent = sent or self._sent
+            if there:
+                was_sending = self.sending
+                self._outflow.push(frames)
+                if not was_sending:
+                    there = self._flush()  # else ``gone`` will tell
+                    if self._outflow:
+                        self._loop.renew(self)
+            self._tell_sent()
+            return there
+
+    def detached(self) -> socket.socket:
+        """The socket, which is another's from now on."""
+        with self._lock:
+            self._open = False
+            self._loop.forget(self)
+            return self._channel
+
+    def close(self) -> None:
+        """Be done with it; nothing is told any more."""
+        with self._lock:
+            if self._open:
+                self._open = False
+                self._loop.forget(self)
+                self._channel.close()
+                self._outflow = Outflow()
+                self._tell_sent()
+
+    def let_go(self) -> None:
+        """In a process that a handler has forked: keep nothing of it."""
+        with contextlib.suppress(OSError):
+            os.close(self._channel.detach())
+
+    def _flush(self) -> bool:
+        try:
+            self._outflow.flush(self._channel)
+        except OSError:
+            self._outflow = Outflow()
+            return False
+        return True
+
+    def _tell_sent(self) -> None:
+        if self._sent is not None and not self._outflow:
+            sent, self._sent = self._sent, None
+            sent()
+
+    def _ready(self, writable: bool, readable: bool) -> None:
+        if writable:
+            with self._lock:
+                if self._open:
+                    self._flush()
+                    self._loop.renew(self)
+                    self._tell_sent()
+        if readable:
+            self._read()
+
+    def _wait_for_room(self, sink: Sink) -> None:
+        self._receive(False)
+        sink.when_room(partial(self._receive, True))
+
+    def _receive(self, receiving: bool) -> None:
+        with self._lock:
+            self._receiving = receiving
+            if self._open:
+                self._loop.renew(self)
+
+    def _read(self) -> None:
+        why: Exception | None
+        if self._sink is not None and self._sink.full:
+            self._wait_for_room(self._sink)
+            return
+        try:
+            frames = self._inflow.receive(self._channel)
+            if frames is not None:
+                self._frames += frames
+                for message in self._messages():
+                    self._got(self, message)
+                return
+            unfinished = self._inflow.begun or self._frames or self._header
+            why = ValueError("a message breaks off") if unfinished else None
+        except BlockingIOError:
+            return
+        except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
+            why = error
+        if self._open:
+            self.close()
+            self._gone(self, why)
+
+    def _messages(self) -> list[Received]:
+        found = list[Received]()
+        while True:
+            if self._header is None:
+                if not self._frames:
+                    return found
+                self._header = _decoded(self._frames.pop(0))
+            kind, count, fields = self._header
+            if len(self._frames) < count:
+                return found
+            found.append(Received(kind, fields, self._frames[:count]))
+            del self._frames[:count]
+            self._header = None
+
+
+_LINES = weakref.WeakSet[Line]()
+
+
+def _let_go() -> None:
+    for line in list(_LINES):
+        line.let_go()
+
+
+os.register_at_fork(after_in_child=_let_go)
+
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
+def _decoded(header: Frame | Shared) -> tuple[str, int, list[Any]]:
+    text = header.text() if isinstance(header, Shared) else str(header, "utf-8")
+    kind, count, fields = json.loads(text)
+    if not isinstance(count, int) or not isinstance(fields, list) or not isinstance(kind, str):
+        raise TypeError("a header that is none")
+    return kind, count, fields

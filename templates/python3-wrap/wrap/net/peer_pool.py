@@ -1,0 +1,204 @@
+"""Connections to other wraps that are kept, and what was asked over them.
+
+A connection carries one question at a time, so that none waits for the bytes of another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from functools import partial
+from queue import Empty, SimpleQueue
+
+from wrap.event_loop.loop import Loop
+from wrap.event_loop.threads import ThreadPool
+from wrap.net import framing
+from wrap.net.handshake import CONNECT_S, introduce
+from wrap.net.peer_connection import Line, Message, Received
+from wrap.pipes.endpoints import bounded
+
+#: Idle connections that are kept to a replica.
+_KEPT = 64
+#: Is told of the answer, once; of None where the connection broke before, or there was none.
+Answered = Callable[[Received | None], None]
+
+
+class Asked:
+    """A question that has not been answered yet."""
+
+    def __init__(self, answered: Answered) -> None:
+        self._answered: Answered | None = answered
+        self._line: Line | None = None
+        self._lock = threading.Lock()
+
+    def goes_over(self, line: Line) -> bool:
+        """Note which connection it takes; whether the answer is still wanted."""
+        with self._lock:
+            self._line = line
+            return self._answered is not None
+
+    def answer(self, message: Received | None) -> None:
+        """Hand on the answer, if it is still wanted."""
+        with self._lock:
+            answered, self._answered = self._answered, None
+        if answered is not None:
+            answered(message)
+
+    def cancel(self) -> None:
+        """Want no answer any more: the other side is told by the end of the connection."""
+        with self._lock:
+            self._answered, wanted = None, self._answered
+            line = self._line
+        if wanted is not None and line is not None:
+            line.close()
+
+
+class Lines:
+    """Connections to replicas of wraps, which are named by their addresses, HOST PORT.
+
+    Parameters
+    ----------
+    key
+        What both sides prove that they have.
+    longest
+        Bytes that a frame may have.
+    gone
+        Called by the loop when a connection to an address has ended on the other side.
+    """
+
+    def __init__(
+        self,
+        key: bytes,
+        longest: int,
+        loop: Loop,
+        threads: ThreadPool,
+        gone: Callable[[str], None],
+    ) -> None:
+        self._key = key
+        self._longest = longest
+        self._loop = loop
+        self._threads = threads
+        self._other_gone = gone
+        self._idle: dict[str, list[Line]] = {}
+        self._asked = weakref.WeakKeyDictionary[Line, Asked]()
+
+    def reach(self, address: str) -> None:
+        """Have a connection to a replica, for the next question.
+
+        Raises OSError where there is none, ValueError where it is none of this deployment's.
+        """
+        if not self._idle.get(address):
+            self._keep(address, self._connected(address))
+
+    def ask(self, address: str, message: Message, answered: Answered) -> Asked:
+        """Send `message`; the loop calls `answered`, or a thread where it could not be sent."""
+        asked = Asked(answered)
+        with contextlib.suppress(LookupError):
+            self._send(address, self._idle[address].pop(), asked, message)
+            return asked
+        self._threads.start(partial(self._ask_anew, address, message, asked))
+        return asked
+
+    def ask_all(
+        self, addresses: Mapping[str, str], message: Message, seconds: float
+    ) -> dict[str, Received]:
+        """The answers, by the names of `addresses`, of those that give one in time."""
+        answers = SimpleQueue[tuple[str, Received | None]]()
+        for name, address in addresses.items():
+            self.ask(address, message, partial(_put, answers, name))
+        found: dict[str, Received] = {}
+        until = time.monotonic() + seconds
+        for _ in addresses:
+            with contextlib.suppress(Empty):
+                name, answer = answers.get(timeout=max(0.0, until - time.monotonic()))
+                if answer is not None:
+                    found[name] = answer
+        return found
+
+    def _ask_anew(self, address: str, message: Message, asked: Asked) -> None:
+        try:
+            line = self._connected(address)
+        except (OSError, ValueError) as error:
+            print(f"the wrap at {address} cannot be reached: {error}")
+            asked.answer(None)
+            return
+        self._send(address, line, asked, message)
+
+    def _send(self, address: str, line: Line, asked: Asked, message: Message) -> None:
+        self._asked[line] = asked
+        if not asked.goes_over(line):
+            line.close()
+        elif not line.send(message):  # who asks may hold a lock, and does not know `asked` yet
+            self._drop(address)
+            self._threads.start(partial(asked.answer, None))
+
+    def stream(self, address: str, message: Message) -> socket.socket:
+        """A connection that is a stream after `message`, when the other side has taken that.
+
+        Raises as `reach` does.
+        """
+        channel = self._introduced(address)
+        try:
+            channel.settimeout(CONNECT_S)
+            framing.write(channel, message.frames())
+            if not channel.recv(1):
+                raise ConnectionError("it takes no streams any more")
+        except BaseException:
+            channel.close()
+            raise
+        return bounded(channel)
+
+    def _connected(self, address: str) -> Line:
+        channel = self._introduced(address)
+        answered = partial(self._answered, address)
+        return Line(channel, self._loop, self._longest, answered, partial(self._gone, address))
+
+    def _introduced(self, address: str) -> socket.socket:
+        host, _, port = address.partition(" ")
+        until = time.monotonic() + CONNECT_S
+        channel = socket.create_connection((host, int(port)), CONNECT_S)
+        try:
+            introduce(channel, self._key, until)
+        except BaseException as error:
+            channel.close()
+            if isinstance(error, TimeoutError):  # it is there, and busy
+                raise ConnectionError("it did not say in time who it is") from error
+            raise
+        return channel
+
+    def _answered(self, address: str, line: Line, message: Received) -> None:
+        asked = self._asked.pop(line, None)
+        if asked is None:
+            raise ValueError("an answer that nobody asked for")
+        self._keep(address, line)
+        asked.answer(message)
+
+    def _keep(self, address: str, line: Line) -> None:
+        idle = self._idle.setdefault(address, [])
+        if len(idle) < _KEPT:
+            idle.append(line)
+        else:
+            line.close()
+
+    def _drop(self, address: str) -> None:
+        """Keep no connection to where one broke: what broke it may have broken them all."""
+        idle = self._idle.pop(address, [])
+        while idle:
+            with contextlib.suppress(IndexError):  # a thread that asks has taken it
+                idle.pop().close()
+
+    def _gone(self, address: str, line: Line, _: Exception | None) -> None:
+        self._drop(address)
+        self._other_gone(address)
+        if asked := self._asked.pop(line, None):
+            asked.answer(None)
+
+
+def _put(
+    answers: SimpleQueue[tuple[str, Received | None]], name: str, answer: Received | None
+) -> None:
+    answers.put((name, answer))

@@ -1,0 +1,244 @@
+"""Takes connections of other wraps of the deployment.
+
+The loop accepts them and goes through their handshakes, so that a connection that has proved
+nothing takes no thread. It takes a descriptor and some hundred bytes, and the number of these
+connections is bounded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+import weakref
+from functools import partial
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from wrap.event_loop.loop import Loop
+from wrap.http.server import within_descriptors
+from wrap.net.handshake import CONNECT_S, Handshake, prepare
+from wrap.net.peer_connection import Line, Received
+from wrap.net.refusals import Refusals
+from wrap.net.unproven import Crowd
+from wrap.values.budget import Sink
+
+#: Pause where no connection can be accepted for a moment, and between looks at what is in hand, in
+#: seconds.
+_PAUSE_S = 0.01
+#: Connections that have proved nothing: no more than so many, and no more than this share of the
+#: descriptors that the process may have.
+_UNPROVED, _SHARE = 256, 8
+#: How long each of them may take at least, also where many others want its place, in seconds.
+_MOMENT_S = 0.05
+#: Connections that are accepted before the loop looks at all others again.
+_AT_ONCE = 16
+
+
+class Served(Protocol):
+    """What does as the messages of other wraps say."""
+
+    draining: bool
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is in hand."""
+
+    def awaits(self, line: Line) -> bool:
+        """Whether an answer is to go over a connection."""
+
+    def got(self, line: Line, message: Received) -> None:
+        """Do what a message says. Raises ValueError or TypeError where it is none."""
+
+    def gone(self, line: Line, why: Exception | None) -> None:
+        """A connection has ended: orderly where there is no reason."""
+
+
+def own_host(gateway_url: str) -> str:
+    """The address by which this machine is known to the gateway's side. Raises OSError."""
+    url = urlsplit(gateway_url)
+    (family, kind, _, _, address), *_ = socket.getaddrinfo(
+        url.hostname, url.port or 80, type=socket.SOCK_DGRAM
+    )
+    with socket.socket(family, kind) as probe:
+        probe.connect(address)  # sends nothing
+        return str(probe.getsockname()[0])
+
+
+class _Caller:
+    """A connection that has not proved yet that it is of this deployment. Raises OSError."""
+
+    sending, receiving = False, True
+
+    def __init__(self, channel: socket.socket, key: bytes) -> None:
+        self.channel = channel
+        channel.setblocking(False)
+        prepare(channel)
+        self._handshake = Handshake.called(key)
+        channel.send(self._handshake.first)
+
+    def fileno(self) -> int:
+        """The descriptor to wait on."""
+        return self.channel.fileno()
+
+    def proves(self) -> bool:
+        """Whether what has come completes the proof. Raises OSError, and ValueError if it is none.
+
+        What is sent goes out at once: nothing else has been sent over the connection.
+        """
+        handshake = self._handshake
+        if reply := handshake.hear(self.channel.recv(handshake.wanted)):
+            self.channel.send(reply)
+        return not handshake.wanted
+
+
+class Listener:
+    """Takes connections of other wraps of the deployment.
+
+    Parameters
+    ----------
+    key
+        What both sides prove that they have.
+    host
+        The address to listen on.
+    longest
+        Bytes that an object may have.
+    sink
+        While it is full, nothing more is read.
+
+    Attributes
+    ----------
+    address
+        Where it listens, as HOST PORT.
+    refusals
+        Connections that were none of this deployment's.
+
+    Raises OSError where it cannot listen.
+    """
+
+    sending = False
+
+    def __init__(self, key: bytes, host: str, longest: int, loop: Loop, sink: Sink) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, 0), family=family, backlog=socket.SOMAXCONN)
+        self._socket.setblocking(False)
+        self.address = f"{host} {self._socket.getsockname()[1]}"
+        self.refusals = Refusals(loop)
+        self.receiving = True
+        self._key = key
+        self._longest = longest
+        self._loop = loop
+        self._sink = sink
+        self._served: Served
+        self._lines = weakref.WeakSet[Line]()
+        most = within_descriptors(_UNPROVED, _SHARE)
+        self._unproved = Crowd[_Caller](most, _MOMENT_S, CONNECT_S)
+        self._looks = self._closing = False
+        os.register_at_fork(after_in_child=self._let_go)
+
+    def fileno(self) -> int:
+        """The descriptor to wait on."""
+        return self._socket.fileno()
+
+    def serve(self, served: Served) -> None:
+        """Take connections from now on, whose messages are for `served`."""
+        self._served = served
+        self._loop.watch(self, self._accept)
+
+    def drain(self) -> None:
+        """Take on nothing more; others can still send what is needed for what is in hand."""
+        self._served.draining = True
+        for line in list(self._lines):
+            if not self._served.awaits(line):
+                line.close()  # who has it looks for another replica
+
+    def close(self, patience_s: float) -> None:
+        """The same, and end when what is in hand is done."""
+        self.drain()
+        until = time.monotonic() + patience_s
+        while self._served.busy and time.monotonic() < until:
+            time.sleep(_PAUSE_S)
+        self._closing = True
+        self._loop.forget(self)
+        self._socket.close()
+
+    def _let_go(self) -> None:
+        """In a process that a handler has forked: keep nothing of it."""
+        for each in (self._socket, *(caller.channel for caller in self._unproved.all())):
+            with contextlib.suppress(OSError):
+                os.close(each.detach())
+
+    def _accept(self, _writable: bool, _readable: bool) -> None:
+        for _ in range(_AT_ONCE):
+            now = time.monotonic()
+            room_at = self._unproved.room_at()
+            if room_at > now:
+                self._pause(room_at)
+                return
+            try:
+                channel, _ = self._socket.accept()
+            except BlockingIOError:
+                return
+            except OSError:  # closed, or no descriptor is left for a moment
+                self._pause(now + _PAUSE_S)
+                return
+            self._greet(channel, now)
+
+    def _pause(self, until: float) -> None:
+        """Accept nothing until then: what connects meanwhile waits in the kernel."""
+        self._receive(False)
+        self._loop.call_at(until, partial(self._receive, True))
+
+    def _receive(self, receiving: bool) -> None:
+        if not self._closing:
+            self.receiving = receiving
+            self._loop.renew(self)
+
+    def _greet(self, channel: socket.socket, now: float) -> None:
+        try:
+            caller = _Caller(channel, self._key)
+            self._loop.watch(caller, partial(self._hear, caller))
+        except OSError as error:
+            channel.close()
+            self.refusals.add(error)
+            return
+        if oldest := self._unproved.add(caller, now):
+            self._refuse(oldest, ConnectionError("it gave way to others before any proof"))
+        if not self._looks:
+            self._look()
+
+    def _look(self) -> None:
+        """Refuse those that are late, and look again when the next one is."""
+        for caller in self._unproved.late(time.monotonic()):
+            self._refuse(caller, TimeoutError("it did not say in time what it is"))
+        late_at = self._unproved.late_at()
+        self._looks = late_at is not None
+        if late_at is not None:
+            self._loop.call_at(late_at, self._look)
+
+    def _hear(self, caller: _Caller, _writable: bool, _readable: bool) -> None:
+        try:
+            proved = caller.proves()
+        except BlockingIOError:
+            return
+        except (OSError, ValueError) as error:
+            self._refuse(caller, error)
+            return
+        if proved:
+            self._unproved.remove(caller)
+            self._loop.forget(caller)
+            loop, served = self._loop, self._served
+            line = Line(caller.channel, loop, self._longest, served.got, self._gone, self._sink)
+            self._lines.add(line)
+
+    def _refuse(self, caller: _Caller, why: Exception) -> None:
+        self._unproved.remove(caller)
+        self._loop.forget(caller)
+        caller.channel.close()
+        self.refusals.add(why)
+
+    def _gone(self, line: Line, why: Exception | None) -> None:
+        if why is not None and not isinstance(why, OSError):
+            self.refusals.add(why)
+        self._served.gone(line, why)

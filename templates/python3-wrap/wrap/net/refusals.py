@@ -1,0 +1,56 @@
+"""Counts connections that were refused, and logs them at a bounded rate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from wrap.event_loop.loop import Timer
+from wrap.observe.metrics import Counter
+
+#: There is no more than one line in so many seconds.
+_PAUSE_S = 1.0
+
+
+class _Times(Protocol):
+    def call_at(self, when: float, action: Callable[[], None]) -> Timer: ...
+
+
+class Refusals:
+    """The refusals of one port; only the loop may call its methods.
+
+    Attributes
+    ----------
+    count
+        How many there were.
+    """
+
+    def __init__(self, times: _Times, clock: Callable[[], float] = time.monotonic) -> None:
+        self.count = Counter(
+            "chiron_direct_refusals_total",
+            "Direct connections that were refused, or broken off for what came over them.",
+        )
+        self._times = times
+        self._clock = clock
+        self._refused = self._logged = 0
+        self._pauses = False
+        self._why: Exception | None = None
+
+    def add(self, why: Exception) -> None:
+        """Count a refusal; it is logged now, or with others when the pause is over."""
+        self.count.add()
+        self._refused += 1
+        self._why = why
+        if not self._pauses:
+            self._log()
+
+    def _log(self) -> None:
+        more, self._logged = self._refused - self._logged, self._refused
+        self._pauses = more > 0
+        if not more:
+            return
+        self._times.call_at(self._clock() + _PAUSE_S, self._log)
+        what = "a direct connection was" if more == 1 else f"{more} direct connections were"
+        last = "" if more == 1 else " of the last"
+        print(f"{what} refused, the {self._refused}. so far{last}: {self._why}")

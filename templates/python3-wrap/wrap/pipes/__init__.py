@@ -1,0 +1,1 @@
+"""Streams of bytes between tasks that run at the same time."""

@@ -1,0 +1,1 @@
+"""The values that tasks pass on: in memory, in shared memory, on disk."""

@@ -1,0 +1,237 @@
+"""Which of the objects that executions wait with are in memory, and which are on disk.
+
+An engine keeps an object from its coming until its last consumer has it. The sink is where those
+of all executions are accounted for. In memory they may take what the wrap's limit leaves over what
+its functions need, as in FaaSFlow's Quota(G), the sum of what is left of each container (paper,
+section on memory reclamation in FaaStore). Above that, and after a time to live, they go to disk.
+Where the disk has no room either, nothing is lost and nothing fails: the sink says that it is
+full, and whoever reads from connections stops until there is room.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from wrap.values.disk import Spilled
+from wrap.values.value import Object
+
+#: What is smaller need not be told: what is kept of the task that gave it takes as much.
+HELD_FROM = 1 << 12
+#: Where the quota is exceeded so much of it is left, so that a file has many objects.
+_LEFT = 0.75
+#: So many bytes go into one file, if there are as many.
+_FILE = 1 << 26
+#: After so many seconds an object goes to disk, whether there is room or not.
+TTL_S = 30.0
+#: After how long a disk that had no room is tried again, in seconds.
+_AGAIN_S = 1.0
+
+
+@dataclass(slots=True)
+class _Held:
+    """An object that some consumers have not got yet."""
+
+    object: Object
+    size: int
+    since: float
+    consumers: int
+
+
+class Sink:
+    """Where executions' objects are until their last consumers have them.
+
+    All methods may be called by any thread.
+
+    Parameters
+    ----------
+    quota
+        Bytes that they may take in memory, beside the newest one: its consumer may come at once.
+    ttl_s
+        After so many seconds an object goes to disk in any case.
+    spill
+        Puts contents on disk, all or none; raises OSError where there is no room.
+    wake
+        Has `tend` called at a time of the clock.
+    clock
+        Seconds.
+
+    Attributes
+    ----------
+    held, spilled
+        Bytes in memory, and on disk.
+    spills
+        How many objects have gone to disk so far.
+    """
+
+    def __init__(
+        self,
+        quota: int,
+        ttl_s: float,
+        spill: Callable[[Iterable[bytes | memoryview]], Sequence[Spilled]],
+        wake: Callable[[float], object],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._quota = quota
+        self._ttl_s = ttl_s
+        self._spill = spill
+        self._wake = wake
+        self._clock = clock
+        self._held: dict[Hashable, dict[Hashable, _Held]] = {}
+        #: Those in memory by their identity, the oldest first.
+        self._in_memory: dict[int, _Held] = {}
+        self._again, self._wakes_at = -math.inf, math.inf
+        self._waiting: list[Callable[[], None]] = []
+        self._lock = threading.RLock()
+        self.held = self.spilled = self.spills = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether more is in memory than may be: who can wait does so with `when_room`."""
+        return self.held > self._quota
+
+    def hold(self, execution: Hashable, key: Hashable, content: Object, consumers: int = 1) -> None:
+        """Keep an object until so many consumers have it; in place of one of the same key.
+
+        The caller waits while others are spilled for it.
+        """
+        with self._lock:
+            its = self._held.setdefault(execution, {})
+            if key in its:
+                self._let_go(its[key])
+            held = its[key] = _Held(content, content.size, self._clock(), consumers)
+            self._in_memory[id(held)] = held
+            self.held += held.size
+            over = self.full
+            if over:
+                self._spill_due()
+            self._see_to_waking()
+        if over:
+            self._tell()
+
+    def get(self, execution: Hashable, key: Hashable) -> Object:
+        """An object, wherever it is. Raises KeyError where it is not held."""
+        return self._held[execution][key].object
+
+    def release(self, execution: Hashable, key: Hashable) -> None:
+        """A consumer has an object: with its last one it goes. What is not held is none's."""
+        with self._lock:
+            its = self._held.get(execution, {})
+            held = its.get(key)
+            if held is None:
+                return
+            held.consumers -= 1
+            if held.consumers > 0:
+                return
+            del its[key]
+            if not its:
+                del self._held[execution]
+            self._let_go(held)
+        self._tell()
+
+    def drop(self, execution: Hashable) -> None:
+        """An execution has ended: nothing of it is kept."""
+        with self._lock:
+            for held in self._held.pop(execution, {}).values():
+                self._let_go(held)
+        self._tell()
+
+    def _let_go(self, held: _Held) -> None:
+        if self._in_memory.pop(id(held), None) is None:
+            self.spilled -= held.size
+        else:
+            self.held -= held.size
+
+    def due(self, now: float) -> list[Object]:
+        """What should go to disk: what is older than the time to live, and above the quota more.
+
+        Of that the largest first, and of those the oldest; the newest only where others wait for
+        room.
+        """
+        return [held.object for held in self._due(now)]
+
+    def _due(self, now: float) -> list[_Held]:
+        with self._lock:
+            late = [each for each in self._in_memory.values() if each.since + self._ttl_s <= now]
+            others = list(self._in_memory.values())[len(late) :] if self.full else []
+            if others and not self._waiting:
+                others.pop()
+            left = sum(each.size for each in others)
+            if left > self._quota:
+                for each in sorted(others, key=lambda each: -each.size):
+                    if left <= self._quota * _LEFT:
+                        break
+                    late.append(each)
+                    left -= each.size
+            return late
+
+    def tend(self) -> None:
+        """Put on disk what should be there. Where that has no room it is tried again later."""
+        with self._lock:
+            self._wakes_at = math.inf
+            self._spill_due()
+            self._see_to_waking()
+        self._tell()
+
+    def _spill_due(self) -> None:
+        now = self._clock()
+        if now < self._again:
+            return
+        for batch in _batches(self._due(now)):
+            try:
+                places = self._spill(each.object.view() for each in batch)
+            except (OSError, UnicodeEncodeError) as error:  # a text may have no UTF-8
+                self._again = now + _AGAIN_S
+                print(f"{self.held} bytes wait in memory, and cannot go to disk: {error}")
+                return
+            for each, place in zip(batch, places, strict=True):
+                each.object.spill(place)
+                del self._in_memory[id(each)]
+                self.held -= each.size
+                self.spilled += each.size
+                self.spills += 1
+
+    def _see_to_waking(self) -> None:
+        """Be called when the oldest has waited long enough, or the disk may have room again."""
+        oldest = next(iter(self._in_memory.values()), None)
+        if oldest is None:
+            return
+        when = max(self._again, oldest.since + self._ttl_s)
+        if self.full and self._waiting:
+            when = self._again
+        if when < self._wakes_at:
+            self._wakes_at = when
+            self._wake(when)
+
+    def when_room(self, action: Callable[[], None]) -> None:
+        """Call `action` once when the sink is not full: now, or by the thread that makes room."""
+        with self._lock:
+            self._waiting.append(action)
+            if self.full:
+                self._spill_due()
+                self._see_to_waking()
+        self._tell()
+
+    def _tell(self) -> None:
+        with self._lock:
+            if self.full or not self._waiting:
+                return
+            waiting, self._waiting = self._waiting, []
+        for action in waiting:
+            action()
+
+
+def _batches(due: Sequence[_Held]) -> Iterator[list[_Held]]:
+    """What goes into one file each."""
+    batch, size = list[_Held](), 0
+    for each in due:
+        batch.append(each)
+        size += each.size
+        if size >= _FILE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,194 @@
+"""Memory that processes share: large objects cross between them as sealed memfds, and uncopied.
+
+A memfd has no name, and the kernel frees it with the last descriptor or mapping of it, or the
+process that has written it writes the next object there (`wrap.values.memfd_pool`). Handlers ask
+for `bytes` and `str` and get just these: objects whose header is in a page of ours, right before
+the pages of the memfd, so that what they hold is not copied.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import mmap
+import os
+import sys
+import sysconfig
+from typing import TypeVar, cast
+
+from wrap.values.memfd_pool import END, ROOMS, SEALS, Room, length_in
+
+Value = TypeVar("Value", bytes, str)
+
+_MAP_FIXED = 0x10
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LIBC.mmap.restype = ctypes.c_void_p
+_LIBC.mmap.argtypes = (
+    *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int),
+    *(ctypes.c_int, ctypes.c_int, ctypes.c_long),
+)
+_LIBC.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+_utf8_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyUnicode_AsUTF8AndSize", ctypes.pythonapi)
+)
+#: Where the headers of objects are as they are expected here; else values are copied.
+_MAPPABLE = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+
+class Shared:
+    """A sealed memfd.
+
+    Parameters
+    ----------
+    descriptor
+        Its own from now on.
+    is_ascii
+        Whether it is known to hold a text that is ASCII.
+
+    Raises ValueError where others could still change what is in it.
+    """
+
+    def __init__(self, descriptor: int, is_ascii: bool = False) -> None:
+        self._descriptor = descriptor
+        self._values: list[_Mapped] = []
+        self.is_ascii = is_ascii
+        try:
+            sealed = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
+        except OSError:
+            sealed = 0
+        if sealed & SEALS != SEALS:
+            raise ValueError("a descriptor that is no sealed memory")
+        self._length = length_in(descriptor)
+
+    @classmethod
+    def of(cls, value: str | bytes | bytearray | memoryview) -> Shared:
+        """A copy of `value`; of a text, in UTF-8. Raises OSError where none can be had."""
+        content = _buffer(value)
+        room = ROOMS.take(len(content))
+        room.fill(content)
+        return cls(ROOMS.open(room, len(content)), isinstance(value, str) and value.isascii())
+
+    @classmethod
+    def within(cls, room: Room, length: int) -> Shared:
+        """What was written into the first `length` bytes of a room. Raises OSError."""
+        return cls(ROOMS.open(room, length))
+
+    def __len__(self) -> int:
+        return self._length
+
+    def fileno(self) -> int:
+        """The descriptor, as long as this is there."""
+        return self._descriptor
+
+    def view(self) -> memoryview:
+        """Its bytes, to be sent; not copied."""
+        mapped = mmap.mmap(self._descriptor, self._length + END, prot=mmap.PROT_READ)
+        return memoryview(mapped)[: self._length]
+
+    def data(self) -> bytes:
+        """Its bytes; not copied where Python allows for that."""
+        return self._mapped(b"0") if _MAPPABLE else bytes(self.view())
+
+    def text(self) -> str:
+        """Its text: of ASCII not copied where Python allows for that.
+
+        Raises UnicodeDecodeError where it is none.
+        """
+        if _MAPPABLE:
+            self.is_ascii = self.is_ascii or self.data().isascii()  # 10 times as quick as to decode
+            if self.is_ascii:
+                return self._mapped("0")
+        return str(self.view(), "utf-8")
+
+    def _mapped(self, like: Value) -> Value:
+        for mapped in self._values:
+            if isinstance(mapped.value, type(like)):
+                return mapped.value
+        mapped = _Mapped(self._descriptor, self._length, like)
+        self._values.append(mapped)
+        return cast(Value, mapped.value)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError):  # a handler may have closed any descriptor
+            os.close(self._descriptor)
+        _release(self._values)
+
+
+class _Mapped:
+    """A `bytes` or a `str` of ASCII that is the first `length` bytes of a file.
+
+    It is made as others of its type are, but for its place: its header is copied from one, with its
+    references, so that there is always one more than are left and nothing ever frees it.
+
+    Parameters
+    ----------
+    like
+        A value of the type, with more than none and less than a page of characters.
+    """
+
+    value: bytes | str
+
+    def __init__(self, descriptor: int, length: int, like: bytes | str) -> None:
+        header = sys.getsizeof(like) - len(like) - END
+        self._size = mmap.PAGESIZE + length + END
+        private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._start = _map(None, self._size, mmap.PROT_READ | mmap.PROT_WRITE, private, -1)
+        try:
+            content = self._start + mmap.PAGESIZE
+            fixed = mmap.MAP_SHARED | _MAP_FIXED
+            _map(content, length + END, mmap.PROT_READ, fixed, descriptor)
+        except OSError:
+            _LIBC.munmap(self._start, self._size)
+            raise
+        ctypes.memmove(content - header, id(like), header)
+        # What follows the common part of all headers: the length, and the hash, not known yet.
+        fields = (ctypes.c_ssize_t * 2).from_address(content - header + object.__basicsize__)
+        fields[:] = [length, -1]
+        self.value = ctypes.cast(content - header, ctypes.py_object).value
+        self._references = sys.getrefcount(self.value)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything else refers to the value."""
+        return sys.getrefcount(self.value) > self._references
+
+    def unmap(self) -> None:
+        """Take the memory away."""
+        del self.value
+        _LIBC.munmap(self._start, self._size)
+
+
+#: What handlers still refer to after its execution.
+_KEPT: list[_Mapped] = []
+
+
+def _release(values: list[_Mapped]) -> None:
+    """Take away the memory of `values`, and of earlier ones, but of those that are still used.
+
+    Any thread may do so, at any time: each takes out what it looks at, so that no other has it too.
+    """
+    with contextlib.suppress(IndexError):
+        while True:
+            values.append(_KEPT.pop())
+    for each in values:
+        if each.is_used:
+            _KEPT.append(each)
+        else:
+            each.unmap()
+
+
+def _map(address: int | None, length: int, protection: int, flags: int, descriptor: int) -> int:
+    start = _LIBC.mmap(address, length, protection, flags, descriptor, 0)
+    if start in (None, ctypes.c_void_p(-1).value):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return int(start)
+
+
+def _buffer(value: str | bytes | bytearray | memoryview) -> memoryview:
+    """The bytes of `value`; those of a text that is ASCII are where it has them."""
+    if isinstance(value, str) and value.isascii():
+        place = _utf8_of(value, None)
+        return memoryview((ctypes.c_char * len(value)).from_address(place)).cast("B")
+    return memoryview(value.encode() if isinstance(value, str) else value)

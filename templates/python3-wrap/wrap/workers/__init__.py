@@ -1,0 +1,1 @@
+"""Further processes: how they are forked, called, and ended."""

@@ -1,0 +1,289 @@
+"""The zygote: a single-threaded process, functions imported, that forks the others on demand.
+
+Forking a process that runs threads copies locks that no thread will ever release, so the server
+never forks. The zygote reads messages from a socket: SPAWN comes with the socket of a new
+process, END with a socket for the answer how that process ended (it is killed if it has not).
+Nothing is answered to SPAWN, so a stage asks for its processes without waiting; they start in
+that order. Where the server ends, however it ends, the socket ends, and the zygote kills its
+children and ends too; where the zygote is killed, the kernel kills its children. BEAT is a sign of
+life of the server: where the next one does not come, the zygote ends the server.
+
+Its children are further processes and, where functions are commands, reapers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import os
+import selectors
+import signal
+import socket
+import struct
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from typing import NoReturn
+
+from wrap.event_loop.liveness import BEAT_S, END_SIGNAL
+from wrap.observe import log
+from wrap.workers import reaper
+
+#: What is asked for; a number; and of SPAWN the process of the plan, 0 where its calls tell.
+MESSAGE = struct.Struct("!BQI")
+SPAWN, END, BEAT = 1, 2, 3
+_PR_SET_PDEATHSIG = 1
+#: Waits for a server that is to end, until it is killed.
+_ENDING = 5
+#: Endings that are remembered until the server asks.
+_REMEMBERED = 1024
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+Serve = Callable[[socket.socket, int], None]
+
+
+class Zygote:
+    """Forks children, kills and reaps them.
+
+    Parameters
+    ----------
+    control
+        Its end of the socket to the server.
+    serve
+        What a further process does, with its channel and its number in the plan or 0.
+    renew
+        Called in this process before the first further process is forked, and after each.
+    contained
+        Whether what a further process has started, and what that has started, ends with it. It then
+        adopts orphans, whose ends it does not wait for: only one that ends soon may do so.
+    commands
+        Whether to have reapers.
+    """
+
+    def __init__(
+        self,
+        control: socket.socket,
+        serve: Serve,
+        renew: Callable[[], None],
+        *,
+        contained: bool,
+        commands: bool,
+    ) -> None:
+        self._control = control
+        self._serve = serve
+        self._renew = renew
+        self._contained = contained
+        self._spared = set(reaper.children())  # started while functions were imported
+        self._listening = reaper.listener() if commands else None
+        self._idle = mmap.mmap(-1, reaper.MOST)
+        #: The slot of each reaper by its pid.
+        self._reapers: dict[int, int] = {}
+        self._pids: dict[int, int] = {}
+        self._asked: dict[int, socket.socket] = {}
+        self._endings: OrderedDict[int, str] = OrderedDict()
+        self._server = os.getppid()
+        #: How often no message came in the time of a beat, and how often that may be; 0 for always.
+        self._missed = self._most_missed = 0
+        self._alarm, alarm = socket.socketpair()
+        self._wakers = (self._alarm, alarm)
+        self._alarm.setblocking(False)
+        alarm.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(alarm.fileno(), warn_on_full_buffer=False)
+        # What handlers leave behind is ours once its parent is gone: not every sandbox's first
+        # process reaps.
+        reaper.adopt_orphans()
+        for ignored in (signal.SIGTERM, signal.SIGINT):  # sent to the group; the server decides
+            signal.signal(ignored, signal.SIG_IGN)
+
+    def run(self) -> None:
+        """Serve the control socket until its other end is closed."""
+        selector = selectors.PollSelector()
+        selector.register(self._control, selectors.EVENT_READ, self._obey)
+        selector.register(self._alarm, selectors.EVENT_READ, self._reap)
+        self._supply()
+        self._renew()
+        goes_on = True
+        while goes_on:
+            found = selector.select(self._patience_s())
+            if not found:
+                self._miss()
+            goes_on = all(key.data() for key, _ in found)
+            self._supply()
+        for pid in self._pids.values():
+            _kill(pid)
+
+    def _supply(self) -> None:
+        """See to it that a reaper waits for the next program."""
+        if self._listening is None or self._idle.find(b"\1") >= 0:
+            return
+        taken = set(self._reapers.values())
+        slot = next((slot for slot in range(reaper.MOST) if slot not in taken), None)
+        if slot is None:
+            return
+        try:
+            pid = os.fork()
+        except OSError as error:
+            print(f"no process to run commands could be forked: {error}")
+            return
+        if pid == 0:
+            self._become(partial(self._reap_commands, self._listening, slot), signal.SIGTERM)
+        self._idle[slot] = 1
+        self._reapers[pid] = slot
+
+    def _reap_commands(self, listening: socket.socket, slot: int) -> None:
+        with self._wakers[1] as alarm:
+
+            def short() -> None:
+                with contextlib.suppress(BlockingIOError):  # then there is enough to wake it
+                    alarm.send(b"\0")
+
+            reaper.Reaper(listening, self._idle, slot, short).serve()
+
+    def _obey(self) -> bool:
+        message, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE.size, 1)
+        if not message:
+            return False
+        kind, number, process = MESSAGE.unpack(message)
+        if kind == BEAT:
+            self._missed, self._most_missed = 0, number
+            return True
+        channel = socket.socket(fileno=descriptors[0])
+        if kind == SPAWN:
+            self._spawn(number, process, channel)
+        else:
+            self._end(number, channel)
+        return True
+
+    def _patience_s(self) -> float | None:
+        """Seconds until a beat is missed, or another try to fork the first reaper is due."""
+        lacks_reaper = self._listening is not None and not self._reapers
+        return BEAT_S if self._most_missed or lacks_reaper else None
+
+    def _miss(self) -> None:
+        """No beat came: end the server if that has been so for too long."""
+        if not self._most_missed:
+            return
+        self._missed += 1
+        late = self._missed - self._most_missed
+        if late not in (0, _ENDING) or os.getppid() != self._server:
+            return
+        if late == 0:
+            seconds = self._most_missed * BEAT_S
+            print(f"the server's loops have stood still for {seconds:.0f} s, so it is ended")
+            log.end_lines()
+        os.kill(self._server, signal.SIGKILL if late else END_SIGNAL)
+
+    def _spawn(self, number: int, process: int, channel: socket.socket) -> None:
+        try:
+            pid = os.fork()
+        except OSError as error:
+            self._answer(number, f"could not be forked ({error})")
+        else:
+            if pid == 0:
+                self._become(partial(self._be_further, channel, process))
+            self._pids[number] = pid
+            self._renew()
+        channel.close()
+
+    def _be_further(self, channel: socket.socket, process: int) -> None:
+        for own in (self._wakers[1], self._listening):
+            if own is not None:
+                own.close()
+        if self._contained:
+            reaper.adopt_orphans()
+        with contextlib.suppress(ConnectionError):  # the server has ended, or wants it no more
+            self._serve(channel, process)
+
+    def _become(self, do: Callable[[], None], parents_end: int = signal.SIGKILL) -> NoReturn:
+        """Do that in a child, to which the kernel sends `parents_end` when this process ends."""
+        status = 1
+        try:
+            _die_with_parent(parents_end)
+            os.setpgid(0, 0)  # what it starts itself ends with it
+            signal.set_wakeup_fd(-1)
+            for default in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+                signal.signal(default, signal.SIG_DFL)
+            for inherited in (self._control, self._alarm, *self._asked.values()):
+                inherited.close()
+            do()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            log.end_lines()
+            os._exit(status)
+
+    def _end(self, number: int, answer: socket.socket) -> None:
+        self._asked[number] = answer
+        if number in self._pids:
+            _kill(self._pids[number])
+        else:
+            self._answer(number, self._endings.pop(number, "never started"))
+
+    def _reap(self) -> bool:
+        with contextlib.suppress(BlockingIOError):
+            self._alarm.recv(4096)
+        numbers = {pid: number for number, pid in self._pids.items()}
+        while (pid := _ended_child()) is not None:
+            number = numbers.get(pid)
+            if number is not None:
+                _kill(pid)  # its process group, while its pid cannot be another's yet
+            _, status = os.waitpid(pid, 0)
+            if pid in self._reapers:
+                self._idle[self._reapers.pop(pid)] = 0
+            if number is not None:
+                del self._pids[number]
+                self._answer(number, ending(os.waitstatus_to_exitcode(status)))
+        if self._contained:
+            self._end_left()
+        return True
+
+    def _end_left(self) -> None:
+        """Kill what further processes have left, which has become this process's child."""
+        for pid in reaper.children():
+            if not (pid in self._reapers or pid in self._spared or pid in self._pids.values()):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _answer(self, number: int, ending: str) -> None:
+        if number in self._asked:
+            with self._asked.pop(number) as answer, contextlib.suppress(OSError):
+                answer.send(ending.encode())
+            return
+        self._endings[number] = ending
+        if len(self._endings) > _REMEMBERED:
+            self._endings.popitem(last=False)
+
+
+def _ended_child() -> int | None:
+    with contextlib.suppress(ChildProcessError):
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return found.si_pid if found else None
+    return None
+
+
+def _kill(pid: int) -> None:
+    """Kill a child that has not been reaped, and what it started."""
+    for kill in (os.killpg, os.kill):  # it may not have its group yet
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
+
+
+def ending(code: int) -> str:
+    """How a process ended: `code` is its exit status, or minus the signal that killed it."""
+    if code >= 0:
+        return f"exited with status {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"
+
+
+def _die_with_parent(number: int) -> None:
+    parent = os.getppid()
+    _LIBC.prctl(_PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:  # it ended in between
+        os._exit(1)

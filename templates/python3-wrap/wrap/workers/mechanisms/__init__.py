@@ -1,0 +1,85 @@
+"""The mechanisms: how further processes come to be, one file each; the rest knows none by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from wrap.workers.fork_client import Spawner
+from wrap.workers.mechanisms.fork import Fork
+from wrap.workers.mechanisms.pool import Pool
+from wrap.workers.worker import Process
+
+
+class Guest(Protocol):
+    """An execution that wants processes."""
+
+    def admit(self) -> bool:
+        """Begin; whether it still wants to."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing of it goes on here until another wrap has done something."""
+
+
+class Mechanism(Protocol):
+    """How further processes come to be."""
+
+    @property
+    def lasting(self) -> int:
+        """How many processes, besides the server, keep memory from one request to the next."""
+
+    def start(self, spawner: Spawner) -> None:
+        """Get processes from `spawner` from now on. Raises OSError where there are none."""
+
+    #: Why an execution was never admitted.
+    full: str
+
+    def admit(self, guest: Guest) -> None:
+        """Admit `guest` when it may take a process of each slot: now, or by a `leave`."""
+
+    def admit_more(self) -> None:
+        """Admit one more where all that were admitted wait for other wraps.
+
+        What these wait for may be held up there by one that waits here.
+        """
+
+    @property
+    def room(self) -> int:
+        """How many more executions could begin at once."""
+
+    @property
+    def most(self) -> float:
+        """How many executions may be here at once; infinite where as many as come."""
+
+    @property
+    def waiting(self) -> int:
+        """How many have not been admitted yet."""
+
+    def leave(self, guest: Guest) -> None:
+        """Note that `guest`, which was admitted, takes no more processes."""
+
+    def take(self, slot: int) -> Process:
+        """A process for the further process number `slot`, for an execution that was admitted.
+
+        Raises OSError where there is none.
+        """
+
+    def give(self, slot: int, process: Process, sound: bool) -> None:
+        """Be done with it; `sound` if it has answered all that it was asked."""
+
+
+_MECHANISMS: dict[str, Callable[[int, Mapping[str, str]], Mechanism]] = {
+    "fork": Fork,
+    "pool": Pool,
+}
+
+
+def mechanism_of(name: str, slots: int, environment: Mapping[str, str]) -> Mechanism:
+    """The mechanism called `name` for a wrap of so many slots, its further processes.
+
+    Raises ValueError where there is none, or where a setting of it in `environment` is none.
+    """
+    if name not in _MECHANISMS:
+        raise ValueError(f"mechanism {name!r} is none of {', '.join(_MECHANISMS)}")
+    return _MECHANISMS[name](slots, environment)

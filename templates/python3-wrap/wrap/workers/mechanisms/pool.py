@@ -1,0 +1,132 @@
+"""Mechanism ``pool``: long-lived workers, each with a place in the plan.
+
+A slot is a further process of the plan. It has its own workers, so that what a function keeps in
+module globals is found again. An execution is admitted when each slot has a worker for it, and
+keeps those that it takes until their tasks have ended: so no two executions wait for workers of
+each other in one wrap. In several wraps they can, and then more are admitted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from wrap.config.settings import count
+from wrap.workers.fork_client import Spawner
+from wrap.workers.worker import Process
+
+if TYPE_CHECKING:
+    from wrap.workers.mechanisms import Guest
+
+
+class Pool:
+    """Processes that serve execution after execution.
+
+    Its settings are ``pool_concurrency``: workers of a slot, which is how many executions may be
+    here at the same time; and ``pool_requests``: after how many executions a worker makes way for a
+    new one, so that what handlers leave behind does not pile up.
+    """
+
+    def __init__(self, slots: int, environment: Mapping[str, str]) -> None:
+        self._spawner: Spawner
+        self._limit = count(environment, "pool_concurrency", 2)
+        self._requests = count(environment, "pool_requests", 1000)
+        self._idle: list[list[Process]] = [[] for _ in range(slots)]
+        self._lock = threading.Lock()
+        self._guests: set[Guest] = set()
+        self._waiting: deque[Guest] = deque()
+        self.full = f"all {self._limit} workers are busy: raise pool_concurrency"
+
+    @property
+    def lasting(self) -> int:
+        """The workers that it has for one execution.
+
+        It gets more of them when there are more at once. These needed the memory that they then
+        keep, and the next execution takes the worker that was free last.
+        """
+        return len(self._idle)
+
+    def start(self, spawner: Spawner) -> None:
+        """Get workers from `spawner` from now on, one of each slot at once."""
+        self._spawner = spawner
+        for slot, idle in enumerate(self._idle):
+            idle.append(self._worker(slot))
+
+    def admit(self, guest: Guest) -> None:
+        """Admit `guest` when there is a worker of each slot for one more execution."""
+        with self._lock:
+            if len(self._guests) >= self._limit:
+                self._waiting.append(guest)
+                return
+            self._guests.add(guest)
+        if not guest.admit():
+            self.leave(guest)
+
+    def admit_more(self) -> None:
+        """Admit one more, with workers of its own, where all that were admitted wait."""
+        with self._lock:
+            if not self._waiting or not all(guest.waits for guest in self._guests):
+                return
+            guest = self._waiting.popleft()
+            self._guests.add(guest)
+        if not guest.admit():
+            self.leave(guest)
+
+    @property
+    def room(self) -> int:
+        """For how many more executions there is a worker of each slot."""
+        return max(0, self._limit - len(self._guests))
+
+    @property
+    def most(self) -> int:
+        """As many as each slot may have workers."""
+        return self._limit
+
+    @property
+    def waiting(self) -> int:
+        """Those that wait for workers."""
+        return len(self._waiting)
+
+    def leave(self, guest: Guest) -> None:
+        """Admit the next execution that still wants to begin."""
+        leaving: Guest | None = guest
+        while leaving is not None:
+            with self._lock:
+                self._guests.discard(leaving)
+                if not self._waiting or len(self._guests) >= self._limit:
+                    return
+                following = self._waiting.popleft()
+                self._guests.add(following)
+            leaving = None if following.admit() else following
+
+    def take(self, slot: int) -> Process:
+        """An idle worker of `slot`, or a new one. Raises OSError where none can be had."""
+        idle = self._idle[slot]
+        while True:
+            try:
+                worker = idle.pop()
+            except IndexError:
+                return self._worker(slot)
+            if worker.alive():
+                return worker
+            worker.end()
+
+    def give(self, slot: int, process: Process, sound: bool) -> None:
+        """Give a worker back; one that is not `sound`, or worn, makes way for another."""
+        idle = self._idle[slot]
+        if sound and process.executions < self._requests and len(idle) < self._limit:
+            idle.append(process)
+            return
+        if sound:
+            process.close()
+        else:
+            process.end()
+        if len(idle) < self._limit:
+            with contextlib.suppress(OSError):
+                idle.append(self._worker(slot))
+
+    def _worker(self, slot: int) -> Process:
+        return self._spawner.spawn(1 + slot)

@@ -1,0 +1,245 @@
+"""What a further process does: it runs what it is called for and sends each result as it comes.
+
+It goes on until the other end of its socket is closed: after one execution where the mechanism is
+fork, after many where it is pool. It has one execution at a time, of which it keeps the objects
+until the last of its tasks has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, lru_cache, partial
+
+from wrap.config.wrap_spec import Wrap
+from wrap.core.dag import MAIN, Engine, Key, Part, given_to, keys, users_among
+from wrap.event_loop.threads import ThreadPool
+from wrap.functions.task_io import Access, Begins, Emitted
+from wrap.net import framing
+from wrap.net.messages import Ident, Request, Result
+from wrap.pipes.broker import ask
+from wrap.values.inputs import Data
+from wrap.values.shared_memory import Shared
+from wrap.values.value import Object
+
+#: Runs a task, with what gives its input, for an execution in the process of that number, with what
+#: takes its outputs, how it gets at streams, and what has the next task begin.
+RunTask = Callable[[int, Callable[[], Object], Ident, int, Emitted, Access, Begins | None], Result]
+#: Imports what tasks run that is not imported, in the thread that calls it.
+Load = Callable[[Iterable[int]], None]
+#: What has no more bytes leaves the process even where nobody else needs it: if the process is
+#: lost, the task need not run again.
+_KEPT = 1 << 12
+#: How many different groups of tasks are remembered.
+_PARTS = 1024
+
+
+def serve(channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | None = None) -> None:
+    """Serve what `channel` asks for until it ends."""
+    ready = time.monotonic()
+    os.register_at_fork(after_in_child=channel.close)  # our end, and not also a handler's child's
+    child = _Child(channel, wrap, run_task, load, ready)
+    incoming = framing.read(channel)
+    while child.serve_next(incoming):
+        pass
+
+
+class _Child:
+    """A further process."""
+
+    def __init__(
+        self,
+        channel: socket.socket,
+        wrap: Wrap,
+        run_task: RunTask,
+        load: Load | None,
+        ready: float,
+    ) -> None:
+        self._channel = channel
+        self._wrap = wrap
+        self._graph = wrap.graph
+        self._run_task = run_task
+        self._load = load
+        self._threads = ThreadPool()
+        self._sending = threading.Lock()
+        self._calling = threading.Lock()
+        self._counting = threading.Lock()
+        #: Tasks that no thread has taken yet, whether a thread is on its way to them, and the task
+        #: before them if a thread prepares it.
+        self._waiting: deque[tuple[_Group, int]] = deque()
+        self._coming = False
+        self._preparing: int | None = None
+        self._part = lru_cache(_PARTS)(self._part_of)
+        self._users = cache(self._users_in)
+        self._ended: set[int] = set()
+        self._data = Data({})
+        #: The tasks that it has not answered, and how many it has not been called for.
+        self._left = self._rest = 0
+        self._number: int | None = None
+        self._ready: float | None = ready
+
+    def serve_next(self, incoming: Iterator[framing.Frame | Shared]) -> bool:
+        """Begin with the next group of tasks; whether there is one."""
+        request = Request.read(incoming)
+        if request is None:
+            return False
+        if request.ident.number != self._number:
+            if self._number is not None:
+                self._ready = time.monotonic()
+            self._number, self._left = request.ident.number, 0
+            self._data, self._ended = Data({}), set()
+        with self._counting:
+            self._left += len(request.tasks)
+            self._rest = request.rest
+        self._run(request)
+        return True
+
+    def _run(self, request: Request) -> None:
+        """Run a group of tasks, in this thread where nothing else can come meanwhile."""
+        self._data.add(request.objects)
+        request.objects.clear()  # so that they are gone when they are dropped there
+        tasks = tuple(request.tasks)
+        if self._load is not None and not (request.alone and not self._graph.instances):
+            self._load(tasks)  # modules expect to be imported in the main thread
+        if self._graph.instances:
+            group = _Group(request, self._data, None)
+            self._begin(group, self._wrap.run_for([*tasks]))
+            self._call()
+            return
+        engine = Engine(self._part(tasks, request.live)) if len(tasks) > 1 else None
+        group = _Group(request, self._data, engine)
+        begins = engine.start(self._data).begins if engine else [*tasks]
+        self._begin(group, self._wrap.run_for(begins))
+        if request.alone:
+            self._take()
+        else:
+            self._call()
+
+    def _begin(self, group: _Group, tasks: Iterable[int]) -> None:
+        self._waiting.extend((group, task) for task in tasks)
+
+    def _call(self, prepared: int | None = None) -> None:
+        """Have a thread come to the tasks that wait, unless one of them is being prepared.
+
+        Each thread calls the next just before the handler that it runs. So tasks begin in the order
+        of the plan, each when the handler before lets the GIL go, and none waits for another to
+        end. Few threads run what is short, one task after another, which saves wakes.
+        """
+        with self._calling:
+            if self._coming or not self._waiting or self._preparing != prepared:
+                return
+            self._coming = True
+        try:
+            self._threads.start(self._come)
+        except RuntimeError:  # none can be had: those that run take what waits when they are done
+            self._coming = False
+
+    def _come(self) -> None:
+        self._coming = False
+        self._take()
+
+    def _take(self) -> None:
+        """Run one task after another in this thread, while some wait."""
+        while True:
+            with self._calling:
+                if self._preparing is not None or not self._waiting:
+                    return
+                group, task = self._waiting.popleft()
+                self._preparing = prepared = task if self._waiting else None
+            self._work(group, task, None if prepared is None else partial(self._begun, task))
+
+    def _begun(self, task: int) -> None:
+        """A task that was prepared has got to its handler, or has failed.
+
+        To start a thread lets the GIL go: no task is to be taken meanwhile.
+        """
+        self._call(prepared=task)
+        if self._preparing == task:
+            self._preparing = None
+        self._call()  # if that thread has come and gone
+
+    def _part_of(self, tasks: tuple[int, ...], live: bool) -> Part:
+        graph = self._wrap.live_graph if live else self._graph
+        return graph.part(dict.fromkeys(tasks, MAIN), ())
+
+    def _work(self, group: _Group, task: int, begins: Begins | None) -> None:
+        """Run a task in this thread; what its end begins waits for a thread."""
+        request, data = group.request, group.data
+        given = partial(data.resolve, self._graph.source_of(task))
+        emitted = partial(self._emitted, group)
+        client = partial(ask, writes=True) if request.piecewise else None
+        access = Access(request.ident.number, ask if request.live else None, data.resolve, client)
+        ident, process = request.ident, request.process
+        result = self._run_task(task, given, ident, process, emitted, access, begins)
+        self._begin(group, self._answer(group, result))
+
+    def _emitted(self, group: _Group, result: Result) -> None:
+        """A task goes on that gave one of its outputs."""
+        if result.place is not None:  # into buckets, which are the server's
+            with self._sending, contextlib.suppress(ConnectionError):
+                framing.write(self._channel, result.frames_within())
+            return
+        self._begin(group, self._answer(group, result))
+        self._call()
+
+    def _answer(self, group: _Group, result: Result) -> list[int]:
+        """Send the result; which tasks begin now.
+
+        Both at once: else the result of what begins could be sent before one that it awaited. What
+        was not asked for is there already, and was given once more with something that was lost.
+        """
+        if self._wrap.emits and result.task not in group.request.tasks:
+            return []
+        with self._sending:
+            begins = group.ended(result)
+            output = result.output
+            if result.task not in group.request.gives and output and output.size > _KEPT:
+                result.output = None
+            result.ready, self._ready = self._ready, None
+            if not self._graph.instances:
+                self._ended.add(result.task)
+                if group.data.large:
+                    self._release(group, result.task)
+            with self._counting:
+                self._left -= 1
+                if not self._left and not self._rest:
+                    self._data = Data({})
+            # When the result has been sent, the next execution may be here.
+            with contextlib.suppress(ConnectionError):  # nobody awaits it any more: we are killed
+                framing.write(self._channel, result.frames_within())
+            if self._graph.instances:
+                group.data.drop(given_to(result.task))
+                group.data.drop(result.task)
+        return self._wrap.run_for(begins)
+
+    def _release(self, group: _Group, ended: int) -> None:
+        """Keep no longer what none of this process's tasks needs any more."""
+        users = self._users(group.request.process)
+        for key in (ended, *keys(self._graph.sources[ended])):
+            if key in group.data.large and self._ended.issuperset(users.get(key, ())):
+                group.data.drop(key)
+
+    def _users_in(self, process: int) -> dict[Key, list[int]]:
+        return users_among(self._wrap.processes[process], self._graph.sources)
+
+
+class _Group:
+    """The tasks of one request, with the engine that they have where they are several."""
+
+    def __init__(self, request: Request, data: Data, engine: Engine | None) -> None:
+        self.request = request
+        self.data = data
+        self._engine = engine
+
+    def ended(self, result: Result) -> list[int]:
+        """The tasks that begin when one has ended; none after one that failed."""
+        output = result.output
+        if output is None:
+            return []
+        self.data.add({result.task: output})
+        return self._engine.ended(result.task).begins if self._engine else []
