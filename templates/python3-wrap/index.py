@@ -19,8 +19,8 @@ def _serve() -> None:
     """Listen, then import the rest, which takes ten times as long; requests wait meanwhile."""
     arguments = sys.argv[1:]
     try:
-        # A zygote takes no requests.
-        sockets = [] if "--zygote" in arguments else server.listen(os.environ)
+        # A fork server takes no requests.
+        sockets = [] if "--fork-server" in arguments else server.listen(os.environ)
     except OSError as error:
         sys.exit(f"{type(error).__name__}: {error}")
     from wrap.bootstrap import main as serve

@@ -56,8 +56,8 @@ def kill_wrap(name: str, _: str) -> None:
 
 
 def kill_worker(name: str, _: str) -> None:
-    [zygote] = server(name).children()
-    zygote.children()[0].kill()
+    [fork_server] = server(name).children()
+    fork_server.children()[0].kill()
 
 
 def cut_connections(name: str, url: str) -> None:

@@ -78,7 +78,7 @@ class Server:
         """All processes below it."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
-    def zygote(self) -> psutil.Process:
+    def fork_server(self) -> psutil.Process:
         return psutil.Process(self.process.pid).children()[0]
 
     def descriptors(self) -> int:

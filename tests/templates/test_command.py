@@ -220,13 +220,13 @@ def test_a_reaper_that_is_killed_fails_its_request_alone_and_another_takes_its_p
         assert server.request(body="cat\nwell").text == "well"
 
 
-def test_commands_of_the_main_process_run_when_the_zygote_was_killed(
+def test_commands_of_the_main_process_run_when_the_fork_server_was_killed(
     serve: Any, eventually: Any
 ) -> None:
     server = serve("cat")
-    zygote = server.zygote()
-    reapers = zygote.children()
-    zygote.kill()
+    fork_server = server.fork_server()
+    reapers = fork_server.children()
+    fork_server.kill()
     assert eventually(lambda: not any(reaper.is_running() for reaper in reapers))
     assert server.request(body="x").text == "x"
 

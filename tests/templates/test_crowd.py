@@ -12,9 +12,9 @@ MOST, MOMENT_S, LONGEST_S = 3, 0.5, 10.0
 
 @pytest.fixture
 def crowd() -> Any:
-    from wrap.net.unproven import Crowd
+    from wrap.net.unproven import Unproven
 
-    return Crowd(MOST, MOMENT_S, LONGEST_S)
+    return Unproven(MOST, MOMENT_S, LONGEST_S)
 
 
 def test_the_oldest_gives_way_to_the_newest(crowd: Any) -> None:

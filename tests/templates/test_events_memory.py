@@ -32,8 +32,8 @@ TRIGGERS: dict[str, dict[str, Any]] = {
 
 def stream(held: dict[str, Any], durable: bool, most: int = 1 << 40) -> Any:
     """Buckets whose functions do not run, and whose orders are not written, unless a test does."""
-    from wrap.cluster.durable import Keeper
-    from wrap.dispatch.bucket_runs import Stream
+    from wrap.cluster.durable import DurableBuckets
+    from wrap.dispatch.bucket_runs import BucketRuns
     from wrap.values.quota import Quota
 
     document = {
@@ -55,12 +55,12 @@ def stream(held: dict[str, Any], durable: bool, most: int = 1 << 40) -> Any:
     )
     keeper = None
     if durable:
-        keeper = Keeper(SimpleNamespace(place="redis://test"), "test")  # type: ignore[arg-type]
+        keeper = DurableBuckets(SimpleNamespace(place="redis://test"), "test")  # type: ignore[arg-type]
         keeper._writes = True  # no thread begins to write
         keeper.numbers = itertools.count(1 << 60)
     numbers = {name: number for number, name in tasks.items()}
     quota = Quota(most)
-    return Stream(runtime, workflow.buckets or {}, numbers, 0.0, keeper=keeper, quota=quota)
+    return BucketRuns(runtime, workflow.buckets or {}, numbers, 0.0, keeper=keeper, quota=quota)
 
 
 def event(size: int, number: int) -> dict[str, Any]:

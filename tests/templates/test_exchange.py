@@ -432,7 +432,7 @@ def test_what_an_execution_had_is_gone_with_its_end(cluster: Cluster) -> None:
 
 def test_what_comes_for_tasks_that_will_run_again_waits_for_them() -> None:
     """Of two messages the one that has them begin again may be the later one."""
-    from wrap.cluster.peers import Exchange
+    from wrap.cluster.peers import PeerProtocol
 
     class Part:
         def __init__(self, number: int, complete: bool) -> None:
@@ -445,7 +445,7 @@ def test_what_comes_for_tasks_that_will_run_again_waits_for_them() -> None:
     timer = SimpleNamespace(cancel=lambda: None)
     loop: Any = SimpleNamespace(call_at=lambda when, action: timer)
     nothing: Any = None
-    exchange = Exchange(nothing, nothing, loop, "")
+    exchange = PeerProtocol(nothing, nothing, loop, "")
     for number, complete in ((1, True), (2, False)):
         part: Any = Part(number, complete)
         exchange.add(part)

@@ -164,7 +164,9 @@ def test_every_answer_is_the_parents_and_no_child_goes_on(
     where: str, place: Place, in_background: Any, eventually: Any
 ) -> None:
     server = place(where)
-    most = 0 if where.startswith("plain") else 3 if where.endswith("pool") else 1  # the zygote, ...
+    most = (
+        0 if where.startswith("plain") else 3 if where.endswith("pool") else 1
+    )  # the fork server, ...
     for way in WAYS:
         asked = [[f"{way} {client}-{n}" for n in range(EACH)] for client in range(CLIENTS)]
         futures = [in_background(answers, server, texts) for texts in asked]
@@ -183,7 +185,7 @@ def test_a_module_that_forks_while_it_is_imported_is_served_once(
     image = plain_image(forks) if runner == "plain" else wrap_image({"one": forks}, entry=entry)
     server = start(image)
     assert {server.request().text for _ in range(20)} == {str(server.process.pid)}
-    assert eventually(lambda: living(server) == int(runner == "wrap"))  # the zygote
+    assert eventually(lambda: living(server) == int(runner == "wrap"))  # the fork server
 
 
 def test_what_a_forked_process_leaves_unwaited_for_is_reaped(
@@ -329,14 +331,14 @@ def test_a_child_that_stays_holds_no_connection_and_no_port(where: str, place: P
 
 
 def test_a_child_that_stays_keeps_no_further_process(place: Place, eventually: Any) -> None:
-    """The zygote, and all that it forked, end when the server's end of their sockets closes."""
+    """The fork server and all that it forked end when the server's end of their sockets closes."""
     server = place("main")
-    zygote = server.zygote()
+    fork_server = server.fork_server()
     child = psutil.Process(int(answers(server, ["sleeps 1"])[0][1].split()[0]))
     try:
         server.process.kill()
         server.process.wait(30)
-        assert eventually(lambda: not zygote.is_running())
+        assert eventually(lambda: not fork_server.is_running())
         assert child.is_running()
     finally:
         child.kill()

@@ -74,7 +74,7 @@ class Run:
     """The buckets of one request, of which each function answers what it is told to."""
 
     def __init__(self, declared: Any) -> None:
-        from wrap.dispatch.bucket_runs import Stream
+        from wrap.dispatch.bucket_runs import BucketRuns
 
         starts = [task for bucket in declared["buckets"].values() for task in bucket["starts"]]
         tasks = dict(enumerate(starts))
@@ -84,7 +84,7 @@ class Run:
             threads=SimpleNamespace(start=lambda _: None),
         )
         self.inputs = list[bytes]()
-        self.stream = Stream(runtime, declared, functions)
+        self.stream = BucketRuns(runtime, declared, functions)
 
     def answers(self, request: bytes, answers: list[bytes]) -> Any:
         """The answer to a request whose functions answer these, one after another."""
@@ -124,10 +124,10 @@ def test_what_leaves_of_buckets_answer_is_valid_json(answers):
 @given(ANSWERS)
 def test_what_is_joined_for_a_function_of_several_is_valid_json(answers):
     from wrap.core.errors import TaskError
-    from wrap.values.inputs import Data
+    from wrap.values.inputs import Inputs
     from wrap.values.value import Object
 
-    data = Data({number: Object(each) for number, each in enumerate(answers)})
+    data = Inputs({number: Object(each) for number, each in enumerate(answers)})
     source = [*range(len(answers))]
     if not all(map(is_text, answers)):
         with pytest.raises(TaskError, match="is not UTF-8"):

@@ -56,19 +56,19 @@ class Replicas:
         self.all = [self._another() for _ in range(REPLICAS)]
 
     def _another(self) -> Any:
-        from wrap.cluster.durable import Keeper
-        from wrap.dispatch.bucket_runs import Stream
+        from wrap.cluster.durable import DurableBuckets
+        from wrap.dispatch.bucket_runs import BucketRuns
         from wrap.net.object_store.redis import Redis
 
         redis = Redis(urlsplit(self._place.url), self._place.password)
         works, attempts = list[Any](), list[Any]()
 
-        class Steps(Stream):
+        class Steps(BucketRuns):
             def _run(self, attempt: Any) -> bool:
                 attempts.append(attempt)
                 return False
 
-        class Orders(Keeper):
+        class Orders(DurableBuckets):
             def _listen(self) -> None:
                 """It is told what to do."""
 

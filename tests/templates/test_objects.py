@@ -275,10 +275,10 @@ def texts() -> st.SearchStrategy[str]:
 
 @given(st.lists(texts(), min_size=1, max_size=4))
 def test_outputs_are_joined_as_the_reference_joins_them(outputs: list[str]) -> None:
-    from wrap.values.inputs import Data
+    from wrap.values.inputs import Inputs
     from wrap.values.value import Object
 
-    data = Data({number: Object(text) for number, text in enumerate(outputs)})
+    data = Inputs({number: Object(text) for number, text in enumerate(outputs)})
     names = tuple(map(str, range(len(outputs))))
     expected = resolve(names, "", dict(zip(names, outputs, strict=True)))
     assert data.resolve([*range(len(outputs))]).text() == expected
@@ -286,17 +286,17 @@ def test_outputs_are_joined_as_the_reference_joins_them(outputs: list[str]) -> N
 
 def test_json_that_is_nested_too_deep_to_be_read_is_an_error_and_no_string() -> None:
     from wrap.core.errors import TaskError
-    from wrap.values.inputs import Data
+    from wrap.values.inputs import Inputs
     from wrap.values.value import Object
 
-    data = Data({0: Object("1"), 1: Object("[" * 5000 + "]" * 5000)})
+    data = Inputs({0: Object("1"), 1: Object("[" * 5000 + "]" * 5000)})
     with pytest.raises(TaskError, match="output 2 of 2") as caught:
         data.resolve([0, 1])
     assert caught.value.code == "too-deep"
 
 
 def test_tasks_that_begin_at_once_share_their_joined_input() -> None:
-    from wrap.values.inputs import Data
+    from wrap.values.inputs import Inputs
     from wrap.values.value import Object
 
     class Slow(Object):
@@ -304,7 +304,7 @@ def test_tasks_that_begin_at_once_share_their_joined_input() -> None:
             threading.Event().wait(0.01)
             return super().text(errors)
 
-    data = Data({0: Slow("a"), 1: Slow("b")})
+    data = Inputs({0: Slow("a"), 1: Slow("b")})
     with ThreadPoolExecutor(8) as threads:
         taken = list(threads.map(lambda _: data.resolve([0, 1]), range(8)))
     assert len(set(map(id, taken))) == 1

@@ -21,9 +21,9 @@ SIZE = 1 << 20
 def rooms(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from wrap.net import framing
     from wrap.values import shared_memory
-    from wrap.values.memfd_pool import Rooms
+    from wrap.values.memfd_pool import MemfdPool
 
-    kept = Rooms()
+    kept = MemfdPool()
     kept.keep(1 << 30, 1)
     monkeypatch.setattr(shared_memory, "ROOMS", kept)
     monkeypatch.setattr(framing, "ROOMS", kept)

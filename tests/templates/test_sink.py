@@ -47,11 +47,11 @@ class Room:
 
 
 def sink_of(folder: Path | None = None) -> tuple[Any, Clock, Room]:
-    from wrap.values.budget import Sink
+    from wrap.values.budget import MemoryBudget
     from wrap.values.disk import Disk
 
     clock, room = Clock(), Room(Disk(folder))
-    sink = Sink(QUOTA, TTL, room.write, clock.due.append, clock)
+    sink = MemoryBudget(QUOTA, TTL, room.write, clock.due.append, clock)
     clock.action = sink.tend
     return sink, clock, room
 

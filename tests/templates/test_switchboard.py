@@ -54,11 +54,11 @@ def place(monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def threads(place: str) -> Threads:
-    from wrap.pipes.broker import Switchboard
+    from wrap.pipes.broker import Broker
 
     unused: Any = None
     threads: Any = Threads()
-    Switchboard(unused, threads, unused, None).serve()
+    Broker(unused, threads, unused, None).serve()
     return threads
 
 

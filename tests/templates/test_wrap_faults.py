@@ -1,4 +1,4 @@
-"""What ends when something else ends: processes, loops, the zygote, the server, the gateway."""
+"""What ends when something else ends: processes, loops, servers, the gateway."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def deploy(start: Any, wrap_image: Any, gateway: Any, eventually: Any) -> Deploy
             gateway.ports["test-wrap2"] = servers[1].port
         deployment = Deployment(servers[0], servers, fields["name"])
         assert all(deployment.is_right() for _ in range(5))
-        processes = 2 if place == "pool" else 1  # the zygote, a worker
+        processes = 2 if place == "pool" else 1  # the fork server, a worker
         assert eventually(lambda: len(servers[0].family()) == processes)
         return deployment
 
@@ -105,20 +105,20 @@ def test_a_loop_in_the_main_process_is_interrupted_at_the_deadline(
 
 
 @pytest.mark.parametrize("place", ["fork", "pool"])
-def test_the_death_of_the_zygote_loses_only_what_it_held(
+def test_the_death_of_the_fork_server_loses_only_what_it_held(
     place: str, deploy: Deploy, in_background: Any, eventually: Any
 ) -> None:
     deployment = deploy(place)
     family = deployment.entry.family()
-    zygote, workers = family[0], family[1:]
-    zygote.kill()
-    assert eventually(lambda: zygote.status() == psutil.STATUS_ZOMBIE)
+    fork_server, workers = family[0], family[1:]
+    fork_server.kill()
+    assert eventually(lambda: fork_server.status() == psutil.STATUS_ZOMBIE)
     _, alive = psutil.wait_procs(workers, timeout=60)
     assert not alive
     assert all(deployment.is_right() for _ in range(5))
     held = in_background(deployment.entry.request, body="sleeps")
     assert eventually(lambda: "sleeping" in deployment.entry.log.read_text())
-    deployment.entry.zygote().kill()
+    deployment.entry.fork_server().kill()
     error = held.result(60).json
     assert (error["code"], error["function"]) == ("process-died", "bad")
     assert all(deployment.is_right() for _ in range(5))

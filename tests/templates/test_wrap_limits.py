@@ -92,7 +92,7 @@ def test_a_worker_makes_way_for_a_new_one_after_its_requests(
     server = start(image, pool_requests="3", pool_concurrency="1")
     workers = [server.request().text for _ in range(9)]
     assert [workers.count(pid) for pid in dict.fromkeys(workers)] == [3, 3, 3]
-    assert eventually(lambda: len(server.family()) == 2)  # the zygote, the next worker
+    assert eventually(lambda: len(server.family()) == 2)  # the fork server, the next worker
 
 
 def test_a_worker_that_died_unseen_is_replaced(

@@ -56,21 +56,21 @@ STOPS = """
             loop.call_at(time.monotonic(), threading.Event().wait)
         return "x"
 """
-#: Follows the zygote's own code: it raises once the file is there.
-ENDS_ZYGOTE = """
+#: Follows the fork server's own code: it raises once the file is there.
+ENDS_FORK_SERVER = """
 import threading, time
 from pathlib import Path
 
 threading.Thread(target=time.sleep, args=(1000,)).start()
-miss = Zygote._patience_s
+miss = ForkServer._patience_s
 
-def raises(zygote):
+def raises(fork_server):
     if Path("raise").exists():
         Path("raise").unlink()
-        raise ZeroDivisionError("in the zygote")
-    return miss(zygote)
+        raise ZeroDivisionError("in the fork server")
+    return miss(fork_server)
 
-Zygote._patience_s = raises
+ForkServer._patience_s = raises
 """
 
 
@@ -152,18 +152,18 @@ def test_a_loop_that_stands_still_fails_the_health_probe_and_ends_the_wrap(
     assert "stood still" in server.log.read_text()
 
 
-def test_a_zygote_that_ends_says_why_and_is_replaced_before_a_request_needs_it(
+def test_a_fork_server_that_ends_says_why_and_is_replaced_before_a_request_needs_it(
     start: Any, wrap_image: Any, eventually: Any
 ) -> None:
     echo = "def handle(req):\n    return req\n"
     image = wrap_image({"one": echo, "two": echo}, [[0], [1]], entry={"output": [0, 1]})
-    with (image / "wrap" / "zygote.py").open("a") as file:
-        file.write(ENDS_ZYGOTE)
+    with (image / "wrap" / "workers" / "fork_server.py").open("a") as file:
+        file.write(ENDS_FORK_SERVER)
     server = start(image)
-    first = server.zygote()
+    first = server.fork_server()
     (image / "raise").touch()
     assert eventually(lambda: (found := server.family()) and first not in found)
-    assert "ZeroDivisionError: in the zygote" in server.log.read_text()
+    assert "ZeroDivisionError: in the fork server" in server.log.read_text()
     second = server.family()
     assert server.request(body="y").json == ["y", "y"]
     assert server.terminate() == 0

@@ -58,7 +58,7 @@ def test_begin_and_end_surround_the_handler(
         entry={"output": 7},
     )
     server = start(image, chiron_trace_key="key")
-    seen = trace(server.process.pid if processes == [[7]] else server.zygote().pid)
+    seen = trace(server.process.pid if processes == [[7]] else server.fork_server().pid)
     server.request(body="1")
     server.request(body="2", X_Chiron_Trace="key")
     calls = re.findall(r"^(\d+) +(\w+)\((?:[^\"\n]*\"([^\"]*)\")?", seen(), re.MULTILINE)

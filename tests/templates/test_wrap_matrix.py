@@ -196,7 +196,7 @@ def go_through(
             most_threads[-1] += 1  # only the handler that has started it can end it
 
         def is_back(before: Any = before, most_threads: Any = most_threads) -> bool:
-            idle = 1 if deployment.mechanism == "fork" else 2  # the zygote, a worker
+            idle = 1 if deployment.mechanism == "fork" else 2  # the fork server, a worker
             return all(
                 now[0] == idle and now[1] <= was[1] and now[2] <= most
                 for now, was, most in zip(deployment.counts(), before, most_threads, strict=True)

@@ -1,4 +1,4 @@
-"""Ten thousand requests, sixteen at once, while workers and the zygote are killed."""
+"""Ten thousand requests, sixteen at once, while workers and the fork server are killed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 
 ECHO = "def handle(req):\n    return req\n"
 REQUESTS, AT_ONCE = 10_000, 16
-#: After how many requests memory is looked at first, a worker is killed, and the zygote is.
-WARM, WORKER, ZYGOTE = 2_000, 4_000, 7_000
+#: After how many requests memory is looked at first, a worker is killed, and the fork server is.
+WARM, WORKER, FORK_SERVER = 2_000, 4_000, 7_000
 PROCESSES = {
     "threads": [[0, 1, 2]],
     "fork": [[0], [1, 2]],
@@ -26,10 +26,10 @@ PROCESSES = {
 
 
 def kill_a_worker(server: Any, eventually: Any) -> None:
-    """SIGKILL for a process that the zygote has forked; in fork they come and go."""
+    """SIGKILL for a process that the fork server has forked; in fork they come and go."""
 
     def killed() -> bool:
-        for process in server.zygote().children():
+        for process in server.fork_server().children():
             try:
                 process.kill()
             except psutil.NoSuchProcess:
@@ -80,7 +80,7 @@ def test_under_load_only_what_a_victim_held_is_lost_and_nothing_leaks(
     at: dict[int, Callable[[], None]] = {WARM: lambda: memory.append(main.memory_info().rss)}
     if mechanism != "threads":
         at[WORKER] = lambda: kill_a_worker(server, eventually)
-        at[ZYGOTE] = lambda: server.zygote().kill()
+        at[FORK_SERVER] = lambda: server.fork_server().kill()
     ended = ask(server, REQUESTS, at)
     memory.append(main.memory_info().rss)
     print(f"{mechanism}: {dict(ended)}, memory {[size >> 10 for size in memory]} KiB")
@@ -88,6 +88,6 @@ def test_under_load_only_what_a_victim_held_is_lost_and_nothing_leaks(
     assert ended == Counter({"right": REQUESTS - lost, "process-died": lost}) - Counter()
     assert lost <= (0 if mechanism == "threads" else 1 + AT_ONCE)
     assert memory[1] < 1.05 * memory[0]
-    most = 1 + (4 if mechanism == "pool" else 0)  # the zygote, workers
+    most = 1 + (4 if mechanism == "pool" else 0)  # the fork_server, workers
     assert eventually(lambda: len(server.family()) <= most), server.family()
     assert ask(server, 100, {}) == Counter(right=100)

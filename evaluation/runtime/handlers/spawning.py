@@ -1,6 +1,6 @@
 """A function that starts processes as Python does it: ``multiprocessing.Process`` per request.
 
-That forks the server, with all of its threads, where the wrap runtime asks a zygote.
+That forks the server, with all of its threads, where the wrap runtime asks a fork server.
 """
 
 import json

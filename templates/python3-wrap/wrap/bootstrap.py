@@ -1,7 +1,7 @@
-"""Puts a wrap together: imports its functions, forks the zygote, serves.
+"""Puts a wrap together: imports its functions, forks the fork server, serves.
 
-The order matters. The functions of further processes are imported before the zygote is forked, so
-that their memory is shared, and it is forked before there is any thread. The others are imported
+The order matters. The functions of further processes are imported before the fork server is forked,
+so that their memory is shared, and it is forked before there is any thread. The others are imported
 after that, so that no other process has what they open. Where a function of further processes opens
 what processes cannot share, the program begins anew, and imports this function late: see
 `wrap.functions.loader`.
@@ -20,10 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from wrap.cluster.durable import Keeper
-from wrap.cluster.offload import Lender
-from wrap.cluster.participant import Member
-from wrap.cluster.peers import Exchange
+from wrap.cluster.durable import DurableBuckets
+from wrap.cluster.offload import Offload
+from wrap.cluster.participant import Participant
+from wrap.cluster.peers import PeerProtocol
 from wrap.cluster.store_path import ByStore
 from wrap.config import sandbox
 from wrap.config.settings import GATEWAY_URL, TRACE_KEY, Settings
@@ -46,26 +46,26 @@ from wrap.net.direct import Direct
 from wrap.net.gateway_client import Gateway
 from wrap.net.object_store import Store, store_of
 from wrap.net.object_store.redis import Redis
-from wrap.net.peer_server import Listener, own_host
+from wrap.net.peer_server import PeerServer, own_host
 from wrap.net.transport import GRACE_S, Transport
 from wrap.observe import log
 from wrap.observe.metrics import Metrics
 from wrap.pipes import broker
-from wrap.pipes.broker import Switchboard
+from wrap.pipes.broker import Broker
 from wrap.values import malloc
-from wrap.values.budget import TTL_S, Sink
+from wrap.values.budget import TTL_S, MemoryBudget
 from wrap.values.disk import Disk
 from wrap.values.memfd_pool import ROOMS
 from wrap.workers import reaper
-from wrap.workers.fork_client import Spawner
-from wrap.workers.fork_server import Zygote
+from wrap.workers.fork_client import ForkClient
+from wrap.workers.fork_server import ForkServer
 from wrap.workers.forked import Further
 from wrap.workers.mechanisms import Mechanism, mechanism_of
 
-#: The options: the descriptor by which a zygote is told what to do; functions to import late; the
-#: libraries of these to import at once, which is empty where that leaves open what it must not;
+#: The options: the descriptor by which a fork server is told what to do; functions to import late;
+#: the libraries of these to import at once, which is empty where that leaves open what it must not;
 #: what the addresses begin with at which further processes ask.
-_ZYGOTE, _LATE, _LIBRARIES, _ADDRESS = "--zygote", "--late", "--libraries", "--address"
+_FORK_SERVER, _LATE, _LIBRARIES, _ADDRESS = "--fork-server", "--late", "--libraries", "--address"
 #: A process may answer with no more than this share of what the wrap may take.
 _SHARE = 4
 #: Of what is free, one request that is larger than any the wrap was sized for may have this share:
@@ -84,7 +84,7 @@ _LOST = 64
 
 
 def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) -> NoReturn:
-    """Serve the wrap in the folder `image`, or be its zygote (``--zygote DESCRIPTOR``).
+    """Serve the wrap in the folder `image`, or be its fork server (``--fork-server DESCRIPTOR``).
 
     `sockets` are what `serving.listen` gave. The other options are what an earlier start has found.
     """
@@ -95,7 +95,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
     address = options.get(_ADDRESS) or f"chiron-{os.urandom(16).hex()}"
     broker.ask_at(f"{address}-streams")
     reaper.ask_at(f"{address}-programs")
-    control = socket.socket(fileno=int(options[_ZYGOTE])) if _ZYGOTE in options else None
+    control = socket.socket(fileno=int(options[_FORK_SERVER])) if _FORK_SERVER in options else None
     try:
         settings = Settings.read(os.environ)
         os.environ.pop(TRACE_KEY, None)  # it is of no use to functions
@@ -112,9 +112,9 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         further = Further(wrap, functions)
         gc.freeze()  # a collection would write to every object, and unshare its memory
         contained, commands = mechanism.lasting == 0, bool(wrap.commands)
-        be_zygote = partial(_be_zygote, further, contained, commands)
+        be_fork_server = partial(_be_fork_server, further, contained, commands)
         if control is not None:
-            be_zygote(control)
+            be_fork_server(control)
             sys.exit(0)
         store = (
             store_of(settings.store_url, settings.store_password) if settings.store_url else None
@@ -124,8 +124,8 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     found = [word for option in options.items() for word in option]
-    command = [sys.executable, str(image / "index.py"), *found, _ADDRESS, address, _ZYGOTE]
-    start = partial(_spawner, be_zygote, sockets, command, settings.memory_bytes // _SHARE)
+    command = [sys.executable, str(image / "index.py"), *found, _ADDRESS, address, _FORK_SERVER]
+    start = partial(_fork_client, be_fork_server, sockets, command, settings.memory_bytes // _SHARE)
     _serve(settings, wrap, functions, start, mechanism, store, sockets, image)
 
 
@@ -133,7 +133,7 @@ def _serve(
     settings: Settings,
     wrap: Wrap,
     functions: dict[str, Function],
-    start: Callable[[], Spawner],
+    start: Callable[[], ForkClient],
     mechanism: Mechanism,
     store: Store | None,
     sockets: Sequence[socket.socket],
@@ -142,30 +142,30 @@ def _serve(
     longest = settings.memory_bytes // _SHARE
     keeper = None
     if wrap.is_durable and isinstance(store, Redis):
-        keeper, store = Keeper(store, wrap.workflow), None
-    spawner = start()
+        keeper, store = DurableBuckets(store, wrap.workflow), None
+    fork_client = start()
     end_at_signal()
-    reaper.revive_by(spawner.revive)
-    mechanism.start(spawner)
+    reaper.revive_by(fork_client.revive)
+    mechanism.start(fork_client)
     _load_own(wrap, functions)
     route = Route(settings.route, settings.threads)
     gateway = Gateway(settings.gateway_url, settings.trace_key, longest)
     loop, threads = Loop(), ThreadPool(max(_LOST, 2 * wrap.threads))
     sink = _sink(settings, loop, threads)
     transport: Transport = gateway
-    exchange = lender = listener = board = None
+    exchange = offload = listener = board = None
     if settings.direct_key and wrap.path != "gateway":
         listener = _listener(settings, wrap, longest, loop, sink)
         transport = direct = Direct(gateway, settings.direct_key, longest, loop, threads)
         if listener is not None and not wrap.instances:
             if wrap.remotes:
-                exchange = Exchange(wrap, direct, loop, listener.address)
+                exchange = PeerProtocol(wrap, direct, loop, listener.address)
             if wrap.path == "auto":
                 after_s = settings.lend_after_s
-                lender = Lender(direct, wrap.name, listener.address, after_s, threads)
+                offload = Offload(direct, wrap.name, listener.address, after_s, threads)
     if wrap.live or wrap.answers in wrap.tasks or (wrap.entry and wrap.answers is not None):
         connect = None if exchange is None else exchange.connect
-        board = Switchboard(wrap, threads, loop, connect)
+        board = Broker(wrap, threads, loop, connect)
         board.serve()
     if store is not None:
         transport = ByStore(wrap, transport, store)
@@ -189,18 +189,18 @@ def _serve(
         _most_request(settings),
         longest,
         exchange,
-        lender,
+        offload,
         sink,
         store,
         board,
         spans=spans,
         metrics=Metrics(settings.slo_s, functions),
     )
-    member = Member(runtime, exchange)
+    participant = Participant(runtime, exchange)
     if listener is not None:
-        listener.serve(member)
+        listener.serve(participant)
     drain_s = wrap.timeout_s + GRACE_S
-    pulse = Pulse(loop, spawner.beat, drain_s + _SPARE_S, threads.start)
+    pulse = Pulse(loop, fork_client.beat, drain_s + _SPARE_S, threads.start)
     entry, events = wrap.entry, None
     if entry is not None and entry.buckets is not None:
         try:
@@ -219,14 +219,14 @@ def _serve(
             events.close(drain_s)
         if listener is not None:
             listener.close(drain_s)
-        spawner.close()
+        fork_client.close()
         if spans is not None:
             spans.close(_FLUSH_S)
         wakes = events is not None and keeper is None and settings.linger_s > 0
         return _WAKES if wakes else 0
 
     server.serve(
-        create_app(runtime, pulse, listener, events, member),
+        create_app(runtime, pulse, listener, events, participant),
         sockets,
         lambda: route.threads,
         settings.memory_bytes,
@@ -242,35 +242,35 @@ def _serve(
     )
 
 
-def _spawner(
-    be_zygote: Callable[[socket.socket], None],
+def _fork_client(
+    be_fork_server: Callable[[socket.socket], None],
     sockets: Sequence[socket.socket],
     command: Sequence[str],
     longest: int,
-) -> Spawner:
-    def be_first_zygote(control: socket.socket) -> None:
+) -> ForkClient:
+    def be_first_fork_server(control: socket.socket) -> None:
         for each in sockets:
             each.close()
-        be_zygote(control)
+        be_fork_server(control)
 
-    return Spawner(be_first_zygote, command, longest)
+    return ForkClient(be_first_fork_server, command, longest)
 
 
 def _listener(
-    settings: Settings, wrap: Wrap, longest: int, loop: Loop, sink: Sink
-) -> Listener | None:
+    settings: Settings, wrap: Wrap, longest: int, loop: Loop, sink: MemoryBudget
+) -> PeerServer | None:
     """What takes the messages of other wraps and replicas, where some may come."""
     if wrap.entry is not None and (wrap.instances or not (wrap.remotes or wrap.slots)):
         return None
     try:
         host = own_host(settings.gateway_url)
-        return Listener(settings.direct_key, host, longest, loop, sink)
+        return PeerServer(settings.direct_key, host, longest, loop, sink)
     except OSError as error:
         print(f"other wraps reach this one by the gateway alone: {error}")
         return None
 
 
-def _sink(settings: Settings, loop: Loop, threads: ThreadPool) -> Sink:
+def _sink(settings: Settings, loop: Loop, threads: ThreadPool) -> MemoryBudget:
     """Where executions' objects wait, on disk where they wait long or are many."""
 
     def tend() -> None:
@@ -279,7 +279,7 @@ def _sink(settings: Settings, loop: Loop, threads: ThreadPool) -> Sink:
     def wake(when: float) -> None:
         loop.call_at(when, tend)
 
-    return (sink := Sink(settings.sink_bytes, TTL_S, Disk().write, wake))
+    return (sink := MemoryBudget(settings.sink_bytes, TTL_S, Disk().write, wake))
 
 
 def _most_request(settings: Settings) -> int | None:
@@ -341,5 +341,7 @@ def _load_own(wrap: Wrap, functions: dict[str, Function]) -> None:
     gc.freeze()
 
 
-def _be_zygote(further: Further, contained: bool, commands: bool, control: socket.socket) -> None:
-    Zygote(control, further.serve, further.renew, contained=contained, commands=commands).run()
+def _be_fork_server(
+    further: Further, contained: bool, commands: bool, control: socket.socket
+) -> None:
+    ForkServer(control, further.serve, further.renew, contained=contained, commands=commands).run()

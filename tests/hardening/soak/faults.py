@@ -51,7 +51,7 @@ class Killer:
         self._random = random.Random(seed)
         self._kinds: dict[str, Callable[[], list[psutil.Process]]] = {
             "function": place.function_servers,
-            "zygote": lambda: _children(place.function_servers()),
+            "fork server": lambda: _children(place.function_servers()),
             "worker": lambda: _children(_children(place.function_servers())),
             "service": lambda: [place.services.process],
             "service's child": lambda: place.services.process.children(recursive=True),

@@ -133,11 +133,11 @@ AT_IMPORT = {
     "queue listener": _family(
         "WORK, FOUND = queue.Queue(), []\n"
         "HEARD = threading.Event()\n"
-        "class Sink(logging.Handler):\n"
+        "class MemoryBudget(logging.Handler):\n"
         "    def emit(self, record):\n"
         "        FOUND.append(record.getMessage())\n"
         "        HEARD.set()\n"
-        "logging.handlers.QueueListener(WORK, Sink()).start()\n"
+        "logging.handlers.QueueListener(WORK, MemoryBudget()).start()\n"
         "LOGGER = logging.getLogger('queued')\n"
         "LOGGER.addHandler(logging.handlers.QueueHandler(WORK))\n"
         "def log(text):\n"

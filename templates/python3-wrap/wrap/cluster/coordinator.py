@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wrap.cluster.peers import AGAIN, BEGIN, MOVED, Exchange, Peers
+from wrap.cluster.peers import AGAIN, BEGIN, MOVED, PeerProtocol, Peers
 from wrap.cluster.store_path import outputs
 from wrap.core.dag import Key, keys
 from wrap.core.errors import TaskError
@@ -37,7 +37,7 @@ _ANSWER_S = 2.0
 _TOLD = 3
 
 
-class Home(Peers):
+class Coordinator(Peers):
     """The other wraps, as the home sees them.
 
     Its methods are called while the execution handles an event.
@@ -47,7 +47,7 @@ class Home(Peers):
 
     def __init__(
         self,
-        exchange: Exchange,
+        exchange: PeerProtocol,
         threads: ThreadPool,
         routes: dict[str, str],
         wanted: frozenset[int],

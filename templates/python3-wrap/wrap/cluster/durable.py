@@ -98,7 +98,7 @@ class Holder(Protocol):
         """Go on, and take what is offered or is to be held, if there is room for it."""
 
     def begin_anew(self) -> list[Order]:
-        """Have nothing any more, as others have it; what `Keeper.forget` gives."""
+        """Have nothing any more, as others have it; what `DurableBuckets.forget` gives."""
 
 
 class Order(NamedTuple):
@@ -113,7 +113,7 @@ def _nothing(*_: object) -> None:
     pass
 
 
-class Keeper:
+class DurableBuckets:
     """Orders are done one after another, several at once where they come faster.
 
     Parameters

@@ -27,7 +27,7 @@ _ANSWER_S = 0.5
 Returned = Callable[[list[Result] | TaskError | None], None]
 
 
-class Lender:
+class Offload:
     """Knows the other replicas of this wrap.
 
     Parameters

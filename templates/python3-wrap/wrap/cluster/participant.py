@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from wrap.cluster import store_path
-from wrap.cluster.coordinator import ENDED, ENDING, UNKNOWN, Home
+from wrap.cluster.coordinator import ENDED, ENDING, UNKNOWN, Coordinator
 from wrap.cluster.offload import ROOM
 from wrap.cluster.peers import (
     AGAIN,
@@ -17,7 +17,7 @@ from wrap.cluster.peers import (
     BROKE,
     MOVED,
     OBJECTS,
-    Exchange,
+    PeerProtocol,
     Peers,
     bytes_of,
     given_in,
@@ -26,14 +26,14 @@ from wrap.cluster.store_path import outputs
 from wrap.core.dag import Engine, Key, given_to
 from wrap.core.errors import TaskError
 from wrap.dispatch.execution import CANCELLED, Execution, Outcome
-from wrap.dispatch.placement import Asked, Instances
+from wrap.dispatch.placement import Asked, Placement
 from wrap.dispatch.runtime import Runtime
 from wrap.event_loop.threads import own_run
 from wrap.net.direct import ANSWER, CALL
 from wrap.net.framing import Unsent, unsent
 from wrap.net.gateway_client import OK, answer
 from wrap.net.messages import Request
-from wrap.net.peer_connection import Line, Message, Received
+from wrap.net.peer_connection import Message, PeerConnection, Received
 from wrap.pipes.broker import STREAM, Which
 from wrap.pipes.endpoints import bounded
 from wrap.pipes.piecewise import Far
@@ -44,7 +44,7 @@ _UNASKED_S = 2.0
 SERVER_FAULT = 500
 
 
-class Member:
+class Participant:
     """Takes part in executions of other wraps.
 
     Attributes
@@ -53,10 +53,10 @@ class Member:
         Whether it takes on no more.
     """
 
-    def __init__(self, runtime: Runtime, exchange: Exchange | None) -> None:
+    def __init__(self, runtime: Runtime, exchange: PeerProtocol | None) -> None:
         self._runtime = runtime
         self._exchange = exchange
-        self._does: dict[str, Callable[[Line, Received], None]] = {
+        self._does: dict[str, Callable[[PeerConnection, Received], None]] = {
             CALL: self._called,
             ROOM: self._asked_for_room,
             STREAM: self._streamed,
@@ -71,13 +71,13 @@ class Member:
             }
             self._does |= {kind: partial(does, exchange) for kind, does in more.items()}
         #: Where the answers of executions go.
-        self._homes: dict[Execution, Line] = {}
+        self._homes: dict[Execution, PeerConnection] = {}
         #: Answers whose homes' connections broke.
         self._unsent: dict[int, Message] = {}
-        self._answering: set[Line] = set()
+        self._answering: set[PeerConnection] = set()
         self.draining = False
 
-    def awaits(self, line: Line) -> bool:
+    def awaits(self, line: PeerConnection) -> bool:
         """Whether an answer is to go over a connection."""
         return line in self._answering or line in list(self._homes.values())
 
@@ -91,14 +91,14 @@ class Member:
         """Whether something is in hand."""
         return bool(self._answering) or (self._exchange is not None and self._exchange.busy)
 
-    def got(self, line: Line, message: Received) -> None:
+    def got(self, line: PeerConnection, message: Received) -> None:
         """Do what a message says. Raises ValueError or TypeError where it is none."""
         does = self._does.get(message.kind)
         if does is None:
             raise ValueError("a message of an unknown kind")
         does(line, message)
 
-    def gone(self, line: Line, why: Exception | None) -> None:
+    def gone(self, line: PeerConnection, why: Exception | None) -> None:
         """A connection has ended: orderly where there is no reason."""
         for execution in [each for each, home in list(self._homes.items()) if home is line]:
             if why is None:
@@ -107,7 +107,7 @@ class Member:
                 when = time.monotonic() + _UNASKED_S
                 self._runtime.loop.call_at(when, partial(self._end, execution, line))
 
-    def _end(self, execution: Execution, line: Line) -> None:
+    def _end(self, execution: Execution, line: PeerConnection) -> None:
         """Nobody awaits an execution's answer any more, unless over another connection."""
         if self._homes.get(execution) is line:
             execution.cancel()
@@ -115,7 +115,7 @@ class Member:
     def _forget(self, number: int) -> None:
         self._unsent.pop(number, None)
 
-    def _called(self, line: Line, message: Received) -> None:
+    def _called(self, line: PeerConnection, message: Received) -> None:
         (seconds,) = message.fields
         request = _request(message)
         if self.draining:
@@ -124,20 +124,20 @@ class Member:
         self._answering.add(line)
         self._runtime.threads.start(partial(self._run, line, request, float(seconds)))
 
-    def _asked_for_room(self, line: Line, _: Received) -> None:
+    def _asked_for_room(self, line: PeerConnection, _: Received) -> None:
         room = 0 if self.draining else self._runtime.mechanism.room
         line.send(Message(ANSWER, [room]))
 
-    def _streamed(self, line: Line, message: Received) -> None:
+    def _streamed(self, line: PeerConnection, message: Received) -> None:
         """The connection is a stream from now on, of a task that is to be read here."""
         which = Which(*map(int, message.fields))
-        if self._runtime.switchboard is None:
+        if self._runtime.broker is None:
             raise ValueError("a stream that nothing reads here")
         channel = bounded(line.detached())
         channel.send(b"1")
-        self._runtime.switchboard.arrived(which, channel)
+        self._runtime.broker.arrived(which, channel)
 
-    def _run(self, line: Line, asked: Request, seconds: float) -> None:
+    def _run(self, line: PeerConnection, asked: Request, seconds: float) -> None:
         """Run what another wrap asks for, and give all of it back."""
         runtime, arrived = self._runtime, time.monotonic()
 
@@ -162,7 +162,7 @@ class Member:
             return
         Execution(runtime, engine, asked.objects, asked.ident, deadline, ended).start(own_run())
 
-    def _begun(self, exchange: Exchange, line: Line, message: Received) -> None:
+    def _begun(self, exchange: PeerProtocol, line: PeerConnection, message: Received) -> None:
         seconds, home, routes, renewed, urged, attempts = message.fields
         request = _request(message)
         number, arrived = request.ident.number, time.monotonic()
@@ -199,7 +199,7 @@ class Member:
         deadline = arrived + min(self._runtime.wrap.timeout_s, float(seconds))
         peers = Peers(exchange, str(home), dict(routes), request.gives)
         client = None
-        if request.piecewise and self._runtime.switchboard is not None:
+        if request.piecewise and self._runtime.broker is not None:
             wanted = lambda: exchange.get(number) is not None  # noqa: E731
             client = Far(lambda which: exchange.connect(str(home), which, wanted))
         execution = Execution(
@@ -212,7 +212,7 @@ class Member:
         exchange.add(execution)
         execution.start()
 
-    def _given(self, exchange: Exchange, line: Line, message: Received) -> None:
+    def _given(self, exchange: PeerProtocol, line: PeerConnection, message: Received) -> None:
         number, to, named = message.fields
         given = given_in(named, message.content)
         if to == self._runtime.wrap.name:
@@ -220,11 +220,11 @@ class Member:
         else:
             execution = exchange.get(int(number))
             peers = execution and execution.peers
-            if execution is not None and isinstance(peers, Home):
+            if execution is not None and isinstance(peers, Coordinator):
                 execution.event(peers.relay, str(to), given)
         line.send(Message(ANSWER, [OK]))
 
-    def _moved(self, exchange: Exchange, line: Line, message: Received) -> None:
+    def _moved(self, exchange: PeerProtocol, line: PeerConnection, message: Received) -> None:
         number, name, address = message.fields
         if name == self._runtime.wrap.name:
             if before := exchange.begin_again(int(number)):
@@ -236,7 +236,7 @@ class Member:
         self._say_what_is_here(exchange, line, int(number), here)
 
     def _say_what_is_here(
-        self, exchange: Exchange, line: Line, number: int, here: list[int] | None
+        self, exchange: PeerProtocol, line: PeerConnection, number: int, here: list[int] | None
     ) -> None:
         if here is not None:
             line.send(Message(ANSWER, [OK, here]))
@@ -244,7 +244,7 @@ class Member:
             ended = exchange.get(number) is not None or exchange.has_ended(number)
             line.send(Message(ANSWER, [ENDED if ended else UNKNOWN]))
 
-    def _broke(self, exchange: Exchange, line: Line, message: Received) -> None:
+    def _broke(self, exchange: PeerProtocol, line: PeerConnection, message: Received) -> None:
         number, task, attempt, error = message.fields
         execution = exchange.get(int(number))
         if execution is not None:
@@ -252,7 +252,7 @@ class Member:
             execution.event(execution.broke, int(task), int(attempt), said)
         line.send(Message(ANSWER, [OK]))
 
-    def _again(self, exchange: Exchange, line: Line, message: Received) -> None:
+    def _again(self, exchange: PeerProtocol, line: PeerConnection, message: Received) -> None:
         number, task, attempt = map(int, message.fields)
         execution = exchange.get(number)
         here = execution.again(task, attempt) if execution is not None else None
@@ -280,10 +280,10 @@ def told(runtime: Runtime, error: TaskError, arrived: float) -> str:
     return json.dumps(error.located(None, runtime.wrap.name).as_dict())
 
 
-def engine_of(runtime: Runtime, asked: Request) -> Engine | Instances:
+def engine_of(runtime: Runtime, asked: Request) -> Engine | Placement:
     """What runs the tasks of another wrap's request. Raises TaskError where it cannot."""
     wrap = runtime.wrap
-    engine: Engine | Instances | None = None
+    engine: Engine | Placement | None = None
     try:
         if wrap.instances:
             engine = Asked(wrap, asked.tasks)

@@ -52,7 +52,7 @@ _ENDED = 10_000
 Given = Mapping[int, Object | None]
 
 
-class Exchange:
+class PeerProtocol:
     """The executions here that other wraps take part in.
 
     Parameters
@@ -188,7 +188,7 @@ class Peers:
     grace_s = 2 * GRACE_S
 
     def __init__(
-        self, exchange: Exchange, home: str, routes: dict[str, str], wanted: frozenset[int]
+        self, exchange: PeerProtocol, home: str, routes: dict[str, str], wanted: frozenset[int]
     ) -> None:
         self.exchange = exchange
         self.home = home

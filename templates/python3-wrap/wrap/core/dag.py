@@ -15,7 +15,7 @@ from wrap.core.recovery import Component
 from wrap.core.triggers import Bucket, Group, groups
 
 if TYPE_CHECKING:
-    from wrap.values.inputs import Data
+    from wrap.values.inputs import Inputs
     from wrap.values.value import Object
 #: Where an input comes from: the request, one task's object, or a JSON list of several; of none, an
 #: empty text.
@@ -290,7 +290,7 @@ class Engine:
         """The tasks that have not ended."""
         return self._left
 
-    def start(self, _: Data | None = None) -> Step:
+    def start(self, _: Inputs | None = None) -> Step:
         """What begins with the execution."""
         step = Step([], [])
         for index, trigger in enumerate(self._triggers):

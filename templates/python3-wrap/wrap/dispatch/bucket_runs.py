@@ -17,7 +17,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from wrap.cluster.durable import Held, Keeper, Order
+from wrap.cluster.durable import DurableBuckets, Held, Order
 from wrap.core.buckets.contents import NOTHING_BYTES, field_of, is_nothing, items_of, most_items
 from wrap.core.buckets.flow import RUN_BYTES, Firing, Flow, targets
 from wrap.core.buckets.own import TriggerError
@@ -35,7 +35,7 @@ from wrap.functions.task_io import Access
 from wrap.net.messages import UNWATCHED, Ident, Result, Watch
 from wrap.observe.metrics import StreamMetrics
 from wrap.observe.trace_context import TraceContext
-from wrap.values.inputs import Data
+from wrap.values.inputs import Inputs
 from wrap.values.quota import GIVEN, Quota
 from wrap.values.value import JSON, Object, quoted
 
@@ -46,7 +46,7 @@ _READING_BYTES = 72
 #: How often is looked whether all has ended, in seconds.
 _LOOK_S = 0.01
 #: Functions of buckets have no streams.
-_NO_STREAMS = Access(0, None, Data({}).resolve)
+_NO_STREAMS = Access(0, None, Inputs({}).resolve)
 #: What requests are numbered with where nothing of them is kept.
 _NUMBERS = count(time.time_ns())
 #: The code of errors of triggers that users wrote.
@@ -98,7 +98,7 @@ class _Attempt:
         self.run: Run | None = None
 
 
-class Stream:
+class BucketRuns:
     """Its methods may be called by any thread.
 
     Parameters
@@ -146,7 +146,7 @@ class Stream:
         deadline: float = math.inf,
         watch: Watch = UNWATCHED,
         metrics: StreamMetrics | None = None,
-        keeper: Keeper | None = None,
+        keeper: DurableBuckets | None = None,
         trace: TraceContext | None = None,
         quota: Quota | None = None,
     ) -> None:
@@ -322,7 +322,7 @@ class Stream:
         return self.quota.left if self._in_hand else self.quota.most
 
     def begin_anew(self) -> list[Order]:
-        """Have nothing any more, as others have it; what `Keeper.forget` gives."""
+        """Have nothing any more, as others have it; what `DurableBuckets.forget` gives."""
         with self._lock:
             self._flow, self._term, self._promised = self._new_flow(), b"", 0
             self._ready.clear()
@@ -410,7 +410,7 @@ class Stream:
             else:
                 self._ready.append(firing)
 
-    def _keep(self, keeper: Keeper, fired: Sequence[Firing[str, Object]]) -> None:
+    def _keep(self, keeper: DurableBuckets, fired: Sequence[Firing[str, Object]]) -> None:
         """Have what begins a session run when that is kept, and what comes of one be held then."""
         sessions: dict[Number, list[Firing[str, Object]]] = {}
         for firing in fired:
@@ -698,4 +698,4 @@ def _listed(items: Sequence[Item[Object]]) -> Object:
     """The JSON list of objects. Raises TaskError, ``not-text``, where one is no text."""
     if all(isinstance(item.value, _Item) for item in items):  # nothing is to be read again
         return Object(b"[" + b",".join(item.value.view() for item in items) + b"]", JSON)
-    return Data(dict(enumerate(item.value for item in items))).resolve([*range(len(items))])
+    return Inputs(dict(enumerate(item.value for item in items))).resolve([*range(len(items))])

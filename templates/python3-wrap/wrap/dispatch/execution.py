@@ -27,7 +27,7 @@ from wrap.cluster.peers import Given, Peers
 from wrap.core.dag import MAIN, Call, Engine, Key, Step, keys
 from wrap.core.errors import TaskError
 from wrap.core.recovery import Attempts
-from wrap.dispatch.placement import Instances
+from wrap.dispatch.placement import Placement
 from wrap.dispatch.runtime import Runtime
 from wrap.event_loop.loop import Timer
 from wrap.event_loop.threads import Run, own_run
@@ -38,7 +38,7 @@ from wrap.net.transport import GRACE_S
 from wrap.pipes.broker import Opened
 from wrap.pipes.endpoints import LOST
 from wrap.pipes.piecewise import Client
-from wrap.values.inputs import Data
+from wrap.values.inputs import Inputs
 from wrap.values.value import Object
 from wrap.workers.worker import Process, ProcessDiedError
 
@@ -145,7 +145,7 @@ class Execution:
     def __init__(
         self,
         runtime: Runtime,
-        engine: Engine | Instances,
+        engine: Engine | Placement,
         objects: dict[Key, Object],
         ident: Ident,
         deadline: float,
@@ -155,7 +155,7 @@ class Execution:
         into_buckets: Callable[[Result], None] | None = None,
         client: Client | None = None,
     ) -> None:
-        self.data = Data(objects, runtime.sink)
+        self.data = Inputs(objects, runtime.sink)
         self.here: set[int] = set()
         self.peers = peers
         self._runtime = runtime
@@ -166,12 +166,12 @@ class Execution:
         self._into_buckets = into_buckets
         self._engine = engine
         self._part = engine.part
-        self._switchboard = runtime.switchboard if engine.part.live else None
+        self._broker = runtime.broker if engine.part.live else None
         self._attempts = Attempts(engine.part.components)
         self._client = client
         self._opened = Opened(ident.number, self._attempt_of, client)
         elsewhere = client is not None and (engine.part.processes or peers is not None)
-        self._board = runtime.switchboard if elsewhere or engine.part.live else None
+        self._board = runtime.broker if elsewhere or engine.part.live else None
         self._lock = threading.RLock()
         self._results: list[Result] = []
         #: Tasks that have ended and need not run again, once there are large objects.
@@ -236,7 +236,7 @@ class Execution:
     @property
     def live(self) -> bool:
         """Whether streams are read while they are written."""
-        return self._switchboard is not None
+        return self._broker is not None
 
     @property
     def complete(self) -> bool:
@@ -321,8 +321,8 @@ class Execution:
 
         Those of an attempt before have to answer first: they do when their streams break off.
         """
-        if self._switchboard is not None and self._attempts.next(task, attempt):
-            self._switchboard.next(self._opened, self._attempts.components[task], attempt)
+        if self._broker is not None and self._attempts.next(task, attempt):
+            self._broker.next(self._opened, self._attempts.components[task], attempt)
             self._begin_due()
 
     def broke(self, task: int, attempt: int, error: TaskError) -> None:
@@ -383,8 +383,8 @@ class Execution:
 
     def _lend_later(self) -> None:
         """Have another replica run all of it, if it waits for too long."""
-        lender, part = self._runtime.lender, self._part
-        if lender is None or isinstance(part, Instances) or self._admitted or not part.is_whole:
+        offload, part = self._runtime.offload, self._part
+        if offload is None or isinstance(part, Placement) or self._admitted or not part.is_whole:
             return
         if self.live:  # another replica's tasks would begin one after another
             return
@@ -392,8 +392,8 @@ class Execution:
             return
         given: dict[Key, Object] = {None: self.data[None]} if None in self.data else {}
         request = Request(self.ident, sorted(part.place_of), given, part.gives)
-        lend = partial(lender.lend, request, self._deadline, self._is_to_be_lent, self._returned)
-        self._runtime.loop.call_at(time.monotonic() + lender.after_s, partial(self.event, lend))
+        lend = partial(offload.lend, request, self._deadline, self._is_to_be_lent, self._returned)
+        self._runtime.loop.call_at(time.monotonic() + offload.after_s, partial(self.event, lend))
 
     def _is_to_be_lent(self) -> bool:
         """Whether it waits still; then it is another replica's from now on."""
@@ -472,7 +472,7 @@ class Execution:
 
     def _taken_in(self, given: Given) -> Step:
         peers, engine = self.peers, self._engine
-        if peers is None or isinstance(engine, Instances):
+        if peers is None or isinstance(engine, Placement):
             raise TaskError("other-plan", "nothing of other wraps is awaited here", status=400)
         new = list[int]()
         for task, output in given.items():
@@ -834,7 +834,7 @@ class Execution:
         A task may run again whose object is not here while one that is not such needs it.
         """
         part, data = self._part, self.data
-        if isinstance(part, Instances):
+        if isinstance(part, Placement):
             return
         # Of what live streams connect, none is settled before all are, if that is ever known here.
         waiting = sorted(part.components.get(ended, {ended}))
@@ -1094,7 +1094,7 @@ class Execution:
         wrap, functions = self._runtime.wrap, self._runtime.functions
         given = partial(self.data.resolve, wrap.graph.source_of(number))
         emitted = partial(self.event, self._emitted)
-        opens = None if self._switchboard is None else self._switchboard.open
+        opens = None if self._broker is None else self._broker.open
         client = None if self._client is None else self._client.open
         access = Access(self.ident.number, opens, self.data.resolve, client)
         begins = None

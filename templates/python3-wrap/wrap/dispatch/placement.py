@@ -26,13 +26,13 @@ from wrap.core.statemachine.errors import StatesError, failure_of
 from wrap.core.statemachine.machine import Machine, execution_context
 from wrap.core.statemachine.values import Text, dump
 from wrap.core.triggers import MOST_AT_ONCE
-from wrap.values.inputs import Data
+from wrap.values.inputs import Inputs
 from wrap.values.value import JSON, Object
 
 _MANY = 1 << 30
 
 
-class Instances(ABC):
+class Placement(ABC):
     """Finds places for the instances of one execution; what `wrap.core.dag.Part` is to others.
 
     Parameters
@@ -59,7 +59,7 @@ class Instances(ABC):
         self._waiting: dict[int, deque[int]] = {}
 
     @property
-    def part(self) -> Instances:
+    def part(self) -> Placement:
         """Itself."""
         return self
 
@@ -69,7 +69,7 @@ class Instances(ABC):
         """Whether there is something to be done."""
 
     @abstractmethod
-    def start(self, data: Data) -> Step:
+    def start(self, data: Inputs) -> Step:
         """What begins with the execution, whose objects are in `data`."""
 
     @abstractmethod
@@ -150,7 +150,7 @@ class Instances(ABC):
             self._running[place] -= 1
 
 
-class Asked(Instances):
+class Asked(Placement):
     """The instances that another wrap asks for, which have nothing to do with each other."""
 
     def __init__(self, wrap: Wrap, numbers: Sequence[int]) -> None:
@@ -162,7 +162,7 @@ class Asked(Instances):
     def left(self) -> bool:
         return self._left > 0
 
-    def start(self, data: Data) -> Step:
+    def start(self, data: Inputs) -> Step:
         return self._placed(self._numbers)
 
     def ended(self, number: int, output: Object | None) -> Step:
@@ -177,7 +177,7 @@ class Asked(Instances):
         raise NotImplementedError
 
 
-class Deciding(Instances):
+class Deciding(Placement):
     """One execution of a state machine.
 
     Parameters
@@ -209,7 +209,7 @@ class Deciding(Instances):
         #: With stages, what begins when all that runs has ended, and how much that is.
         self._held: list[int] = []
         self._open = 0
-        self._data: Data
+        self._data: Inputs
         #: The request, and the answer of the task that ended last.
         self._request = self._last = Object("")
 
@@ -217,7 +217,7 @@ class Deciding(Instances):
     def left(self) -> bool:
         return not self._machine.over
 
-    def start(self, data: Data) -> Step:
+    def start(self, data: Inputs) -> Step:
         """Begin with the request, which `data` has; the answer will be in its place."""
         self._data, self._request = data, data[None]
         return self._follow(self._machine.start(_text(data[None]), time.time()))

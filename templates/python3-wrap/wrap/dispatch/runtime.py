@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING
 
-from wrap.cluster.offload import Lender
-from wrap.cluster.peers import Exchange
+from wrap.cluster.offload import Offload
+from wrap.cluster.peers import PeerProtocol
 from wrap.config.sandbox import MemoryKills
 from wrap.config.wrap_spec import Wrap
 from wrap.event_loop.loop import Loop
@@ -17,8 +17,8 @@ from wrap.http.traffic_switch import Route
 from wrap.net.object_store import Store
 from wrap.net.transport import Transport
 from wrap.observe.metrics import Metrics
-from wrap.pipes.broker import Switchboard
-from wrap.values.budget import Sink
+from wrap.pipes.broker import Broker
+from wrap.values.budget import MemoryBudget
 from wrap.workers.mechanisms import Mechanism
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ class Runtime:
 
     ``most_request`` is how many bytes a request may have; None where all that came may be run.
     ``longest`` is how many bytes an object may have that a state machine writes.
-    ``exchange`` is None where wraps do not take part in each other's executions, ``lender`` where
+    ``exchange`` is None where wraps do not take part in each other's executions, ``offload`` where
     no other replica of the wrap may run what waits here.
-    ``switchboard`` is None where no stream is read while it is written.
+    ``broker`` is None where no stream is read while it is written.
     ``spans`` is what executions are told to, None where no OpenTelemetry collector is named.
     ``store`` is by what objects get to and from other wraps, None where that is by messages.
     """
@@ -48,11 +48,11 @@ class Runtime:
     trace_key: str = ""
     most_request: int | None = None
     longest: float = inf
-    exchange: Exchange | None = None
-    lender: Lender | None = None
-    sink: Sink | None = None
+    exchange: PeerProtocol | None = None
+    offload: Offload | None = None
+    sink: MemoryBudget | None = None
     store: Store | None = None
-    switchboard: Switchboard | None = None
+    broker: Broker | None = None
     spans: Exporter | None = None
     memory_kills: MemoryKills = field(default_factory=MemoryKills)
     metrics: Metrics = field(default_factory=Metrics)

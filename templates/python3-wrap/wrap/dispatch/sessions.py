@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from wrap.cluster.durable import Keeper
+from wrap.cluster.durable import DurableBuckets
 from wrap.core.errors import TaskError
-from wrap.dispatch.bucket_runs import Stream
+from wrap.dispatch.bucket_runs import BucketRuns
 from wrap.dispatch.runtime import Runtime
 from wrap.net.messages import Result, Watch
 from wrap.net.object_store import late
@@ -25,7 +25,7 @@ class Events:
     Parameters
     ----------
     declared, numbers
-        As `Stream` has them.
+        As `BucketRuns` has them.
     most_bytes
         What objects may take that wait or are worked on.
     keeper
@@ -38,7 +38,7 @@ class Events:
         declared: dict[str, Any],
         numbers: dict[str, int],
         most_bytes: int,
-        keeper: Keeper | None = None,
+        keeper: DurableBuckets | None = None,
     ) -> None:
         self._keeper = keeper
         self._runtime = runtime
@@ -48,7 +48,7 @@ class Events:
         self._metrics = StreamMetrics(declared["buckets"])
         # The time of day, by which windows go; it does not jump.
         offset_s = time.time() - time.monotonic()
-        self._stream = Stream(
+        self._stream = BucketRuns(
             *(runtime, declared, numbers, offset_s),
             metrics=self._metrics,
             keeper=keeper,
@@ -64,7 +64,7 @@ class Events:
 
         `reply` is called once: with their number as soon as they are held, or with the error
         ``store`` if the store has not confirmed them at the deadline. The store may have them then.
-        Raises as `Stream.take`.
+        Raises as `BucketRuns.take`.
         """
         keeper = self._keeper
         if keeper is None:
@@ -98,9 +98,9 @@ class Events:
         """Run what a request's events fire, in buckets of their own, in which no time passes.
 
         What waits for one fires when nothing else is left to run. `reply` is called with the first
-        error, `Stream.results`, and `Stream.answer`. Raises as `Stream.take`.
+        error, `BucketRuns.results`, and `BucketRuns.answer`. Raises as `BucketRuns.take`.
         """
-        stream = Stream(
+        stream = BucketRuns(
             *(self._runtime, self._declared, self._numbers, None, deadline, watch),
             trace=trace,
             quota=self._quota,
@@ -150,7 +150,7 @@ class Events:
         return self._keeper is not None
 
     def letters(self, verb: str, which: Sequence[str], deadline: float) -> list[dict[str, Any]]:
-        """The dead letters, after what `Keeper.letters` does of them.
+        """The dead letters, after what `DurableBuckets.letters` does of them.
 
         Raises TaskError, ``store``.
         """

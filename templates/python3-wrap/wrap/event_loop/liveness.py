@@ -1,9 +1,9 @@
 """Ends a server that would hang: where an essential thread ends, or its loops stand still.
 
-A thread that the server cannot work without ends the process when it raises. Loops that stand
-still cannot do so themselves: code that holds the GIL keeps all of Python from running. So the
-server sends beats to the zygote, which ends it when they stop. The zygote counts its own waits for
-a beat, and no time: a sandbox that was paused goes on as if nothing had happened.
+A thread that the server cannot work without ends the process when it raises. Loops that stand still
+cannot do so themselves: code that holds the GIL keeps all of Python from running. So the server
+sends beats to the fork server, which ends it when they stop. The fork server counts its own waits
+for a beat, and no time: a sandbox that was paused goes on as if nothing had happened.
 
 A beat stops for no longer than a request may last, as long as handlers hold the GIL no longer.
 Then every request that was in hand before is past its deadline.
@@ -29,7 +29,8 @@ BEAT_S = 1.0
 END_SIGNAL = signal.SIGRTMAX - 3
 #: Beats in which the loop did not turn, until health says so.
 _MOST_MISSED = 3
-#: Seconds until a zygote that has ended again is started again: each start imports all functions.
+#: Seconds until a fork server that has ended again is started again: each start imports all
+#: functions.
 _RENEWAL_S = 60.0
 _leave = os._exit  # `wrap.functions.exit_guard` replaces it for handlers
 
@@ -89,8 +90,8 @@ class Pulse:
     loop
         The event loop. That the HTTP server turns is told by `turned`.
     beat
-        Tells the zygote within how many seconds the next beat comes. If there is no zygote, it
-        returns what starts another one.
+        Tells the fork server within how many seconds the next beat comes. If there is no fork
+        server, it returns what starts another one.
     limit_s
         Seconds after which a server whose loops stand still is to end.
     start
@@ -134,5 +135,5 @@ class Pulse:
                 self._start(renew)
 
     def stop(self) -> None:
-        """Have the zygote await no more beats: the server ends, and waits for what is in hand."""
+        """Have the fork server await no more beats: the server ends once nothing is in hand."""
         self._beat(0.0)

@@ -142,7 +142,7 @@ class Loop:
                 self._cancelled = 0
 
     def _begin(self) -> None:
-        """Start the thread, once: a wrap has none before the zygote is forked."""
+        """Start the thread, once: a wrap has none before the fork server is forked."""
         if self._thread is None:
             with self._lock:
                 if self._thread is None:

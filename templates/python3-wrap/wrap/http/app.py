@@ -17,13 +17,13 @@ from uuid import uuid4
 from flask import Flask, Response, request
 
 from wrap.cluster import store_path
-from wrap.cluster.coordinator import Home
-from wrap.cluster.participant import SERVER_FAULT, Member, engine_of, told
+from wrap.cluster.coordinator import Coordinator
+from wrap.cluster.participant import SERVER_FAULT, Participant, engine_of, told
 from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import Engine, Key, Part, keys
 from wrap.core.errors import TaskError
 from wrap.dispatch.execution import Execution, Outcome
-from wrap.dispatch.placement import Deciding, Instances
+from wrap.dispatch.placement import Deciding, Placement
 from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.sessions import Events
 from wrap.event_loop.liveness import Pulse
@@ -42,7 +42,7 @@ from wrap.net.gateway_client import (
 )
 from wrap.net.messages import UNWATCHED, Ident, Request, Result, Watch
 from wrap.net.object_store import Store
-from wrap.net.peer_server import Listener
+from wrap.net.peer_server import PeerServer
 from wrap.net.transport import GRACE_S, Forwarded
 from wrap.observe import log, trace_context
 from wrap.observe.metrics import PROMETHEUS, page, process_metrics, replica_metrics
@@ -88,15 +88,15 @@ _SHOWN_OF_ID = 8
 def create_app(
     runtime: Runtime,
     pulse: Pulse,
-    listener: Listener | None = None,
+    listener: PeerServer | None = None,
     events: Events | None = None,
-    member: Member | None = None,
+    participant: Participant | None = None,
 ) -> Flask:
     """The application of a wrap that is ready to run.
 
     It is healthy as long as the event loop turns, which `pulse` observes. With `events`, requests
     are those of buckets. If other wraps call it directly, `listener` accepts their connections and
-    `member` answers their calls.
+    `participant` answers their calls.
     """
     app = Flask("wrap")
     replica = uuid4().hex
@@ -134,7 +134,7 @@ def create_app(
     @app.get(PROBES[3])
     def metrics() -> Response:
         taken, queued = request.environ[TURNS]()
-        taken += member.in_hand if member is not None else 0
+        taken += participant.in_hand if participant is not None else 0
         held = events.size if events is not None else runtime.sink.held if runtime.sink else 0
         firings = events.load if events is not None else None
         lines = replica_metrics(runtime, replica, taken, queued, held, firings)
@@ -228,14 +228,14 @@ def _lack(error: Exception) -> TaskError:
 
 def _execute(
     runtime: Runtime,
-    engine: Engine | Instances,
+    engine: Engine | Placement,
     objects: dict[Key, Object],
     ident: Ident,
     arrived: float,
     deadline: float,
     respond: Callable[[Execution, list[Result]], Response],
     later: Callable[[Response], None],
-    home: Home | None = None,
+    home: Coordinator | None = None,
 ) -> None:
     """Begin an execution, whose answer, for `later`, `respond` makes when it has ended."""
 
@@ -341,7 +341,7 @@ def _workflow(
     called = request.environ.get(_CALL_ID, "")
     objects = _given(runtime.wrap, given)
     ident, home = Ident(_watch(runtime.trace_key), _mark(called), trace=_trace(runtime)), None
-    engine: Engine | Instances
+    engine: Engine | Placement
     if whole is None:
         ident_of = called or str(uuid4())
         engine = Deciding(runtime.wrap, entry, ident_of, deadline, runtime.longest)
@@ -414,13 +414,15 @@ def _events(
     return Response()
 
 
-def _home(runtime: Runtime, wanted: frozenset[int], ident: Ident, deadline: float) -> Home | None:
+def _home(
+    runtime: Runtime, wanted: frozenset[int], ident: Ident, deadline: float
+) -> Coordinator | None:
     """This wrap as the home of an execution, where all others can be reached directly."""
     exchange = runtime.exchange
     routes = exchange and exchange.routes(ident.number)
     if not exchange or not routes:
         return None
-    return Home(exchange, runtime.threads, routes, wanted, deadline)
+    return Coordinator(exchange, runtime.threads, routes, wanted, deadline)
 
 
 def _answer(

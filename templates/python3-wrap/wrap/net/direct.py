@@ -14,7 +14,7 @@ from wrap.event_loop.threads import ThreadPool
 from wrap.net.gateway_client import OK, Gateway, failure, results_of
 from wrap.net.messages import Ident, Request, Result
 from wrap.net.peer_connection import Message, Received
-from wrap.net.peer_pool import Lines
+from wrap.net.peer_pool import PeerPool
 from wrap.net.replicas import Replicas
 from wrap.net.transport import GRACE_S, Answered, Forwarded
 from wrap.values.shared_memory import Shared
@@ -28,13 +28,13 @@ ANSWER = "answer"
 class Direct:
     """Reaches the replicas of other wraps, whose addresses it learns through the gateway.
 
-    The other parameters are those of `wrap.net.peer_pool.Lines`.
+    The other parameters are those of `wrap.net.peer_pool.PeerPool`.
     """
 
     def __init__(
         self, gateway: Gateway, key: bytes, longest: int, loop: Loop, threads: ThreadPool
     ) -> None:
-        self.lines = Lines(key, longest, loop, threads, self._gone)
+        self.lines = PeerPool(key, longest, loop, threads, self._gone)
         self._gateway = gateway
         self._replicas: dict[str, Replicas] = {}
         self._lock = threading.Lock()

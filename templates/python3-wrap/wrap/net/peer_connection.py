@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from wrap.event_loop.loop import Loop
 from wrap.net.framing import Frame, Inflow, Outflow, Unsent
-from wrap.values.budget import Sink
+from wrap.values.budget import MemoryBudget
 from wrap.values.shared_memory import Shared
 from wrap.values.value import SHARED_FROM
 
@@ -53,7 +53,7 @@ class Received(NamedTuple):
     content: Sequence[Frame | Shared]
 
 
-class Line:
+class PeerConnection:
     """A connection whose messages are told of as they come.
 
     Parameters
@@ -73,9 +73,9 @@ class Line:
         channel: socket.socket,
         loop: Loop,
         longest: int,
-        got: Callable[[Line, Received], None],
-        gone: Callable[[Line, Exception | None], None],
-        sink: Sink | None = None,
+        got: Callable[[PeerConnection, Received], None],
+        gone: Callable[[PeerConnection, Exception | None], None],
+        sink: MemoryBudget | None = None,
     ) -> None:
         channel.setblocking(False)
         self._channel = channel
@@ -172,7 +172,7 @@ class Line:
         if readable:
             self._read()
 
-    def _wait_for_room(self, sink: Sink) -> None:
+    def _wait_for_room(self, sink: MemoryBudget) -> None:
         self._receive(False)
         sink.when_room(partial(self._receive, True))
 
@@ -219,7 +219,7 @@ class Line:
             self._header = None
 
 
-_LINES = weakref.WeakSet[Line]()
+_LINES = weakref.WeakSet[PeerConnection]()
 
 
 def _let_go() -> None:

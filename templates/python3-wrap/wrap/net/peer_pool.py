@@ -18,7 +18,7 @@ from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool
 from wrap.net import framing
 from wrap.net.handshake import CONNECT_S, introduce
-from wrap.net.peer_connection import Line, Message, Received
+from wrap.net.peer_connection import Message, PeerConnection, Received
 from wrap.pipes.endpoints import bounded
 
 #: Idle connections that are kept to a replica.
@@ -32,10 +32,10 @@ class Asked:
 
     def __init__(self, answered: Answered) -> None:
         self._answered: Answered | None = answered
-        self._line: Line | None = None
+        self._line: PeerConnection | None = None
         self._lock = threading.Lock()
 
-    def goes_over(self, line: Line) -> bool:
+    def goes_over(self, line: PeerConnection) -> bool:
         """Note which connection it takes; whether the answer is still wanted."""
         with self._lock:
             self._line = line
@@ -57,7 +57,7 @@ class Asked:
             line.close()
 
 
-class Lines:
+class PeerPool:
     """Connections to replicas of wraps, which are named by their addresses, HOST PORT.
 
     Parameters
@@ -83,8 +83,8 @@ class Lines:
         self._loop = loop
         self._threads = threads
         self._other_gone = gone
-        self._idle: dict[str, list[Line]] = {}
-        self._asked = weakref.WeakKeyDictionary[Line, Asked]()
+        self._idle: dict[str, list[PeerConnection]] = {}
+        self._asked = weakref.WeakKeyDictionary[PeerConnection, Asked]()
 
     def reach(self, address: str) -> None:
         """Have a connection to a replica, for the next question.
@@ -128,7 +128,7 @@ class Lines:
             return
         self._send(address, line, asked, message)
 
-    def _send(self, address: str, line: Line, asked: Asked, message: Message) -> None:
+    def _send(self, address: str, line: PeerConnection, asked: Asked, message: Message) -> None:
         self._asked[line] = asked
         if not asked.goes_over(line):
             line.close()
@@ -152,10 +152,12 @@ class Lines:
             raise
         return bounded(channel)
 
-    def _connected(self, address: str) -> Line:
+    def _connected(self, address: str) -> PeerConnection:
         channel = self._introduced(address)
         answered = partial(self._answered, address)
-        return Line(channel, self._loop, self._longest, answered, partial(self._gone, address))
+        return PeerConnection(
+            channel, self._loop, self._longest, answered, partial(self._gone, address)
+        )
 
     def _introduced(self, address: str) -> socket.socket:
         host, _, port = address.partition(" ")
@@ -170,14 +172,14 @@ class Lines:
             raise
         return channel
 
-    def _answered(self, address: str, line: Line, message: Received) -> None:
+    def _answered(self, address: str, line: PeerConnection, message: Received) -> None:
         asked = self._asked.pop(line, None)
         if asked is None:
             raise ValueError("an answer that nobody asked for")
         self._keep(address, line)
         asked.answer(message)
 
-    def _keep(self, address: str, line: Line) -> None:
+    def _keep(self, address: str, line: PeerConnection) -> None:
         idle = self._idle.setdefault(address, [])
         if len(idle) < _KEPT:
             idle.append(line)
@@ -191,7 +193,7 @@ class Lines:
             with contextlib.suppress(IndexError):  # a thread that asks has taken it
                 idle.pop().close()
 
-    def _gone(self, address: str, line: Line, _: Exception | None) -> None:
+    def _gone(self, address: str, line: PeerConnection, _: Exception | None) -> None:
         self._drop(address)
         self._other_gone(address)
         if asked := self._asked.pop(line, None):

@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 from wrap.event_loop.loop import Loop
 from wrap.http.server import within_descriptors
 from wrap.net.handshake import CONNECT_S, Handshake, prepare
-from wrap.net.peer_connection import Line, Received
+from wrap.net.peer_connection import PeerConnection, Received
 from wrap.net.refusals import Refusals
-from wrap.net.unproven import Crowd
-from wrap.values.budget import Sink
+from wrap.net.unproven import Unproven
+from wrap.values.budget import MemoryBudget
 
 #: Pause where no connection can be accepted for a moment, and between looks at what is in hand, in
 #: seconds.
@@ -45,13 +45,13 @@ class Served(Protocol):
     def busy(self) -> bool:
         """Whether something is in hand."""
 
-    def awaits(self, line: Line) -> bool:
+    def awaits(self, line: PeerConnection) -> bool:
         """Whether an answer is to go over a connection."""
 
-    def got(self, line: Line, message: Received) -> None:
+    def got(self, line: PeerConnection, message: Received) -> None:
         """Do what a message says. Raises ValueError or TypeError where it is none."""
 
-    def gone(self, line: Line, why: Exception | None) -> None:
+    def gone(self, line: PeerConnection, why: Exception | None) -> None:
         """A connection has ended: orderly where there is no reason."""
 
 
@@ -93,7 +93,7 @@ class _Caller:
         return not handshake.wanted
 
 
-class Listener:
+class PeerServer:
     """Takes connections of other wraps of the deployment.
 
     Parameters
@@ -119,7 +119,7 @@ class Listener:
 
     sending = False
 
-    def __init__(self, key: bytes, host: str, longest: int, loop: Loop, sink: Sink) -> None:
+    def __init__(self, key: bytes, host: str, longest: int, loop: Loop, sink: MemoryBudget) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, 0), family=family, backlog=socket.SOMAXCONN)
         self._socket.setblocking(False)
@@ -131,9 +131,9 @@ class Listener:
         self._loop = loop
         self._sink = sink
         self._served: Served
-        self._lines = weakref.WeakSet[Line]()
+        self._lines = weakref.WeakSet[PeerConnection]()
         most = within_descriptors(_UNPROVED, _SHARE)
-        self._unproved = Crowd[_Caller](most, _MOMENT_S, CONNECT_S)
+        self._unproved = Unproven[_Caller](most, _MOMENT_S, CONNECT_S)
         self._looks = self._closing = False
         os.register_at_fork(after_in_child=self._let_go)
 
@@ -229,7 +229,9 @@ class Listener:
             self._unproved.remove(caller)
             self._loop.forget(caller)
             loop, served = self._loop, self._served
-            line = Line(caller.channel, loop, self._longest, served.got, self._gone, self._sink)
+            line = PeerConnection(
+                caller.channel, loop, self._longest, served.got, self._gone, self._sink
+            )
             self._lines.add(line)
 
     def _refuse(self, caller: _Caller, why: Exception) -> None:
@@ -238,7 +240,7 @@ class Listener:
         caller.channel.close()
         self.refusals.add(why)
 
-    def _gone(self, line: Line, why: Exception | None) -> None:
+    def _gone(self, line: PeerConnection, why: Exception | None) -> None:
         if why is not None and not isinstance(why, OSError):
             self.refusals.add(why)
         self._served.gone(line, why)

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 Caller = TypeVar("Caller")
 
 
-class Crowd(Generic[Caller]):
+class Unproven(Generic[Caller]):
     """A bounded number of callers: where there are too many, the oldest gives way.
 
     So that strangers cannot crowd out a caller that is about to prove itself, each may stay for a

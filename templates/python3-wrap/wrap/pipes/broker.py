@@ -103,7 +103,7 @@ class Opened:
         return which.attempt < self.since.get(which.reader, 0)
 
 
-class Switchboard:
+class Broker:
     """In the main process.
 
     Parameters
@@ -294,7 +294,7 @@ def ask_at(address: str) -> None:
 
 
 def ask(which: Which, writes: bool) -> socket.socket:
-    """`Switchboard.open`, for a further process."""
+    """`Broker.open`, for a further process."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as channel:
             channel.connect(f"\0{_address}")

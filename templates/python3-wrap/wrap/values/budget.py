@@ -41,7 +41,7 @@ class _Held:
     consumers: int
 
 
-class Sink:
+class MemoryBudget:
     """Where executions' objects are until their last consumers have them.
 
     All methods may be called by any thread.

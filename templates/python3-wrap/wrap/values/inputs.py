@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 
 from wrap.core.dag import Key, Source
 from wrap.core.errors import TaskError
-from wrap.values.budget import HELD_FROM, Sink
+from wrap.values.budget import HELD_FROM, MemoryBudget
 from wrap.values.value import JSON, Object, is_json, quoted
 
 
-class Data:
+class Inputs:
     """Objects by the tasks that gave them, None for the request; joined ones are made once.
 
     Parameters
@@ -30,7 +30,7 @@ class Data:
         Those whose memory matters.
     """
 
-    def __init__(self, objects: Mapping[Key, Object], sink: Sink | None = None) -> None:
+    def __init__(self, objects: Mapping[Key, Object], sink: MemoryBudget | None = None) -> None:
         self._objects: dict[Key, Object] = {}
         self._sink = sink
         self.large: set[Key] = set()

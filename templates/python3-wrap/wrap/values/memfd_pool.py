@@ -31,8 +31,8 @@ _LENGTH = 8
 _STEPS = 16
 #: Of a room that is used again, at least this share is used.
 _USED = 0.5
-#: Rooms that a process keeps, each with two descriptors; and their bytes, of which all processes
-#: keep no more together than this share of what the wrap may take.
+#: Rooms that a process keeps, each with two descriptors; and their bytes, of which all
+#: processes keep no more together than this share of what the wrap may take.
 _MOST, _KEPT, _SHARE = 16, 256 << 20, 4
 #: The kernel writes no more than 2 GiB at once.
 _WRITTEN = 1 << 30
@@ -120,7 +120,7 @@ class Room:
             os.close(self._descriptor)
 
 
-class Rooms:
+class MemfdPool:
     """The rooms of this process that may be written again."""
 
     def __init__(self) -> None:
@@ -174,4 +174,4 @@ class Rooms:
         self._kept = []
 
 
-ROOMS = Rooms()
+ROOMS = MemfdPool()

@@ -1,6 +1,6 @@
-"""The server's end of the zygote: starts it, asks it for processes, replaces it when it dies.
+"""The server's end of the fork server: starts it, asks it for processes, replaces it when it dies.
 
-The first zygote is forked while the server has one thread, so both share the memory of the
+The first fork server is forked while the server has one thread, so both share the memory of the
 functions that are imported by then (8 MiB of its own, against 22 MiB for one that imports for
 itself). When it dies the server has threads, so the next one cannot be forked from it: it is the
 same program, started afresh by the next request that needs a process, at the price of importing
@@ -32,15 +32,15 @@ _BUFFER = 1 << 20
 _NEVER = 1 << 62
 
 
-class Spawner:
-    """Gets processes from a zygote.
+class ForkClient:
+    """Gets processes from a fork server.
 
     Parameters
     ----------
     run
-        What a zygote does with its end of the control socket until that ends.
+        What a fork server does with its end of the control socket until that ends.
     command
-        Starts a zygote as a program of its own; the socket's descriptor is appended.
+        Starts a fork server as a program of its own; the socket's descriptor is appended.
     longest
         Bytes that an output of a process may have.
     """
@@ -70,7 +70,7 @@ class Spawner:
         os.register_at_fork(after_in_child=self._let_go)
 
     def spawn(self, process: int = 0) -> Process:
-        """A new process, which may still have to start. Raises OSError if there is no zygote.
+        """A new process, which may still have to start. Raises OSError if there is no fork server.
 
         With the number of a `process` of the plan it imports what that runs before it serves.
         """
@@ -89,9 +89,10 @@ class Spawner:
         return Process(ours, partial(self._end, self._control, number), self._longest)
 
     def beat(self, within_s: float) -> Callable[[], None] | None:
-        """Have the zygote end this process if no other beat comes in so many seconds; 0 for never.
+        """Have the fork server end this process if no other beat comes in so many seconds; 0 for
+        never.
 
-        If there is no zygote, returns what starts another one.
+        If there is no fork server, returns what starts another one.
         """
         most = min(math.ceil(min(within_s / BEAT_S, _NEVER)), _NEVER)
         control = self._control
@@ -104,7 +105,7 @@ class Spawner:
         return None
 
     def revive(self) -> None:
-        """Have another zygote where the last one has ended. Raises OSError where there is none."""
+        """Have another one where the last one has ended. Raises OSError where there is none."""
         control = self._control
         with contextlib.suppress(ConnectionError):
             try:
@@ -114,7 +115,7 @@ class Spawner:
         self._replace(control)
 
     def close(self) -> None:
-        """End the zygote, and with it all processes."""
+        """End the fork server, and with it all processes."""
         with self._lock:
             self._control.close()
             self._wait()
@@ -125,7 +126,7 @@ class Spawner:
             channel.close()
 
     def _end(self, control: socket.socket, number: int) -> str:
-        """Have a process killed; says how it ended. Its zygote's death has been its own.
+        """Have a process killed; says how it ended. Its fork server's death has been its own.
 
         Where there is no descriptor to ask with, it is left to notice that its channel is closed.
         """
@@ -137,7 +138,7 @@ class Spawner:
                 with theirs:
                     _send(control, theirs, END, number)
                 ending = ours.recv(256)
-        return ending.decode() or "was lost, as its zygote was killed"
+        return ending.decode() or "was lost, as its fork server was killed"
 
     def _replace(self, dead: socket.socket) -> None:
         with self._lock:

@@ -1,12 +1,12 @@
-"""The zygote: a single-threaded process, functions imported, that forks the others on demand.
+"""The fork server: a single-threaded process, functions imported, that forks the others on demand.
 
 Forking a process that runs threads copies locks that no thread will ever release, so the server
-never forks. The zygote reads messages from a socket: SPAWN comes with the socket of a new
+never forks. The fork server reads messages from a socket: SPAWN comes with the socket of a new
 process, END with a socket for the answer how that process ended (it is killed if it has not).
-Nothing is answered to SPAWN, so a stage asks for its processes without waiting; they start in
-that order. Where the server ends, however it ends, the socket ends, and the zygote kills its
-children and ends too; where the zygote is killed, the kernel kills its children. BEAT is a sign of
-life of the server: where the next one does not come, the zygote ends the server.
+Nothing is answered to SPAWN, so a stage asks for its processes without waiting; they start in that
+order. Where the server ends, however it ends, the socket ends, and the fork server kills its
+children and ends too; where the fork server is killed, the kernel kills its children. BEAT is a
+sign of life of the server: where the next one does not come, the fork server ends the server.
 
 Its children are further processes and, where functions are commands, reapers.
 """
@@ -44,7 +44,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 Serve = Callable[[socket.socket, int], None]
 
 
-class Zygote:
+class ForkServer:
     """Forks children, kills and reaps them.
 
     Parameters

@@ -1,8 +1,8 @@
 """Runs programs so that all that they start ends with them, whatever it does to get away.
 
-A reaper is a process without threads that the zygote forks. It runs one program at a time and is a
-subreaper: each process that loses its parent below it becomes its child, also after a double fork
-and setsid. When the program has ended or is given up, it kills its children until it has none.
+A reaper is a process without threads that the fork server forks. It runs one program at a time and
+is a subreaper: each process that loses its parent below it becomes its child, also after a double
+fork and setsid. When the program has ended or is given up, it kills its children until it has none.
 Process groups, sessions, descriptors and variables play no part, as programs change these.
 
 Reapers accept requests from one listening socket, so that a program starts without a fork of this
@@ -182,7 +182,7 @@ def _connected() -> socket.socket:
 
 
 def listener() -> socket.socket:
-    """Where the reapers of a zygote take requests, at the address that was announced."""
+    """Where the reapers of a fork server take requests, at the address that was announced."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listening.bind(f"\0{_address}")
     listening.listen(_BACKLOG)

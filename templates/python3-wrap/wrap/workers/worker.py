@@ -15,7 +15,7 @@ class ProcessDiedError(Exception):
 
 
 class Process:
-    """A process that the zygote forked, or is about to.
+    """A process that the fork server forked, or is about to.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ from wrap.functions.task_io import Access, Begins, Emitted
 from wrap.net import framing
 from wrap.net.messages import Ident, Request, Result
 from wrap.pipes.broker import ask
-from wrap.values.inputs import Data
+from wrap.values.inputs import Inputs
 from wrap.values.shared_memory import Shared
 from wrap.values.value import Object
 
@@ -77,7 +77,7 @@ class _Child:
         self._part = lru_cache(_PARTS)(self._part_of)
         self._users = cache(self._users_in)
         self._ended: set[int] = set()
-        self._data = Data({})
+        self._data = Inputs({})
         #: The tasks that it has not answered, and how many it has not been called for.
         self._left = self._rest = 0
         self._number: int | None = None
@@ -92,7 +92,7 @@ class _Child:
             if self._number is not None:
                 self._ready = time.monotonic()
             self._number, self._left = request.ident.number, 0
-            self._data, self._ended = Data({}), set()
+            self._data, self._ended = Inputs({}), set()
         with self._counting:
             self._left += len(request.tasks)
             self._rest = request.rest
@@ -208,7 +208,7 @@ class _Child:
             with self._counting:
                 self._left -= 1
                 if not self._left and not self._rest:
-                    self._data = Data({})
+                    self._data = Inputs({})
             # When the result has been sent, the next execution may be here.
             with contextlib.suppress(ConnectionError):  # nobody awaits it any more: we are killed
                 framing.write(self._channel, result.frames_within())
@@ -231,7 +231,7 @@ class _Child:
 class _Group:
     """The tasks of one request, with the engine that they have where they are several."""
 
-    def __init__(self, request: Request, data: Data, engine: Engine | None) -> None:
+    def __init__(self, request: Request, data: Inputs, engine: Engine | None) -> None:
         self.request = request
         self.data = data
         self._engine = engine

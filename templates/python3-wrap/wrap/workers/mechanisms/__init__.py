@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from wrap.workers.fork_client import Spawner
+from wrap.workers.fork_client import ForkClient
 from wrap.workers.mechanisms.fork import Fork
 from wrap.workers.mechanisms.pool import Pool
 from wrap.workers.worker import Process
@@ -29,8 +29,8 @@ class Mechanism(Protocol):
     def lasting(self) -> int:
         """How many processes, besides the server, keep memory from one request to the next."""
 
-    def start(self, spawner: Spawner) -> None:
-        """Get processes from `spawner` from now on. Raises OSError where there are none."""
+    def start(self, fork_client: ForkClient) -> None:
+        """Get processes from `fork_client` from now on. Raises OSError where there are none."""
 
     #: Why an execution was never admitted.
     full: str

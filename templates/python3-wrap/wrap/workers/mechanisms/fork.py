@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from wrap.workers.fork_client import Spawner
+from wrap.workers.fork_client import ForkClient
 from wrap.workers.worker import Process
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ class Fork:
     full = "it was not begun in time"
 
     def __init__(self, slots: int, environment: Mapping[str, str]) -> None:
-        self._spawner: Spawner
+        self._fork_client: ForkClient
 
-    def start(self, spawner: Spawner) -> None:
-        """Get processes from `spawner` from now on."""
-        self._spawner = spawner
+    def start(self, fork_client: ForkClient) -> None:
+        """Get processes from `fork_client` from now on."""
+        self._fork_client = fork_client
 
     def admit(self, guest: Guest) -> None:
         """Admit `guest`: there are as many processes as are wanted."""
@@ -45,7 +45,7 @@ class Fork:
 
     def take(self, slot: int) -> Process:
         """A process for one execution."""
-        return self._spawner.spawn()
+        return self._fork_client.spawn()
 
     def give(self, slot: int, process: Process, sound: bool) -> None:
         """Be done with it; `sound` if it has answered all that it was asked."""

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from wrap.config.settings import count
-from wrap.workers.fork_client import Spawner
+from wrap.workers.fork_client import ForkClient
 from wrap.workers.worker import Process
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Pool:
     """
 
     def __init__(self, slots: int, environment: Mapping[str, str]) -> None:
-        self._spawner: Spawner
+        self._fork_client: ForkClient
         self._limit = count(environment, "pool_concurrency", 2)
         self._requests = count(environment, "pool_requests", 1000)
         self._idle: list[list[Process]] = [[] for _ in range(slots)]
@@ -49,9 +49,9 @@ class Pool:
         """
         return len(self._idle)
 
-    def start(self, spawner: Spawner) -> None:
-        """Get workers from `spawner` from now on, one of each slot at once."""
-        self._spawner = spawner
+    def start(self, fork_client: ForkClient) -> None:
+        """Get workers from `fork_client` from now on, one of each slot at once."""
+        self._fork_client = fork_client
         for slot, idle in enumerate(self._idle):
             idle.append(self._worker(slot))
 
@@ -129,4 +129,4 @@ class Pool:
                 idle.append(self._worker(slot))
 
     def _worker(self, slot: int) -> Process:
-        return self._spawner.spawn(1 + slot)
+        return self._fork_client.spawn(1 + slot)
