@@ -40,6 +40,7 @@ lint: .venv/developing ## Check style, types and the direction of imports
 	@$(BIN)/mypy
 	@cd templates/python3-wrap && $(CURDIR)/$(BIN)/mypy --strict -p wrap
 	@$(BIN)/lint-imports
+	@cd templates/python3-wrap && $(CURDIR)/$(BIN)/lint-imports --config ../importlinter.toml
 
 setup: .venv/developing ## Set up .venv for development (LOCKED=1: what chiron runs with is pinned)
 

@@ -23,6 +23,7 @@ from wrap.cluster.peers import (
     given_in,
 )
 from wrap.cluster.store_path import outputs
+from wrap.config.redaction import redacted
 from wrap.core.dag import Engine, Key, given_to
 from wrap.core.errors import TaskError
 from wrap.dispatch.execution import CANCELLED, Execution, Outcome
@@ -277,7 +278,7 @@ def told(runtime: Runtime, error: TaskError, arrived: float) -> str:
     if cause:
         error.message = f"wrap {runtime.wrap.name}: {cause}: {error.message}"
         print(f"wrap {runtime.wrap.name}: {cause}", file=sys.stderr)
-    return json.dumps(error.located(None, runtime.wrap.name).as_dict())
+    return json.dumps(error.located(None, runtime.wrap.name).as_dict(redacted))
 
 
 def engine_of(runtime: Runtime, asked: Request) -> Engine | Placement:

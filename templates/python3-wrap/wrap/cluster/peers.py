@@ -15,6 +15,7 @@ from functools import partial
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
+from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Wrap
 from wrap.dispatch.backpressure import Pressure
 from wrap.event_loop.loop import Loop, Timer
@@ -232,7 +233,7 @@ class Peers:
 
     def broke(self, execution: Execution, task: int, attempt: int, error: TaskError) -> None:
         """The streams of a task broke, or it was lost: the home decides what becomes of it."""
-        fields = [execution.ident.number, task, attempt, error.as_dict()]
+        fields = [execution.ident.number, task, attempt, error.as_dict(redacted)]
         self._tell(Message(BROKE, fields), _TOLD)
 
     def _tell(self, message: Message, tries: int) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from wrap.config import sandbox
 from wrap.config.redaction import SECRETS
-from wrap.http.traffic_switch import ROUTE
 
 #: The variable of the key without which nothing is traced.
 TRACE_KEY = "chiron_trace_key"
@@ -19,6 +18,8 @@ TRACE_KEY = "chiron_trace_key"
 DIRECT_SECRET = "chiron-direct"  # noqa: S105 (its name)
 #: The variable of the store by which objects get to other wraps; the secret with its password.
 STORE, STORE_SECRET = "chiron_store", "chiron-store"
+#: The variable of the wrap that is to answer instead, from the start.
+ROUTE = "chiron_route"
 #: The variable of the gateway's URL, which functions know it by too.
 GATEWAY_URL = "gateway_url"
 #: The variable with the milliseconds that an execution waits for processes before it is another

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence, Set
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from wrap.core.errors import TaskError
 from wrap.core.recovery import Component
 from wrap.core.triggers import Bucket, Group, groups
 
-if TYPE_CHECKING:
-    from wrap.values.inputs import Inputs
-    from wrap.values.value import Object
 #: Where an input comes from: the request, one task's object, or a JSON list of several; of none, an
 #: empty text.
 Source = int | list[int] | None
@@ -290,7 +287,7 @@ class Engine:
         """The tasks that have not ended."""
         return self._left
 
-    def start(self, _: Inputs | None = None) -> Step:
+    def start(self, _: object = None) -> Step:
         """What begins with the execution."""
         step = Step([], [])
         for index, trigger in enumerate(self._triggers):
@@ -298,7 +295,7 @@ class Engine:
                 self._fire(index, step)
         return step
 
-    def ended(self, task: int, _: Object | None = None) -> Step:
+    def ended(self, task: int, _: object = None) -> Step:
         """What begins when `task` has ended, which it does once."""
         self._left.remove(task)
         return self.arrived([task])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
-
-from wrap.config.redaction import redacted
 
 #: Most characters of a cause: the limit of States Language.
 LONGEST = 32_768
@@ -53,13 +52,20 @@ class TaskError(Exception):
         self.wrap = wrap if self.wrap is None else self.wrap
         return self
 
-    def as_dict(self) -> dict[str, Any]:
-        """The body of the answer, without secrets: code, message, function, wrap, error, cause."""
+    def as_dict(self, hide: Callable[[str], str]) -> dict[str, Any]:
+        """The body of the answer: code, message, function, wrap, error, cause.
+
+        `hide` takes secrets out of texts; lone surrogates are escaped.
+        """
+
+        def told(text: str) -> str:
+            return hide(text).encode(errors="backslashreplace").decode()
+
         error, cause = self.caught or ("", "")
-        caught = {"error": _sent(error), "cause": _sent(cause)[:LONGEST]} if self.caught else {}
+        caught = {"error": told(error), "cause": told(cause)[:LONGEST]} if self.caught else {}
         return {
             "code": self.code,
-            "message": _sent(self.message),
+            "message": told(self.message),
             "function": self.function,
             "wrap": self.wrap,
             **caught,
@@ -76,8 +82,3 @@ class TaskError(Exception):
             caught=(fields["error"], fields["cause"]) if "error" in fields else None,
             status=status,
         )
-
-
-def _sent(text: str) -> str:
-    """`text` as callers get it: without secrets, and lone surrogates are escaped."""
-    return redacted(text).encode(errors="backslashreplace").decode()

@@ -24,6 +24,7 @@ from typing import Any
 
 from wrap.cluster import store_path
 from wrap.cluster.peers import Given, Peers
+from wrap.config.redaction import redacted
 from wrap.core.dag import MAIN, Call, Engine, Key, Step, keys
 from wrap.core.errors import TaskError
 from wrap.core.recovery import Attempts
@@ -893,7 +894,8 @@ class Execution:
         began, place = (self._began or {}).get(number, now), self._part.place_of.get(number)
         process = place if isinstance(place, int) else MAIN
         return Result(
-            *(ident, number, function, wrap.name, process, began, now), error=error.as_dict()
+            *(ident, number, function, wrap.name, process, began, now),
+            error=error.as_dict(redacted),
         )
 
     def _call_wraps(self) -> list[threading.Event]:

@@ -108,7 +108,7 @@ def run(
             begins()  # if the task failed before its handler
         broken = task_io.broken if task_io else None
         failure = broken or _failure(error, function.name)
-        result.error = failure.located(function.name, wrap.name).as_dict()
+        result.error = failure.located(function.name, wrap.name).as_dict(redacted)
         if task_io:
             task_io.fail(result.error)
     finally:

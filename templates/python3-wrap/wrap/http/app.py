@@ -19,6 +19,7 @@ from flask import Flask, Response, request
 from wrap.cluster import store_path
 from wrap.cluster.coordinator import Coordinator
 from wrap.cluster.participant import SERVER_FAULT, Participant, engine_of, told
+from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import Engine, Key, Part, keys
 from wrap.core.errors import TaskError
@@ -215,7 +216,7 @@ def _failed(runtime: Runtime, error: TaskError, arrived: float, mark: str) -> Re
     runtime.metrics.failed(error.code)
     body = told(runtime, error, arrived)
     if runtime.wrap.entry is not None and error.status >= SERVER_FAULT:
-        fields = error.as_dict()
+        fields = error.as_dict(redacted)
         log.failed(fields["function"] or fields["wrap"], mark, fields["code"], fields["message"])
     later = {"Retry-After": _RETRY_S} if error.code == "full" else None
     return Response(body, error.status, later, mimetype="application/json")

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import threading
 
+from wrap.config.settings import ROUTE
 from wrap.config.wrap_spec import is_name
 from wrap.http import server
 
-#: The variable of the wrap that is to answer instead, from the start.
-ROUTE = "chiron_route"
 #: Requests that may be handed on at once, at least: their threads only wait for the other wrap.
 _THREADS = 64
 

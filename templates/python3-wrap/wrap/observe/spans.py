@@ -26,6 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Wrap
 from wrap.core.errors import TaskError
 from wrap.net.messages import Ident, Result
@@ -187,7 +188,7 @@ class Exporter:
 
         The `results` are all that is known, also of one that has failed.
         """
-        failure = None if error is None else error.as_dict()
+        failure = None if error is None else error.as_dict(redacted)
         self._take(ident, results, arrived, answered, status, failure)
 
     def part(self, ident: Ident, results: Sequence[Result]) -> None:

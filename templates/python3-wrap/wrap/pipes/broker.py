@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Wrap
 from wrap.core.errors import TaskError
 from wrap.event_loop.liveness import essential
@@ -276,7 +277,7 @@ class Broker:
                 with self._end(Which(*which), writes)[1] as end:
                     socket.send_fds(channel, [b"{}"], [end.fileno()])
             except TaskError as error:
-                channel.send(json.dumps(error.as_dict()).encode())
+                channel.send(json.dumps(error.as_dict(redacted)).encode())
 
 
 def _user_of(channel: socket.socket) -> int:

@@ -35,6 +35,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
+from wrap.config.redaction import redacted
 from wrap.core.errors import TaskError
 from wrap.values.disk import Backlog
 
@@ -198,7 +199,7 @@ class Outlet:
     def close(self, error: TaskError | None = None) -> None:
         """Be done with it; a reader that has not got all learns of `error`."""
         if error is not None and not self.sending:
-            said = json.dumps(error.as_dict()).encode()
+            said = json.dumps(error.as_dict(redacted)).encode()
             with contextlib.suppress(TaskError):
                 self.put([_LENGTH.pack(_FAILED), _LENGTH.pack(len(said)), said])
         if self._spilled is not None:
