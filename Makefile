@@ -17,7 +17,7 @@ help: ## Show the tasks
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | column -t -s "$$(printf '\t')"
 
 demo: .venv/installed ## Profile, plan, deploy and compare the FINRA workflow; leaves nothing running
-	@$(BIN)/python -m installation strace
+	@$(BIN)/python -m chiron.installation strace
 	@$(BIN)/chiron evaluate latency benchmarks/finra --slo 100ms --mechanisms fork --quick --local --output out/demo
 
 test: .venv/developing ## Run the tests: all that matters once (about 13 minutes on two cores)

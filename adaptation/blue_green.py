@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 from requests import Response
 
-from adaptation.events import Event, Tell
-from adaptation.latency import Wait
-from adaptation.version import Candidate, Serving, serving
-from deployment.deploy import remove_all
-from generator.annotations import PLANNER, ROLE, ROUTE, SUCCESSOR, WORKFLOW
-from generator.settings import client_timeout_s
-from openfaas.client import Gateway
-from openfaas.endings import TAIL, maybe_by_memory
-from openfaas.objects import FunctionSpec, FunctionStatus, Resources
-from openfaas.sharing import TRIGGERS, without_triggers
-from workflow.errors import ChironError
-from workflow.tracing import KEY_ANNOTATION, trace_header
+from chiron.adaptation.events import Event, Tell
+from chiron.adaptation.latency import Wait
+from chiron.adaptation.version import Candidate, Serving, serving
+from chiron.deployment.deploy import remove_all
+from chiron.generator.annotations import PLANNER, ROLE, ROUTE, SUCCESSOR, WORKFLOW
+from chiron.generator.settings import client_timeout_s
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.endings import TAIL, maybe_by_memory
+from chiron.openfaas.objects import FunctionSpec, FunctionStatus, Resources
+from chiron.openfaas.sharing import TRIGGERS, without_triggers
+from chiron.workflow.errors import ChironError
+from chiron.workflow.tracing import KEY_ANNOTATION, trace_header
 
 #: How long the entry may take to become the new version, and how many answers in a row say that it
 #: has: while replicas are exchanged one by one, old and new ones answer.

@@ -13,14 +13,14 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from adaptation.rules import Window
-from deployment.invoke import find_invoker
-from deployment.live import grown, within_slo
-from deployment.postmortem import explained
-from deployment.replicas import Heard, hear
-from openfaas.client import Gateway
-from workflow.errors import ChironError
-from workflow.payloads import Payload, turns
+from chiron.adaptation.rules import Window
+from chiron.deployment.invoke import find_invoker
+from chiron.deployment.live import grown, within_slo
+from chiron.deployment.postmortem import explained
+from chiron.deployment.replicas import Heard, hear
+from chiron.openfaas.client import Gateway
+from chiron.workflow.errors import ChironError
+from chiron.workflow.payloads import Payload, turns
 
 #: Waits for so many seconds.
 Wait = Callable[[float], None]

@@ -15,19 +15,19 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from adaptation.blue_green import BlueGreen
-from adaptation.candidates import Outcome, Predicted, Search
-from adaptation.events import Event
-from adaptation.residuals import Residuals
-from adaptation.version import Candidate, Serving, deploy_beside, serving
-from deployment.background_load import disturbance
-from deployment.deploy import remove_all, removed_on_failure
-from deployment.invoke import Answer, Invoker
-from deployment.launcher import Launcher
-from deployment.measure import Invokable, Measurement
-from deployment.verdict import Trial
-from generator.settings import client_timeout_s
-from pipeline.deploy import (
+from chiron.adaptation.blue_green import BlueGreen
+from chiron.adaptation.candidates import Outcome, Predicted, Search
+from chiron.adaptation.events import Event
+from chiron.adaptation.residuals import Residuals
+from chiron.adaptation.version import Candidate, Serving, deploy_beside, serving
+from chiron.deployment.background_load import disturbance
+from chiron.deployment.deploy import remove_all, removed_on_failure
+from chiron.deployment.invoke import Answer, Invoker
+from chiron.deployment.launcher import Launcher
+from chiron.deployment.measure import Invokable, Measurement
+from chiron.deployment.verdict import Trial
+from chiron.generator.settings import client_timeout_s
+from chiron.pipeline.deploy import (
     DeploymentReport,
     DeploymentRequest,
     Prepared,
@@ -38,14 +38,14 @@ from pipeline.deploy import (
     plan_for,
     prepare,
 )
-from scheduler.options import Option
-from scheduler.pareto import considered, preferred
-from scheduler.planners import PLANNERS, searched
-from scheduler.schedule import assess, job_of
-from scheduler.strategies import memory_mib
-from workflow.errors import ChironError
-from workflow.plan import Plan, Prediction
-from workflow.tracing import KEY_ANNOTATION
+from chiron.scheduler.options import Option
+from chiron.scheduler.pareto import considered, preferred
+from chiron.scheduler.planners import PLANNERS, searched
+from chiron.scheduler.schedule import assess, job_of
+from chiron.scheduler.strategies import memory_mib
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import Plan, Prediction
+from chiron.workflow.tracing import KEY_ANNOTATION
 
 #: Plans that are tried at most where nothing is said.
 TRIES = 5
@@ -68,7 +68,7 @@ def deploy_proven(
 
     Where none is, the best measured one is deployed, or the version stays that served before. With
     `tries` None the plan is deployed that is predicted to keep it, whatever is measured. Artefacts
-    are those of `pipeline.deploy`, and residuals.json.
+    are those of `chiron.pipeline.deploy`, and residuals.json.
 
     Raises what the first plan fails with; nothing stays half-deployed.
     """

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from adaptation.events import Event, Tell
-from adaptation.latency import Wait
-from adaptation.scaling import Bounds, Load, Record
-from deployment.replicas import Said, hear
-from openfaas.client import Gateway
-from openfaas.objects import FunctionStatus
-from workflow.errors import ChironError
+from chiron.adaptation.events import Event, Tell
+from chiron.adaptation.latency import Wait
+from chiron.adaptation.scaling import Bounds, Load, Record
+from chiron.deployment.replicas import Said, hear
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.objects import FunctionStatus
+from chiron.workflow.errors import ChironError
 
 #: How long between two looks, in seconds.
 EVERY_S = 1.0

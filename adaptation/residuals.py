@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from adaptation.candidates import Residual
-from deployment.background_load import disturbance
-from generator.fingerprint import digest
-from pipeline.deploy import Try
-from workflow.documents import Document, dump, read_document, write_atomically
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.adaptation.candidates import Residual
+from chiron.deployment.background_load import disturbance
+from chiron.generator.fingerprint import digest
+from chiron.pipeline.deploy import Try
+from chiron.workflow.documents import Document, dump, read_document, write_atomically
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 FILE = "residuals.json"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from deployment.verdict import verdict
-from generator.annotations import DeployedPrediction
-from workflow.errors import ChironError
-from workflow.plan import Plan
+from chiron.deployment.verdict import verdict
+from chiron.generator.annotations import DeployedPrediction
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import Plan
 
 #: Where a mean latency is, as seen from the predicted range; ``late`` where it is within, but more
 #: requests than the SLO allows take longer than the SLO.

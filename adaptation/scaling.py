@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from openfaas.objects import MAX_LABEL, MIN_LABEL
+from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL
 
 #: OpenFaaS's own, where labels say nothing.
 _DEFAULT_MIN, _DEFAULT_MAX = 1, 20

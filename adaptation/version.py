@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployment.deploy import removed_on_failure, spec_of
-from deployment.invoke import Invoker
-from deployment.launcher import Launcher, invoker_for
-from deployment.measure import Measurement
-from generator.annotations import (
+from chiron.deployment.deploy import removed_on_failure, spec_of
+from chiron.deployment.invoke import Invoker
+from chiron.deployment.launcher import Launcher, invoker_for
+from chiron.deployment.measure import Measurement
+from chiron.generator.annotations import (
     ROLE,
     WORKFLOW,
     DeployedPrediction,
@@ -24,17 +24,17 @@ from generator.annotations import (
     identity,
     read_prediction,
 )
-from generator.fingerprint import digest
-from generator.generate import Sources, generate
-from generator.settings import client_timeout_s
-from openfaas.client import Gateway
-from openfaas.objects import FunctionSpec, FunctionStatus
-from openfaas.sharing import without_triggers
-from openfaas.stack import StackFile, read_stack, write_stack
-from pipeline.deploy import DeploymentRequest
-from scheduler.layout import wrap_name
-from workflow.documents import dump
-from workflow.plan import Plan
+from chiron.generator.fingerprint import digest
+from chiron.generator.generate import Sources, generate
+from chiron.generator.settings import client_timeout_s
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.objects import FunctionSpec, FunctionStatus
+from chiron.openfaas.sharing import without_triggers
+from chiron.openfaas.stack import StackFile, read_stack, write_stack
+from chiron.pipeline.deploy import DeploymentRequest
+from chiron.scheduler.layout import wrap_name
+from chiron.workflow.documents import dump
+from chiron.workflow.plan import Plan
 
 #: The annotation with the name of a version.
 VERSION = "chiron.version"

@@ -9,23 +9,23 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
-from adaptation.blue_green import SWITCH_S, BlueGreen, repair
-from adaptation.events import Event, Tell
-from adaptation.latency import Latencies, Wait
-from adaptation.rules import Record, Rules, Served, Window, judge
-from adaptation.version import Serving, deploy_beside, serving
-from deployment.launcher import Launcher
-from deployment.measure import measure
-from generator.annotations import ASKED, SOURCE
-from generator.generate import Sources
-from generator.settings import client_timeout_s
-from pipeline.deploy import DeploymentRequest, checked_sources, find_plan
-from profiler.calibrate import calibrate
-from workflow.errors import ChironError
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import Profile
-from workflow.tracing import KEY_ANNOTATION
+from chiron.adaptation.blue_green import SWITCH_S, BlueGreen, repair
+from chiron.adaptation.events import Event, Tell
+from chiron.adaptation.latency import Latencies, Wait
+from chiron.adaptation.rules import Record, Rules, Served, Window, judge
+from chiron.adaptation.version import Serving, deploy_beside, serving
+from chiron.deployment.launcher import Launcher
+from chiron.deployment.measure import measure
+from chiron.generator.annotations import ASKED, SOURCE
+from chiron.generator.generate import Sources
+from chiron.generator.settings import client_timeout_s
+from chiron.pipeline.deploy import DeploymentRequest, checked_sources, find_plan
+from chiron.profiler.calibrate import calibrate
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
+from chiron.workflow.tracing import KEY_ANNOTATION
 
 #: Requests that a new version has to answer rightly, after a warm-up.
 _CHECKS = 10

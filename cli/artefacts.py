@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from workflow.documents import Model, read_document
-from workflow.errors import ChironError
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.workflow.documents import Model, read_document
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 
 def read_profile(path: Path, folder: Path | None = None) -> Profile:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.output import next_step, progress
-from cli.place import BUILDERS, builder
-from gateway.names import BackendName as Backend
-from openfaas.stack import read_stack
+from chiron.cli import options
+from chiron.cli.output import next_step, progress
+from chiron.cli.place import BUILDERS, builder
+from chiron.gateway.names import BackendName as Backend
+from chiron.openfaas.stack import read_stack
 
 
 @click.command("build")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.output import emit, next_step, progress
-from cli.place import Place, place
-from profiler.calibrate import calibrate
-from workflow.platform import Platform
+from chiron.cli import options
+from chiron.cli.output import emit, next_step, progress
+from chiron.cli.place import Place, place
+from chiron.profiler.calibrate import calibrate
+from chiron.workflow.platform import Platform
 
 
 @click.command("calibrate")

@@ -9,17 +9,17 @@ from typing import Any
 
 import click
 
-from cli import options
-from cli.output import data, progress
-from workflow.chart import chart_of
-from workflow.chart_svg import svg
-from workflow.conversion import as_plain, as_states
-from workflow.documents import write_atomically
-from workflow.errors import ChironError
-from workflow.folder import default_name, parse_workflow
-from workflow.forms import WORKFLOW_FILES, known_form, read_written, workflow_file
-from workflow.model import Workflow
-from workflow.names import AsWritten
+from chiron.cli import options
+from chiron.cli.output import data, progress
+from chiron.workflow.chart import chart_of
+from chiron.workflow.chart_svg import svg
+from chiron.workflow.conversion import as_plain, as_states
+from chiron.workflow.documents import write_atomically
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import default_name, parse_workflow
+from chiron.workflow.forms import WORKFLOW_FILES, known_form, read_written, workflow_file
+from chiron.workflow.model import Workflow
+from chiron.workflow.names import AsWritten
 
 
 @click.command("convert")

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from cli import options
-from cli.output import progress, table
-from cli.place import Place, place
-from deployment.deployed import with_functions, wraps_of
-from openfaas.client import Gateway
-from openfaas.objects import FunctionStatus
-from workflow.errors import ChironError
-from workflow.tracing import KEY_ANNOTATION, trace_header
+from chiron.cli import options
+from chiron.cli.output import progress, table
+from chiron.cli.place import Place, place
+from chiron.deployment.deployed import with_functions, wraps_of
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.objects import FunctionStatus
+from chiron.workflow.errors import ChironError
+from chiron.workflow.tracing import KEY_ANNOTATION, trace_header
 
 _PATH = "/_/dead-letters"
 _COLUMNS = ["name", "killed replicas", "bytes in memory", "begins with"]

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import click
 
-from adaptation.proving import TRIES, deploy_proven
-from cli import options
-from cli.artefacts import read_platform, read_profile
-from cli.options import choices
-from cli.output import emit, next_step, progress, table, warn
-from cli.place import Place, place
-from cli.schedule import EXIT_MISSED
-from deployment.measure import Measurement
-from pipeline.deploy import DeploymentReport, DeploymentRequest
-from scheduler.choices import Choices
-from workflow.folder import WorkflowFolder
+from chiron.adaptation.proving import TRIES, deploy_proven
+from chiron.cli import options
+from chiron.cli.artefacts import read_platform, read_profile
+from chiron.cli.options import choices
+from chiron.cli.output import emit, next_step, progress, table, warn
+from chiron.cli.place import Place, place
+from chiron.cli.schedule import EXIT_MISSED
+from chiron.deployment.measure import Measurement
+from chiron.pipeline.deploy import DeploymentReport, DeploymentRequest
+from chiron.scheduler.choices import Choices
+from chiron.workflow.folder import WorkflowFolder
 
 
 @click.command("deploy")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.artefacts import read_plan
-from cli.output import data, progress
-from scheduler.diff import compare
+from chiron.cli import options
+from chiron.cli.artefacts import read_plan
+from chiron.cli.output import data, progress
+from chiron.scheduler.diff import compare
 
 
 @click.command("diff")

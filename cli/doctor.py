@@ -8,10 +8,10 @@ from dataclasses import asdict
 
 import click
 
-from cli import options
-from cli.output import console, plain
-from installation.preflight import preflight
-from openfaas.credentials import gateway_url
+from chiron.cli import options
+from chiron.cli.output import console, plain
+from chiron.installation.preflight import preflight
+from chiron.openfaas.credentials import gateway_url
 
 
 @click.command("doctor")

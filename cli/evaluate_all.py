@@ -9,19 +9,25 @@ from pathlib import Path
 
 import click
 
-from cli.evaluate import command as evaluate
-from cli.evaluate_options import FolderFaults, Wanted, measure, measuring, say_what_is_left_out
-from cli.output import next_step, progress, table, warn
-from evaluation.bench.setup import PLATFORM_FILE
-from evaluation.experiments.recorded import read_run
-from evaluation.experiments.results import EXPERIMENTS, results_of
-from evaluation.optional import PICTURES
-from evaluation.prediction.baselines.learning import BASELINES
-from evaluation.report.glance import averages_table
-from evaluation.report.page import write_report
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.forms import workflow_file, workflow_folders
+from chiron.cli.evaluate import command as evaluate
+from chiron.cli.evaluate_options import (
+    FolderFaults,
+    Wanted,
+    measure,
+    measuring,
+    say_what_is_left_out,
+)
+from chiron.cli.output import next_step, progress, table, warn
+from chiron.evaluation.bench.setup import PLATFORM_FILE
+from chiron.evaluation.experiments.recorded import read_run
+from chiron.evaluation.experiments.results import EXPERIMENTS, results_of
+from chiron.evaluation.optional import PICTURES
+from chiron.evaluation.prediction.baselines.learning import BASELINES
+from chiron.evaluation.report.glance import averages_table
+from chiron.evaluation.report.page import write_report
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.forms import workflow_file, workflow_folders
 
 #: Where the workflows are that are measured if none is named.
 _BENCHMARKS = Path("benchmarks")
@@ -65,7 +71,7 @@ def _runtime(_: tuple[Path, ...], wanted: Wanted) -> list[str] | None:
     return ["--quick"] if wanted.settings.quick else []
 
 
-#: A further verb plugs in here, and in `cli.evaluate`.
+#: A further verb plugs in here, and in `chiron.cli.evaluate`.
 OTHERS = (
     Other("prediction", 30, 720, _prediction),
     Other("scheduler", 25, 240, _scheduler),

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.artefacts import measured
-from cli.evaluate_options import begin, command_line
-from cli.evaluate_runtime import show
-from cli.output import emit, progress
-from evaluation.dashboard import measure_dashboard
-from evaluation.runtime.rounds import RuntimeReport
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
+from chiron.cli import options
+from chiron.cli.artefacts import measured
+from chiron.cli.evaluate_options import begin, command_line
+from chiron.cli.evaluate_runtime import show
+from chiron.cli.output import emit, progress
+from chiron.evaluation.dashboard import measure_dashboard
+from chiron.evaluation.runtime.rounds import RuntimeReport
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
 
 _ADDRESS, _POLL_S = re.compile(r"http://127\.0\.0\.1:\d+"), 0.1
 _ROUNDS, _QUICK_ROUNDS = 20, 5

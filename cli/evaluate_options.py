@@ -14,29 +14,35 @@ from typing import Any, cast, get_args
 
 import click
 
-from cli import options
-from cli.artefacts import read_platform, read_profile
-from cli.output import emit, error_line, progress, table, warn
-from cli.place import Place, place
-from evaluation.bench.machine import Machine, no_evidence, require_evidence, target_of, this_machine
-from evaluation.bench.settings import FULL, QUICK, Scale, Settings, open_run
-from evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
-from evaluation.bench.variants import parse_mechanisms, parse_planners
-from evaluation.experiments.recorded import read_run
-from evaluation.experiments.results import measurements_of, results_of
-from evaluation.measurements.forecast import forecast, in_words
-from evaluation.measurements.run import measure_workflow
-from evaluation.optional import PICTURES, left_out
-from evaluation.report.page import write_results
-from evaluation.report.tables import table_of
-from predictor.mechanisms import MECHANISMS
-from scheduler.choices import Strategy
-from scheduler.planners import PLANNERS
-from workflow.documents import dump, write_atomically
-from workflow.errors import ChironError, Faults
-from workflow.folder import WorkflowFolder
-from workflow.plan import DEFAULT_TRIGGER
-from workflow.triggers import TriggerKind
+from chiron.cli import options
+from chiron.cli.artefacts import read_platform, read_profile
+from chiron.cli.output import emit, error_line, progress, table, warn
+from chiron.cli.place import Place, place
+from chiron.evaluation.bench.machine import (
+    Machine,
+    no_evidence,
+    require_evidence,
+    target_of,
+    this_machine,
+)
+from chiron.evaluation.bench.settings import FULL, QUICK, Scale, Settings, open_run
+from chiron.evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
+from chiron.evaluation.bench.variants import parse_mechanisms, parse_planners
+from chiron.evaluation.experiments.recorded import read_run
+from chiron.evaluation.experiments.results import measurements_of, results_of
+from chiron.evaluation.measurements.forecast import forecast, in_words
+from chiron.evaluation.measurements.run import measure_workflow
+from chiron.evaluation.optional import PICTURES, left_out
+from chiron.evaluation.report.page import write_results
+from chiron.evaluation.report.tables import table_of
+from chiron.predictor.mechanisms import MECHANISMS
+from chiron.scheduler.choices import Strategy
+from chiron.scheduler.planners import PLANNERS
+from chiron.workflow.documents import dump, write_atomically
+from chiron.workflow.errors import ChironError, Faults
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import DEFAULT_TRIGGER
+from chiron.workflow.triggers import TriggerKind
 
 DEFAULT_PLANNERS = "one-to-one,sand,faastlane,pgp"
 _OPTIONS: tuple[Callable[[options.Command], options.Command], ...] = (

@@ -9,49 +9,49 @@ from typing import NamedTuple, get_args
 
 import click
 
-from cli import options
-from cli.artefacts import read_platform
-from cli.evaluate_options import (
+from chiron.cli import options
+from chiron.cli.artefacts import read_platform
+from chiron.cli.evaluate_options import (
     FolderFaults,
     begin,
     command_line,
     open_folders,
     say_what_is_left_out,
 )
-from cli.output import emit, progress, table, warn
-from cli.place import Place, place
-from deployment.background_load import busy_line
-from deployment.launcher import Launcher
-from evaluation.bench.bench import Leftovers
-from evaluation.bench.machine import Machine, target_of
-from evaluation.bench.rounds import Journal
-from evaluation.bench.settings import open_run
-from evaluation.bench.setup import PLATFORM_FILE, place_of, require_profiles
-from evaluation.bench.setup import Place as MeasuredPlace
-from evaluation.optional import PICTURES, missing
-from evaluation.prediction import comparison, published
-from evaluation.prediction.baselines.learning import BASELINES, BaselineReport, HeldOut
-from evaluation.prediction.comparison import MeasuredComparison, compare_stored, slos_kept
-from evaluation.prediction.errors import Distribution, by_place, error_boxes
-from evaluation.prediction.plans import measure_batch, missing_batches, random_plans
-from evaluation.prediction.published import PublishedComparison, compare_with_testbed
-from evaluation.prediction.rows import (
+from chiron.cli.output import emit, progress, table, warn
+from chiron.cli.place import Place, place
+from chiron.deployment.background_load import busy_line
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.bench.bench import Leftovers
+from chiron.evaluation.bench.machine import Machine, target_of
+from chiron.evaluation.bench.rounds import Journal
+from chiron.evaluation.bench.settings import open_run
+from chiron.evaluation.bench.setup import PLATFORM_FILE, place_of, require_profiles
+from chiron.evaluation.bench.setup import Place as MeasuredPlace
+from chiron.evaluation.optional import PICTURES, missing
+from chiron.evaluation.prediction import comparison, published
+from chiron.evaluation.prediction.baselines.learning import BASELINES, BaselineReport, HeldOut
+from chiron.evaluation.prediction.comparison import MeasuredComparison, compare_stored, slos_kept
+from chiron.evaluation.prediction.errors import Distribution, by_place, error_boxes
+from chiron.evaluation.prediction.plans import measure_batch, missing_batches, random_plans
+from chiron.evaluation.prediction.published import PublishedComparison, compare_with_testbed
+from chiron.evaluation.prediction.rows import (
     MeasuredRow,
     PredictedRow,
     RowSettings,
     keep_workflow,
     profile_file,
 )
-from evaluation.testbed import read_platform as read_testbed_platform
-from predictor.mechanisms import MECHANISMS
-from predictor.spread import evenly
-from profiler.profile import profile
-from scheduler.chance import SURPRISES
-from workflow.documents import dump, write_atomically
-from workflow.folder import WorkflowFolder
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.evaluation.testbed import read_platform as read_testbed_platform
+from chiron.predictor.mechanisms import MECHANISMS
+from chiron.predictor.spread import evenly
+from chiron.profiler.profile import profile
+from chiron.scheduler.chance import SURPRISES
+from chiron.workflow.documents import dump, write_atomically
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 

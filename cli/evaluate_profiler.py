@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.evaluate_options import begin, command_line
-from cli.output import emit, progress, table
-from cli.place import Place, place
-from deployment.launcher import Launcher
-from deployment.local_launcher import LocalLauncher
-from evaluation.profiler import ProfilerReport, check_profiler
+from chiron.cli import options
+from chiron.cli.evaluate_options import begin, command_line
+from chiron.cli.output import emit, progress, table
+from chiron.cli.place import Place, place
+from chiron.deployment.launcher import Launcher
+from chiron.deployment.local_launcher import LocalLauncher
+from chiron.evaluation.profiler import ProfilerReport, check_profiler
 
 _COLUMNS = [
     "function", "cpu", "native", "block", "worst", "profiled", "untraced", "p25", "p75", "error"

@@ -11,24 +11,24 @@ from pathlib import Path
 
 import click
 
-from adaptation.events import Event
-from adaptation.replicas import EVERY_S, Scaler
-from cli import options
-from cli.evaluate_options import begin, command_line, say_what_is_left_out
-from cli.output import emit, progress, table
-from cli.place import embedded_gateway, launcher_on
-from evaluation.runtime.costs import PARTS, QUICK_ROUNDS, ROUNDS, measure_runtime
-from evaluation.runtime.events import measure_events
-from evaluation.runtime.load_step import cases, measure_load_step
-from evaluation.runtime.mapreduce import measure_mapreduce
-from evaluation.runtime.query import query
-from evaluation.runtime.redundant import measure_redundant
-from evaluation.runtime.reruns import measure_reruns
-from evaluation.runtime.rounds import Figure, RuntimeReport
-from evaluation.runtime.servers import SERVERS, missing, redis
-from evaluation.runtime.streams import measure_streams
-from openfaas.client import Gateway
-from openfaas.objects import FunctionStatus
+from chiron.adaptation.events import Event
+from chiron.adaptation.replicas import EVERY_S, Scaler
+from chiron.cli import options
+from chiron.cli.evaluate_options import begin, command_line, say_what_is_left_out
+from chiron.cli.output import emit, progress, table
+from chiron.cli.place import embedded_gateway, launcher_on
+from chiron.evaluation.runtime.costs import PARTS, QUICK_ROUNDS, ROUNDS, measure_runtime
+from chiron.evaluation.runtime.events import measure_events
+from chiron.evaluation.runtime.load_step import cases, measure_load_step
+from chiron.evaluation.runtime.mapreduce import measure_mapreduce
+from chiron.evaluation.runtime.query import query
+from chiron.evaluation.runtime.redundant import measure_redundant
+from chiron.evaluation.runtime.reruns import measure_reruns
+from chiron.evaluation.runtime.rounds import Figure, RuntimeReport
+from chiron.evaluation.runtime.servers import SERVERS, missing, redis
+from chiron.evaluation.runtime.streams import measure_streams
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.objects import FunctionStatus
 
 _COLUMNS = ["what", "median", "p25", "p75", "unit", "samples"]
 _OTHERS, _RERUNS, _PATHS, _STEP, _STREAMS = "others", "reruns", "paths", "step", "streams"
@@ -88,12 +88,15 @@ def command(
     machine = begin(output)
     parts = [part for part in PARTS if part.name in chosen or not chosen]
     if _OTHERS in chosen:
-        from evaluation.runtime.others import SYSTEMS, others  # makes what it hands over, 100 MB
+        from chiron.evaluation.runtime.others import (  # makes what it hands over, 100 MB
+            SYSTEMS,
+            others,
+        )
 
         say_what_is_left_out(SYSTEMS)
         parts.append(others())
     if _PATHS in chosen:
-        from evaluation.runtime.paths import paths  # makes what it hands over, 100 MB
+        from chiron.evaluation.runtime.paths import paths  # makes what it hands over, 100 MB
 
         for line in filter(None, map(missing, SERVERS)):
             progress(f"left out: {line}")

@@ -10,33 +10,33 @@ from typing import Any, get_args
 
 import click
 
-from cli import options
-from cli.artefacts import read_platform
-from cli.evaluate_options import begin, command_line
-from cli.output import emit, progress, table, warn
-from cli.place import Place, place
-from deployment.background_load import busy_line
-from evaluation.bench.machine import target_of
-from evaluation.bench.settings import open_run
-from evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
-from evaluation.report.tables import number, percentages, with_interval
-from evaluation.runtime.servers import redis
-from evaluation.scientific.alone import Part
-from evaluation.scientific.changed import changed, changed_name
-from evaluation.scientific.facts import NAMES, facts_of
-from evaluation.scientific.folder import Scaling, write_folder
-from evaluation.scientific.published import published
-from evaluation.scientific.report import (
+from chiron.cli import options
+from chiron.cli.artefacts import read_platform
+from chiron.cli.evaluate_options import begin, command_line
+from chiron.cli.output import emit, progress, table, warn
+from chiron.cli.place import Place, place
+from chiron.deployment.background_load import busy_line
+from chiron.evaluation.bench.machine import target_of
+from chiron.evaluation.bench.settings import open_run
+from chiron.evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
+from chiron.evaluation.report.tables import number, percentages, with_interval
+from chiron.evaluation.runtime.servers import redis
+from chiron.evaluation.scientific.alone import Part
+from chiron.evaluation.scientific.changed import changed, changed_name
+from chiron.evaluation.scientific.facts import NAMES, facts_of
+from chiron.evaluation.scientific.folder import Scaling, write_folder
+from chiron.evaluation.scientific.published import published
+from chiron.evaluation.scientific.report import (
     LoadRow,
     TogetherRow,
     VariantRow,
     WorkflowRow,
     WorkflowsReport,
 )
-from evaluation.scientific.run import FULL_AMOUNT, QUICK_AMOUNT, measure_all
-from evaluation.scientific.variants import BY_STAGE, DATAFLOWER, FAASFLOW, OURS, VARIANTS
-from workflow.documents import dump, write_atomically
-from workflow.folder import WorkflowFolder
+from chiron.evaluation.scientific.run import FULL_AMOUNT, QUICK_AMOUNT, measure_all
+from chiron.evaluation.scientific.variants import BY_STAGE, DATAFLOWER, FAASFLOW, OURS, VARIANTS
+from chiron.workflow.documents import dump, write_atomically
+from chiron.workflow.folder import WorkflowFolder
 
 #: Beside the scientific ones: FaaSFlow's illegal-recognizer, and others in place of its
 #: video-ffmpeg, file-processing and wordcount.

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.artefacts import read_plan, read_profile
-from cli.output import next_step, progress, warn
-from generator.generate import Sources, generate
-from generator.stores import StorePlace
-from scheduler.conflict_rules import find_conflicts
-from scheduler.folder_settings import read_settings
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.forms import workflow_folders
-from workflow.plan import Plan
+from chiron.cli import options
+from chiron.cli.artefacts import read_plan, read_profile
+from chiron.cli.output import next_step, progress, warn
+from chiron.generator.generate import Sources, generate
+from chiron.generator.stores import StorePlace
+from chiron.scheduler.conflict_rules import find_conflicts
+from chiron.scheduler.folder_settings import read_settings
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.forms import workflow_folders
+from chiron.workflow.plan import Plan
 
 #: Where a plan's workflow folder is looked for, below the plan's own folder and the current one.
 _NEARBY = ("", "*/", "*/*/")

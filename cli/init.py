@@ -11,17 +11,17 @@ from typing import Any
 
 import click
 
-from cli import options
-from cli.output import next_step, progress
-from openfaas.commands import COMMAND
-from openfaas.handler_folder import STYLES
-from openfaas.handlers import find_handler
-from openfaas.stack import StackFile, read_stack
-from workflow.documents import write_atomically
-from workflow.errors import ChironError
-from workflow.folder import FUNCTIONS_FILE, WorkflowFolder
-from workflow.forms import WORKFLOW_FILE, known_form, read_written, workflow_file
-from workflow.names import FunctionNames
+from chiron.cli import options
+from chiron.cli.output import next_step, progress
+from chiron.openfaas.commands import COMMAND
+from chiron.openfaas.handler_folder import STYLES
+from chiron.openfaas.handlers import find_handler
+from chiron.openfaas.stack import StackFile, read_stack
+from chiron.workflow.documents import write_atomically
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import FUNCTIONS_FILE, WorkflowFolder
+from chiron.workflow.forms import WORKFLOW_FILE, known_form, read_written, workflow_file
+from chiron.workflow.names import FunctionNames
 
 
 @click.command("init")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.output import data, progress, warn, write_timeline
-from cli.place import Place, place
-from deployment.invoke import find_invoker
-from deployment.postmortem import explained
-from workflow.data import bytes_of, in_json
+from chiron.cli import options
+from chiron.cli.output import data, progress, warn, write_timeline
+from chiron.cli.place import Place, place
+from chiron.deployment.invoke import find_invoker
+from chiron.deployment.postmortem import explained
+from chiron.workflow.data import bytes_of, in_json
 
 
 @click.command("invoke")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from cli import options
-from cli.output import emit, progress, table, warn
-from cli.place import Place, place
-from deployment.deployed import deployed
-from generator.annotations import DeployedPrediction
+from chiron.cli import options
+from chiron.cli.output import emit, progress, table, warn
+from chiron.cli.place import Place, place
+from chiron.deployment.deployed import deployed
+from chiron.generator.annotations import DeployedPrediction
 
 _COLUMNS = ["workflow", "planner", "functions", "CPUs", "predicted ms", "replicas", "calls"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from cli import options
-from cli.output import plain
-from cli.place import Place, place
-from deployment.deployed import wraps_of
-from deployment.postmortem import in_order, printed
-from openfaas.objects import LogLine
+from chiron.cli import options
+from chiron.cli.output import plain
+from chiron.cli.place import Place, place
+from chiron.deployment.deployed import wraps_of
+from chiron.deployment.postmortem import in_order, printed
+from chiron.openfaas.objects import LogLine
 
 
 @click.command("logs")

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 import click
 
-from cli.output import error_line
-from workflow.errors import ChironError
+from chiron.cli.output import error_line
+from chiron.workflow.errors import ChironError
 
 #: Every verb and what it does; its module is loaded only when it runs.
 VERBS = {

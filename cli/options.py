@@ -1,4 +1,4 @@
-"""Options that several verbs share; those about a plan are made from `scheduler.choices`."""
+"""Options that several verbs share; those about a plan are made from `chiron.scheduler.choices`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, TypeVar, cast, get_args
 
 import click
 
-from gateway.names import BackendName as Backend
-from generator.settings import SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR
-from scheduler.choices import Choices, MechanismChoice, PlannerChoice, Strategy
-from workflow.documents import require_writable
-from workflow.errors import ChironError
-from workflow.plan import PathKind
-from workflow.triggers import TriggerKind
-from workflow.units import parse_duration_ms
+from chiron.gateway.names import BackendName as Backend
+from chiron.generator.settings import SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR
+from chiron.scheduler.choices import Choices, MechanismChoice, PlannerChoice, Strategy
+from chiron.workflow.documents import require_writable
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import PathKind
+from chiron.workflow.triggers import TriggerKind
+from chiron.workflow.units import parse_duration_ms
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal
 import click
 from pydantic import BaseModel
 
-from workflow.chrome_trace import chrome_trace
-from workflow.documents import dump, write_atomically
-from workflow.timeline import Timeline
+from chiron.workflow.chrome_trace import chrome_trace
+from chiron.workflow.documents import dump, write_atomically
+from chiron.workflow.timeline import Timeline
 
 if TYPE_CHECKING:
     from rich.console import Console

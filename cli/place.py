@@ -11,23 +11,23 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, cast
 
-from cli import options
-from cli.output import progress, warn
-from deployment.deploy import Builder
-from deployment.launcher import Launcher
-from deployment.publish import publish
-from gateway.build import FunctionSource, build, build_in_docker
-from gateway.embedded import EmbeddedGateway
-from gateway.errors import GatewayError
-from gateway.images import ImageStore, images_folder
-from gateway.names import BackendName as Backend
-from generator.stores import StorePlace
-from openfaas.client import Gateway
-from openfaas.credentials import credentials_for, gateway_url
-from openfaas.stack import image_prefix, read_stack
-from templates import TEMPLATES
-from workflow.errors import ChironError
-from workflow.folder import check_links
+from chiron.cli import options
+from chiron.cli.output import progress, warn
+from chiron.deployment.deploy import Builder
+from chiron.deployment.launcher import Launcher
+from chiron.deployment.publish import publish
+from chiron.gateway.build import FunctionSource, build, build_in_docker
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.images import ImageStore, images_folder
+from chiron.gateway.names import BackendName as Backend
+from chiron.generator.stores import StorePlace
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.credentials import credentials_for, gateway_url
+from chiron.openfaas.stack import image_prefix, read_stack
+from chiron.templates import TEMPLATES
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import check_links
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.artefacts import measured, read_plan
-from cli.output import data, emit, progress, table, warn, write_timeline
-from predictor.explain import Explanation, Parts, PayloadExplanation, explanation
-from predictor.predict import predict
-from predictor.waits import waits_of
-from workflow.documents import parse_json, validate
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.model import Workflow
-from workflow.plan import Plan, Prediction
-from workflow.trace import task_of
+from chiron.cli import options
+from chiron.cli.artefacts import measured, read_plan
+from chiron.cli.output import data, emit, progress, table, warn, write_timeline
+from chiron.predictor.explain import Explanation, Parts, PayloadExplanation, explanation
+from chiron.predictor.predict import predict
+from chiron.predictor.waits import waits_of
+from chiron.workflow.documents import parse_json, validate
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan, Prediction
+from chiron.workflow.trace import task_of
 
 _PARTS = tuple(Parts.model_fields)
 

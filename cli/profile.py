@@ -9,19 +9,19 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.artefacts import read_profile
-from cli.output import emit, next_step, progress, table, warn
-from cli.place import Place, place
-from deployment.launcher import Launcher
-from deployment.local_launcher import LocalLauncher
-from generator.generate import Sources
-from profiler.chrome_trace import chrome_trace
-from profiler.compare import Changes
-from profiler.compare import compare as profile_changes
-from profiler.profile import IncompleteProfileError, profile
-from workflow.documents import write_atomically
-from workflow.folder import WorkflowFolder
+from chiron.cli import options
+from chiron.cli.artefacts import read_profile
+from chiron.cli.output import emit, next_step, progress, table, warn
+from chiron.cli.place import Place, place
+from chiron.deployment.launcher import Launcher
+from chiron.deployment.local_launcher import LocalLauncher
+from chiron.generator.generate import Sources
+from chiron.profiler.chrome_trace import chrome_trace
+from chiron.profiler.compare import Changes
+from chiron.profiler.compare import compare as profile_changes
+from chiron.profiler.profile import IncompleteProfileError, profile
+from chiron.workflow.documents import write_atomically
+from chiron.workflow.folder import WorkflowFolder
 
 
 @click.command("profile")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from cli import options
-from cli.output import progress
-from cli.place import Place, place
-from deployment.deploy import remove_all
-from deployment.deployed import wraps_of
+from chiron.cli import options
+from chiron.cli.output import progress
+from chiron.cli.place import Place, place
+from chiron.deployment.deploy import remove_all
+from chiron.deployment.deployed import wraps_of
 
 
 @click.command("remove")

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.artefacts import measured
-from cli.options import choices
-from cli.output import emit, next_step, progress, table, warn
-from scheduler.chance import chance, in_words
-from scheduler.choices import Choices, MechanismChoice
-from scheduler.folder_settings import read_settings
-from scheduler.options import Job, Option
-from scheduler.pareto import considered, pareto, undominated
-from scheduler.picture import Picture, draw
-from scheduler.schedule import assess, job_of, schedule
-from scheduler.strategies import memory_mib
-from workflow.folder import WorkflowFolder
-from workflow.plan import Plan
+from chiron.cli import options
+from chiron.cli.artefacts import measured
+from chiron.cli.options import choices
+from chiron.cli.output import emit, next_step, progress, table, warn
+from chiron.scheduler.chance import chance, in_words
+from chiron.scheduler.choices import Choices, MechanismChoice
+from chiron.scheduler.folder_settings import read_settings
+from chiron.scheduler.options import Job, Option
+from chiron.scheduler.pareto import considered, pareto, undominated
+from chiron.scheduler.picture import Picture, draw
+from chiron.scheduler.schedule import assess, job_of, schedule
+from chiron.scheduler.strategies import memory_mib
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import Plan
 
 #: Exit status where no plan meets the SLO.
 EXIT_MISSED = 3

@@ -6,12 +6,12 @@ import json
 
 import click
 
-from workflow.constraints import Constraints
-from workflow.documents import Document
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import Profile
-from workflow.timeline import Timeline
+from chiron.workflow.constraints import Constraints
+from chiron.workflow.documents import Document
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
+from chiron.workflow.timeline import Timeline
 
 _ARTEFACTS: dict[str, type[Document]] = {
     "plan": Plan,

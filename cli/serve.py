@@ -10,13 +10,13 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.output import progress
-from gateway import processes
-from gateway.names import PASSWORD_VARIABLE, USER_VARIABLE
-from gateway.names import BackendName as Backend
-from openfaas.credentials import gateway_url
-from services import HOST, NAMES, PORT, fork_server
+from chiron.cli import options
+from chiron.cli.output import progress
+from chiron.gateway import processes
+from chiron.gateway.names import PASSWORD_VARIABLE, USER_VARIABLE
+from chiron.gateway.names import BackendName as Backend
+from chiron.openfaas.credentials import gateway_url
+from chiron.services import HOST, NAMES, PORT, fork_server
 
 _GATEWAY = "gateway"
 _ALL = "all"
@@ -87,7 +87,7 @@ def command(
             while True:
                 signal.pause()
     fork_server.prepare()
-    from cli.serve_components import serve_components  # which the fork server does meanwhile
+    from chiron.cli.serve_components import serve_components  # which the fork server does meanwhile
 
     secrets = basic_auth_dir, token_file
     serve_components(wanted, place, host, port, root, *secrets, tls_no_verify, store)
@@ -98,7 +98,7 @@ def _embedded(
     port: int, backend: Backend | None, user: str | None, password: str | None
 ) -> Iterator[str]:
     """The URL of an embedded gateway, which lives as long as the block."""
-    from cli.place import embedded_gateway
+    from chiron.cli.place import embedded_gateway
 
     with embedded_gateway(port, backend or "process", user, password, noticed=True) as url:
         progress(f"embedded gateway on {url}")

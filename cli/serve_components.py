@@ -11,15 +11,15 @@ from pathlib import Path
 
 import click
 
-from cli.output import next_step, progress
-from cli.place import Place
-from generator.stores import StorePlace
-from openfaas.credentials import Credentials
-from services.access import SECRET_FILES, basic_auth, bearer_token
-from services.app import create_app
-from services.folders import example_folder
-from services.host import Config
-from services.serve import listen, serve
+from chiron.cli.output import next_step, progress
+from chiron.cli.place import Place
+from chiron.generator.stores import StorePlace
+from chiron.openfaas.credentials import Credentials
+from chiron.services.access import SECRET_FILES, basic_auth, bearer_token
+from chiron.services.app import create_app
+from chiron.services.folders import example_folder
+from chiron.services.host import Config
+from chiron.services.serve import listen, serve
 
 
 def serve_components(

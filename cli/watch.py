@@ -11,27 +11,27 @@ from pathlib import Path
 
 import click
 
-from adaptation.events import Event, Tell
-from adaptation.latency import Probes, Wait, find_latencies
-from adaptation.replicas import Scaler
-from adaptation.rules import Rules
-from adaptation.version import serving
-from adaptation.watch import Watcher
-from cli import options
-from cli.artefacts import read_platform
-from cli.options import choices
-from cli.output import progress
-from cli.place import Place, place
-from deployment.journal import Journal, Told
-from deployment.launcher import Launcher
-from deployment.local_launcher import LocalLauncher
-from openfaas.objects import FunctionStatus
-from pipeline.deploy import DeploymentRequest
-from profiler.profile import profile
-from scheduler.choices import Choices
-from scheduler.planners import PLANNERS
-from services import state_folder
-from workflow.folder import WorkflowFolder
+from chiron.adaptation.events import Event, Tell
+from chiron.adaptation.latency import Probes, Wait, find_latencies
+from chiron.adaptation.replicas import Scaler
+from chiron.adaptation.rules import Rules
+from chiron.adaptation.version import serving
+from chiron.adaptation.watch import Watcher
+from chiron.cli import options
+from chiron.cli.artefacts import read_platform
+from chiron.cli.options import choices
+from chiron.cli.output import progress
+from chiron.cli.place import Place, place
+from chiron.deployment.journal import Journal, Told
+from chiron.deployment.launcher import Launcher
+from chiron.deployment.local_launcher import LocalLauncher
+from chiron.openfaas.objects import FunctionStatus
+from chiron.pipeline.deploy import DeploymentRequest
+from chiron.profiler.profile import profile
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.planners import PLANNERS
+from chiron.services import state_folder
+from chiron.workflow.folder import WorkflowFolder
 
 _RULES = Rules()
 

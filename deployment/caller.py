@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import urllib3
 
-from deployment.function_error import late
-from openfaas.client import FUNCTION_HEADERS
-from workflow.errors import ChironError
+from chiron.deployment.function_error import late
+from chiron.openfaas.client import FUNCTION_HEADERS
+from chiron.workflow.errors import ChironError
 
 #: Connections kept open: a one-to-one stage of this width opens no new one per request.
 CONNECTIONS = 256

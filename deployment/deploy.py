@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from deployment.postmortem import explained, keep_logs
-from generator.annotations import WORKFLOW, identity
-from generator.fingerprint import unchanged
-from generator.generate import WRAP
-from generator.stores import SECRET
-from openfaas.client import Gateway
-from openfaas.objects import FunctionSpec
-from openfaas.stack import StackFile, deployment, read_stack
-from workflow.errors import ChironError
-from workflow.tracing import KEY_VARIABLE, trace_header
+from chiron.deployment.postmortem import explained, keep_logs
+from chiron.generator.annotations import WORKFLOW, identity
+from chiron.generator.fingerprint import unchanged
+from chiron.generator.generate import WRAP
+from chiron.generator.stores import SECRET
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.objects import FunctionSpec
+from chiron.openfaas.stack import StackFile, deployment, read_stack
+from chiron.workflow.errors import ChironError
+from chiron.workflow.tracing import KEY_VARIABLE, trace_header
 
 #: Builds (and pushes) the images of a stack.yaml, so that the gateway can start them.
 Builder = Callable[[Path], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from itertools import groupby
 
-from generator.annotations import (
+from chiron.generator.annotations import (
     PLANNER,
     ROLE,
     WORKFLOW,
@@ -13,10 +13,10 @@ from generator.annotations import (
     answering,
     read_prediction,
 )
-from openfaas.client import Gateway
-from openfaas.objects import FunctionStatus
-from workflow.documents import Document
-from workflow.errors import ChironError
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.objects import FunctionStatus
+from chiron.workflow.documents import Document
+from chiron.workflow.errors import ChironError
 
 
 class DeployedWorkflow(Document):

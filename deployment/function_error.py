@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from workflow.errors import ChironError
-from workflow.states.errors import StatesError, failure_of
+from chiron.workflow.errors import ChironError
+from chiron.workflow.states.errors import StatesError, failure_of
 
 #: Characters of a function's own words that an error repeats.
 _SHOWN = 300

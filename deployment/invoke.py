@@ -11,10 +11,10 @@ from itertools import groupby
 from typing import Self
 from uuid import uuid4
 
-from deployment.caller import Caller
-from deployment.function_error import function_error
-from deployment.route import Asked, Call, Route, Stages, deciding, through
-from generator.annotations import (
+from chiron.deployment.caller import Caller
+from chiron.deployment.function_error import function_error
+from chiron.deployment.route import Asked, Call, Route, Stages, deciding, through
+from chiron.generator.annotations import (
     PLANNER,
     ROLE,
     WORKFLOW,
@@ -24,16 +24,16 @@ from generator.annotations import (
     read_machine,
     read_prediction,
 )
-from generator.declaration import NumberedSource
-from generator.settings import client_timeout_s
-from openfaas.client import Gateway
-from openfaas.objects import FunctionStatus
-from workflow.data import text_of
-from workflow.errors import ChironError
-from workflow.model import NOTHING, Source, Stream, Task
-from workflow.timeline import Span, Timeline, Traced, in_order
-from workflow.tracing import KEY_ANNOTATION, trace_header
-from workflow.units import LONGEST_S
+from chiron.generator.declaration import NumberedSource
+from chiron.generator.settings import client_timeout_s
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.objects import FunctionStatus
+from chiron.workflow.data import text_of
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import NOTHING, Source, Stream, Task
+from chiron.workflow.timeline import Span, Timeline, Traced, in_order
+from chiron.workflow.tracing import KEY_ANNOTATION, trace_header
+from chiron.workflow.units import LONGEST_S
 
 #: From here on a status is one of failure.
 _FAILED = 400

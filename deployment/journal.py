@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from workflow.documents import Document
+from chiron.workflow.documents import Document
 
 #: From so many bytes on, only the newer half stays.
 LARGEST = 512 * 1024

@@ -8,18 +8,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deployment.deploy import Builder, deploy_stack, remove_all, removed_on_failure
-from deployment.invoke import Answer, Invoker
-from deployment.route import route_of
-from generator.generate import Sources, generate
-from generator.settings import client_timeout_s, wrap_environment
-from generator.stores import NO_STORE, StorePlace
-from openfaas.client import Gateway
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.model import Workflow
-from workflow.plan import Plan
-from workflow.tracing import new_key
+from chiron.deployment.deploy import Builder, deploy_stack, remove_all, removed_on_failure
+from chiron.deployment.invoke import Answer, Invoker
+from chiron.deployment.route import route_of
+from chiron.generator.generate import Sources, generate
+from chiron.generator.settings import client_timeout_s, wrap_environment
+from chiron.generator.stores import NO_STORE, StorePlace
+from chiron.openfaas.client import Gateway
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan
+from chiron.workflow.tracing import new_key
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import fmean
 
-from deployment.deployed import DeployedWorkflow, available, with_functions
-from deployment.postmortem import FailedExecution, failed_executions
-from deployment.replicas import Said, hear, ready
-from generator.annotations import ROLE
-from openfaas.client import Gateway
-from openfaas.objects import FunctionStatus
-from workflow.documents import Document
-from workflow.errors import ChironError
+from chiron.deployment.deployed import DeployedWorkflow, available, with_functions
+from chiron.deployment.postmortem import FailedExecution, failed_executions
+from chiron.deployment.replicas import Said, hear, ready
+from chiron.generator.annotations import ROLE
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.objects import FunctionStatus
+from chiron.workflow.documents import Document
+from chiron.workflow.errors import ChironError
 
 #: Rates and latencies are of so many seconds at most.
 OVER_S = 60.0

@@ -23,17 +23,17 @@ from pathlib import Path
 
 import requests
 
-from generator.generate import Sources, generate
-from openfaas.client import FUNCTION_HEADERS, Gateway
-from openfaas.objects import LogLine
-from openfaas.stack import environment, read_stack
-from templates import TEMPLATES
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.model import Workflow
-from workflow.plan import Plan
-from workflow.tied import tied
-from workflow.tracing import new_key
+from chiron.generator.generate import Sources, generate
+from chiron.openfaas.client import FUNCTION_HEADERS, Gateway
+from chiron.openfaas.objects import LogLine
+from chiron.openfaas.stack import environment, read_stack
+from chiron.templates import TEMPLATES
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan
+from chiron.workflow.tied import tied
+from chiron.workflow.tracing import new_key
 
 _TEMPLATE = "python3-wrap"
 _READY_S, _STOP_S = 30.0, 6.0

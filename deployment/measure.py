@@ -10,14 +10,14 @@ from functools import partial
 from itertools import chain, cycle, islice
 from typing import Protocol
 
-from deployment.background_load import LONG_LOOK_S, busy_line, mean_share, others_share
-from deployment.invoke import Answer
-from workflow.answer import ExpectedAnswer
-from workflow.documents import Document
-from workflow.folder import WorkflowFolder
-from workflow.model import Workflow
-from workflow.payloads import PAYLOAD_FILE, Payload, turns
-from workflow.profile import Profile
+from chiron.deployment.background_load import LONG_LOOK_S, busy_line, mean_share, others_share
+from chiron.deployment.invoke import Answer
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.documents import Document
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.model import Workflow
+from chiron.workflow.payloads import PAYLOAD_FILE, Payload, turns
+from chiron.workflow.profile import Profile
 
 #: Raises ``wrong-output`` for an answer that is wrong.
 Check = Callable[[str], None]

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from generator.annotations import read_functions
-from openfaas.client import Gateway
-from openfaas.endings import TAIL, last_words, memory_note
-from openfaas.objects import FunctionStatus, LogLine
-from workflow.documents import Document
-from workflow.errors import ChironError
+from chiron.generator.annotations import read_functions
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.endings import TAIL, last_words, memory_note
+from chiron.openfaas.objects import FunctionStatus, LogLine
+from chiron.workflow.documents import Document
+from chiron.workflow.errors import ChironError
 
 #: Lines of each function that are kept.
 _KEPT = 2000

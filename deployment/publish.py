@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from openfaas.stack import read_stack
-from workflow.errors import ChironError
+from chiron.openfaas.stack import read_stack
+from chiron.workflow.errors import ChironError
 
 _FAAS_CLI = "faas-cli"
 _TEMPLATES = "template"

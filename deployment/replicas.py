@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from openfaas.client import Gateway
-from openfaas.objects import FunctionStatus
-from workflow.errors import ChironError
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.objects import FunctionStatus
+from chiron.workflow.errors import ChironError
 
 #: So many times for each replica is asked, as the gateway picks who answers.
 _ASKED = 3

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from deployment.function_error import FunctionFailedError
-from workflow.data import bytes_of, given_to, outputs_in, resolve, text_of
-from workflow.errors import ChironError
-from workflow.model import Source, Task, Workflow, output_name
-from workflow.plan import Plan
-from workflow.running import Running
-from workflow.states.errors import StatesError
-from workflow.states.machine import Begin
-from workflow.triggers import MOST_AT_ONCE
+from chiron.deployment.function_error import FunctionFailedError
+from chiron.workflow.data import bytes_of, given_to, outputs_in, resolve, text_of
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Source, Task, Workflow, output_name
+from chiron.workflow.plan import Plan
+from chiron.workflow.running import Running
+from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.machine import Begin
+from chiron.workflow.triggers import MOST_AT_ONCE
 
 
 class Call(NamedTuple):

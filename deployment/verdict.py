@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from deployment.measure import percentile as quantile
+from chiron.deployment.measure import percentile as quantile
 
 #: ``kept`` and ``broken`` are sure; ``unsure`` is what is still open at the end.
 Verdict = Literal["kept", "broken", "unsure"]

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from deployment.measure import Invokable
-from workflow.answer import ExpectedAnswer
-from workflow.model import Workflow
-from workflow.payloads import Payload
-from workflow.plan import Plan
+from chiron.deployment.measure import Invokable
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.model import Workflow
+from chiron.workflow.payloads import Payload
+from chiron.workflow.plan import Plan
 
 #: A payload, and what the functions alone answered to it.
 Known = tuple[Payload, ExpectedAnswer]

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from evaluation.optional import missing
-from evaluation.runtime.rounds import Figure
-from installation.packages import extra_line
-from workflow.errors import ChironError
+from chiron.evaluation.optional import missing
+from chiron.evaluation.runtime.rounds import Figure
+from chiron.installation.packages import extra_line
+from chiron.workflow.errors import ChironError
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -11,7 +11,7 @@ import random
 import statistics
 from collections.abc import Callable, Sequence
 
-from workflow.documents import Document
+from chiron.workflow.documents import Document
 
 #: The values of one variant: those of round 0, of round 1, and so on.
 Rounds = Sequence[Sequence[float]]

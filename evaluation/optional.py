@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from installation.packages import extra_line
+from chiron.installation.packages import extra_line
 
 PICTURES = "pictures"
 

@@ -15,16 +15,16 @@ from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 
-from deployment.launcher import Launcher
-from deployment.local_launcher import LocalLauncher
-from evaluation.bench.machine import Machine, Measured
-from evaluation.runtime.deployed import write_stack
-from profiler.drift import latency_at
-from profiler.invocation import Invocation, Solo
-from profiler.profile import profile
-from workflow.documents import Document, write_atomically
-from workflow.folder import WorkflowFolder
-from workflow.profile import FunctionProfile, Source
+from chiron.deployment.launcher import Launcher
+from chiron.deployment.local_launcher import LocalLauncher
+from chiron.evaluation.bench.machine import Machine, Measured
+from chiron.evaluation.runtime.deployed import write_stack
+from chiron.profiler.drift import latency_at
+from chiron.profiler.invocation import Invocation, Solo
+from chiron.profiler.profile import profile
+from chiron.workflow.documents import Document, write_atomically
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.profile import FunctionProfile, Source
 
 Progress = Callable[[str], None]
 

@@ -8,13 +8,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workflow.documents import Document, parse_json, read_document, read_json, validate
-from workflow.errors import ChironError
-from workflow.folder import parse_workflow
-from workflow.model import Workflow
-from workflow.plan import Plan, Wrap
-from workflow.platform import Platform
-from workflow.profile import FunctionProfile, Milliseconds, Period, PeriodKind, Profile
+from chiron.workflow.documents import Document, parse_json, read_document, read_json, validate
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import parse_workflow
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import FunctionProfile, Milliseconds, Period, PeriodKind, Profile
 
 #: The constants of the published testbed; `docs/prediction.md` says where each comes from.
 PLATFORM = Path(__file__).parent / "data" / "testbed_platform.json"

@@ -1,4 +1,4 @@
-"""`python -m gateway`: runs the gateway until told to end; its URL is printed as a JSON line."""
+"""`python -m chiron.gateway`: runs the gateway until told to end; prints its URL as a JSON line."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
-from gateway import processes
-from gateway.access import Credentials
-from gateway.errors import GatewayError
-from gateway.function_user import DEFAULT
-from gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName, ProviderName
-from gateway.provider import GRACE_S, Provider
-from gateway.server import Gateway, Settings
+from chiron.gateway import processes
+from chiron.gateway.access import Credentials
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.function_user import DEFAULT
+from chiron.gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName, ProviderName
+from chiron.gateway.provider import GRACE_S, Provider
+from chiron.gateway.server import Gateway, Settings
 
 
 async def _serve(settings: Settings, end_with_stdin: bool) -> bool:
@@ -88,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m gateway",
+        prog="python -m chiron.gateway",
         description="Runs an OpenFaaS-compatible gateway; functions are processes or containers.",
         epilog=f"{USER_VARIABLE} and {PASSWORD_VARIABLE} set the credentials of /system/*.",
     )

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from gateway.errors import GatewayError
+from chiron.gateway.errors import GatewayError
 
 JSON = "application/json"
 _HOST = re.compile(r"(?:\[([^]]*)\]|([^:]*))(?::\d*)?")

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from gateway import processes
-from gateway.deployment import Deployment
-from gateway.logs import LineReader
-from gateway.names import BackendName
-from gateway.supervisor import MAX_MESSAGE
+from chiron.gateway import processes
+from chiron.gateway.deployment import Deployment
+from chiron.gateway.logs import LineReader
+from chiron.gateway.names import BackendName
+from chiron.gateway.supervisor import MAX_MESSAGE
 
 _log = logging.getLogger("gateway")
 HEALTH_PATH = "/_/health"

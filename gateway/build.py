@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gateway import docker_engine, names, requirements
-from gateway.docker_engine import engine_errors, one_line
-from gateway.errors import GatewayError
-from gateway.handler_folder import STYLES, bindings
-from gateway.images import Image, ImageStore, home
+from chiron.gateway import docker_engine, names, requirements
+from chiron.gateway.docker_engine import engine_errors, one_line
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.handler_folder import STYLES, bindings
+from chiron.gateway.images import Image, ImageStore, home
 
 #: What tools leave beside code, perhaps while it is copied.
 _SKIPPED = re.compile(r"__pycache__|\..*_cache|\.git")

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
-from gateway import names
-from gateway.errors import GatewayError
+from chiron.gateway import names
+from chiron.gateway.errors import GatewayError
 
 # Kubernetes' suffixes, and Docker's lower-case ones that older stack files use.
 _MEMORY_UNITS = {

@@ -20,8 +20,8 @@ from pathlib import Path
 from signal import SIGKILL, Signals
 from typing import Any, ClassVar
 
-from gateway import docker_engine, processes
-from gateway.backend import (
+from chiron.gateway import docker_engine, processes
+from chiron.gateway.backend import (
     BACKLOG,
     HEALTH_PATH,
     NOT_STARTED,
@@ -32,11 +32,11 @@ from gateway.backend import (
     Tasks,
     above_limit,
 )
-from gateway.docker_engine import engine_errors
-from gateway.errors import GatewayError
-from gateway.logs import LineReader, Pauses
-from gateway.names import BackendName
-from gateway.processes import CpuMeter, Usage
+from chiron.gateway.docker_engine import engine_errors
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.logs import LineReader, Pauses
+from chiron.gateway.names import BackendName
+from chiron.gateway.processes import CpuMeter, Usage
 
 #: What of-watchdog hands on to the function, where the image's variable `ready_path` says so.
 _WATCHDOG_READY_PATH = "/_/ready"

@@ -19,8 +19,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from gateway import names, processes
-from gateway.errors import GatewayError
+from chiron.gateway import names, processes
+from chiron.gateway.errors import GatewayError
 
 #: Longest that the engine may take for an ordinary answer, in seconds.
 _TIMEOUT_S = 60

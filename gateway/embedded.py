@@ -11,10 +11,10 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, cast
 
-from gateway import processes
-from gateway.errors import GatewayError
-from gateway.images import images_folder
-from gateway.names import BackendName, ProviderName
+from chiron.gateway import processes
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.images import images_folder
+from chiron.gateway.names import BackendName, ProviderName
 
 _TIMEOUT_S = 30.0
 
@@ -26,7 +26,7 @@ class EmbeddedGateway:
     and ends by itself when this process ends, however that happens. Nothing of the server is
     imported here: that takes as long as most verbs do.
 
-    With `strict` it behaves as that provider, for tests: see `python -m gateway --help`.
+    With `strict` it behaves as that provider, for tests: see `python -m chiron.gateway --help`.
 
     Attributes:
         url: where it listens, once entered.

@@ -12,9 +12,9 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from gateway.errors import GatewayError
-from gateway.registry import Function
-from gateway.replica import Replica
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.registry import Function
+from chiron.gateway.replica import Replica
 
 #: The largest body that a function may be sent.
 LARGEST_BYTES = 64 << 20

@@ -8,7 +8,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.errors import GatewayError
+from chiron.gateway.errors import GatewayError
 
 DEFAULT = "nobody"
 

@@ -22,8 +22,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gateway import names
-from gateway.errors import GatewayError
+from chiron.gateway import names
+from chiron.gateway.errors import GatewayError
 
 _CURRENT = "current"
 _METADATA = "image.json"

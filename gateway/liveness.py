@@ -18,8 +18,8 @@ from collections.abc import Callable
 
 import aiohttp
 
-from gateway import processes
-from gateway.backend import Child
+from chiron.gateway import processes
+from chiron.gateway.backend import Child
 
 _PERIOD_S = 2.0
 _TIMEOUT_S = 2.0

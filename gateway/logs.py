@@ -19,8 +19,8 @@ from math import ceil
 
 from aiohttp import web
 
-from gateway.errors import GatewayError
-from gateway.names import NAMESPACE
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.names import NAMESPACE
 
 _LINES_KEPT = 2000
 _LONGEST_LINE = 16 * 1024

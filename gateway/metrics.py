@@ -6,8 +6,8 @@ from collections import Counter
 
 import prometheus_client as prometheus
 
-from gateway.names import NAMESPACE
-from gateway.registry import Registry
+from chiron.gateway.names import NAMESPACE
+from chiron.gateway.registry import Registry
 
 
 class Metrics:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from gateway.errors import GatewayError
+from chiron.gateway.errors import GatewayError
 
 #: What runs replicas: local processes, or Docker containers.
 BackendName = Literal["process", "docker"]

@@ -16,8 +16,8 @@ from functools import partial
 from itertools import count
 from typing import Any, ClassVar, cast
 
-from gateway import processes
-from gateway.backend import (
+from chiron.gateway import processes
+from chiron.gateway.backend import (
     BACKLOG,
     NOT_STARTED,
     Child,
@@ -26,12 +26,12 @@ from gateway.backend import (
     Supervision,
     above_limit,
 )
-from gateway.function_user import FunctionUser
-from gateway.images import Image, ImageStore
-from gateway.logs import LineReader, Pauses
-from gateway.names import BackendName
-from gateway.processes import CpuMeter, Usage
-from gateway.supervisor import MAX_MESSAGE
+from chiron.gateway.function_user import FunctionUser
+from chiron.gateway.images import Image, ImageStore
+from chiron.gateway.logs import LineReader, Pauses
+from chiron.gateway.names import BackendName
+from chiron.gateway.processes import CpuMeter, Usage
+from chiron.gateway.supervisor import MAX_MESSAGE
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from gateway.names import ProviderName
+from chiron.gateway.names import ProviderName
 
 #: Seconds after which faasd and Kubernetes kill what they have told to end.
 GRACE_S = 30.0

@@ -17,11 +17,11 @@ import aiohttp
 from aiohttp import web
 from multidict import CIMultiDict
 
-from gateway.backend import Tasks
-from gateway.errors import GatewayError
-from gateway.exchange import LARGEST_BYTES, Outgoing, Pieces, exchange, too_large
-from gateway.metrics import Metrics
-from gateway.registry import Function, Registry
+from chiron.gateway.backend import Tasks
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.exchange import LARGEST_BYTES, Outgoing, Pieces, exchange, too_large
+from chiron.gateway.metrics import Metrics
+from chiron.gateway.registry import Function, Registry
 
 PROVIDER = "chiron-embedded"
 VERSION = metadata.version("chiron-openfaas")

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 
-from gateway.backend import ImageInUse, Tasks
-from gateway.deployment import CallLimits, Deployment, check_replicas
-from gateway.errors import GatewayError
-from gateway.logs import Log
-from gateway.names import NAMESPACE
-from gateway.replica import Replica
-from gateway.revision import DRAIN_S, Host, Revision
+from chiron.gateway.backend import ImageInUse, Tasks
+from chiron.gateway.deployment import CallLimits, Deployment, check_replicas
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.logs import Log
+from chiron.gateway.names import NAMESPACE
+from chiron.gateway.replica import Replica
+from chiron.gateway.revision import DRAIN_S, Host, Revision
 
 #: Calls of a function at once, those included that wait for a replica or a connection to one.
 _MOST_CALLS = 2048

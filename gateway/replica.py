@@ -11,8 +11,8 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from gateway.backend import Child
-from gateway.liveness import await_death
+from chiron.gateway.backend import Child
+from chiron.gateway.liveness import await_death
 
 #: How much of a body a connection reads ahead of its consumer (aiohttp holds up to twice as much).
 #: With aiohttp's 64 KiB, reading halts and goes on again after every piece of a large one.

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from gateway.errors import GatewayError
-from gateway.handler_folder import LIMIT, parse
-from gateway.images import exclusive_lock
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.handler_folder import LIMIT, parse
+from chiron.gateway.images import exclusive_lock
 
 _PIP_LINES_SHOWN = 3
 #: Lists every version that another Python could take.

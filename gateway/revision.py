@@ -10,13 +10,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.backend import Backend, ImageInUse, Order
-from gateway.deployment import Deployment
-from gateway.errors import GatewayError
-from gateway.logs import LineReader, Log
-from gateway.provider import Provider, Room
-from gateway.replica import Replica, StartFailedError
-from gateway.secret_store import SecretStore
+from chiron.gateway.backend import Backend, ImageInUse, Order
+from chiron.gateway.deployment import Deployment
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.logs import LineReader, Log
+from chiron.gateway.provider import Provider, Room
+from chiron.gateway.replica import Replica, StartFailedError
+from chiron.gateway.secret_store import SecretStore
 
 _FIRST_DELAY_S = 0.25
 #: Calls wait for a replica that is started again within this time; later ones are told why not.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from gateway.errors import GatewayError
-from gateway.function_user import FunctionUser
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.function_user import FunctionUser
 
 
 class SecretStore:

@@ -15,22 +15,22 @@ from typing import cast
 
 from aiohttp import web
 
-from gateway.access import Credentials, is_loopback, refuse_cross_site
-from gateway.backend import BACKLOG, Backend
-from gateway.docker_backend import DockerBackend
-from gateway.errors import GatewayError
-from gateway.function_user import DEFAULT, FunctionUser
-from gateway.images import ImageStore, images_folder
-from gateway.metrics import Metrics
-from gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName
-from gateway.process_backend import Launcher, ProcessBackend
-from gateway.provider import Provider, Room
-from gateway.proxy import WHOLE_BODY_BYTES, Proxy
-from gateway.registry import Registry
-from gateway.replica import READ_AHEAD_BYTES
-from gateway.revision import Host
-from gateway.secret_store import SecretStore
-from gateway.system_api import system_app
+from chiron.gateway.access import Credentials, is_loopback, refuse_cross_site
+from chiron.gateway.backend import BACKLOG, Backend
+from chiron.gateway.docker_backend import DockerBackend
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.function_user import DEFAULT, FunctionUser
+from chiron.gateway.images import ImageStore, images_folder
+from chiron.gateway.metrics import Metrics
+from chiron.gateway.names import PASSWORD_VARIABLE, USER_VARIABLE, BackendName
+from chiron.gateway.process_backend import Launcher, ProcessBackend
+from chiron.gateway.provider import Provider, Room
+from chiron.gateway.proxy import WHOLE_BODY_BYTES, Proxy
+from chiron.gateway.registry import Registry
+from chiron.gateway.replica import READ_AHEAD_BYTES
+from chiron.gateway.revision import Host
+from chiron.gateway.secret_store import SecretStore
+from chiron.gateway.system_api import system_app
 
 _STARTS_PER_CORE = 2
 #: How long calls may still take when the gateway ends.
@@ -140,7 +140,7 @@ class Gateway:
         images = ImageStore(self._settings.images or images_folder())
         if user:
             scratch.chmod(0o711)
-        launcher = Launcher.open("gateway.supervisor", scratch, lost)
+        launcher = Launcher.open("chiron.gateway.supervisor", scratch, lost)
         return ProcessBackend(launcher, images, self.url, user)
 
     async def _serve(self, app: web.Application, listener: socket.socket) -> None:

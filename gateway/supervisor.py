@@ -27,7 +27,7 @@ import sys
 import time
 from typing import Any
 
-from gateway import processes
+from chiron.gateway import processes
 
 MAX_MESSAGE = 1 << 18
 _WATCH_PERIOD_S = 0.25

@@ -11,14 +11,14 @@ from typing import Any
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from gateway import names
-from gateway.access import Credentials, refuse_cross_site
-from gateway.deployment import Deployment
-from gateway.errors import GatewayError
-from gateway.logs import stream_logs
-from gateway.metrics import Metrics
-from gateway.proxy import PROVIDER, VERSION
-from gateway.registry import Function, Registry
+from chiron.gateway import names
+from chiron.gateway.access import Credentials, refuse_cross_site
+from chiron.gateway.deployment import Deployment
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.logs import stream_logs
+from chiron.gateway.metrics import Metrics
+from chiron.gateway.proxy import PROVIDER, VERSION
+from chiron.gateway.registry import Function, Registry
 
 _BODY_TIMEOUT_S = 30.0
 

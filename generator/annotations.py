@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from itertools import count, takewhile
 from typing import Any
 
-from generator.declaration import NumberedSource, functions_in, numbered, task_numbers
-from openfaas.objects import FunctionStatus
-from workflow.documents import parse_json, validate
-from workflow.errors import ChironError
-from workflow.model import Workflow, output_name
-from workflow.plan import Milliseconds, Plan, PredictedRange
+from chiron.generator.declaration import NumberedSource, functions_in, numbered, task_numbers
+from chiron.openfaas.objects import FunctionStatus
+from chiron.workflow.documents import parse_json, validate
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Workflow, output_name
+from chiron.workflow.plan import Milliseconds, Plan, PredictedRange
 
 _PREFIX = "chiron."
 WORKFLOW = f"{_PREFIX}workflow"

@@ -11,11 +11,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
-from workflow.model import NOTHING, Source, Task, Workflow, giver_of, names_in, output_name
-from workflow.plan import PathKind, Plan, Wrap
-from workflow.reference import HandlerStyle
-from workflow.streaming import begins_with, live_in
-from workflow.triggers import Bucket, buckets
+from chiron.workflow.model import NOTHING, Source, Task, Workflow, giver_of, names_in, output_name
+from chiron.workflow.plan import PathKind, Plan, Wrap
+from chiron.workflow.reference import HandlerStyle
+from chiron.workflow.streaming import begins_with, live_in
+from chiron.workflow.triggers import Bucket, buckets
 
 #: A source with numbers for names: the runtime's form.
 NumberedSource = int | list[int] | None

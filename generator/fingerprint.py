@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openfaas.objects import FunctionSpec, FunctionStatus
-from openfaas.stack import StackFunction
+from chiron.openfaas.objects import FunctionSpec, FunctionStatus
+from chiron.openfaas.stack import StackFunction
 
 if TYPE_CHECKING:
-    from generator.generate import Sources
+    from chiron.generator.generate import Sources
 
 DEFINITION = "chiron.definition"
 _DIGITS = 8

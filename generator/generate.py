@@ -13,12 +13,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from generator.annotations import annotate
-from generator.declaration import declare, functions_in
-from generator.fingerprint import with_definition
-from generator.merging import merge_environments, merge_fields, merge_requirements
-from generator.render import render_handler
-from generator.settings import (
+from chiron.generator.annotations import annotate
+from chiron.generator.declaration import declare, functions_in
+from chiron.generator.fingerprint import with_definition
+from chiron.generator.merging import merge_environments, merge_fields, merge_requirements
+from chiron.generator.render import render_handler
+from chiron.generator.settings import (
     HOLDING_WATCHDOG_SLEEP,
     IDLE_MIB,
     NATIVE_THREADS,
@@ -27,7 +27,7 @@ from generator.settings import (
     timeout_s,
     wrap_environment,
 )
-from generator.stack_check import (
+from chiron.generator.stack_check import (
     build_options,
     check_stack,
     check_triggers,
@@ -35,13 +35,13 @@ from generator.stack_check import (
     registry_of,
     warnings_of,
 )
-from generator.stores import Needs, needs_of
-from openfaas.commands import COMMAND
-from openfaas.handler_folder import STYLES
-from openfaas.handlers import SKIPPED, Handler, extra_of, find_handler, lay_out, there
-from openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
-from openfaas.sharing import TRIGGERS, without_triggers
-from openfaas.stack import (
+from chiron.generator.stores import Needs, needs_of
+from chiron.openfaas.commands import COMMAND
+from chiron.openfaas.handler_folder import STYLES
+from chiron.openfaas.handlers import SKIPPED, Handler, extra_of, find_handler, lay_out, there
+from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
+from chiron.openfaas.sharing import TRIGGERS, without_triggers
+from chiron.openfaas.stack import (
     PACKAGES,
     Configuration,
     StackFile,
@@ -52,16 +52,16 @@ from openfaas.stack import (
     read_stack,
     write_stack,
 )
-from predictor.forked import wrongly_forked
-from templates import TEMPLATES
-from workflow.apart import broken
-from workflow.documents import writing
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder, check_links
-from workflow.plan import Plan, Wrap
-from workflow.reference import Handler as ReferenceHandler
-from workflow.reference import HandlerStyle, ReferenceRun, run_reference
-from workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE, new_key
+from chiron.predictor.forked import wrongly_forked
+from chiron.templates import TEMPLATES
+from chiron.workflow.apart import broken
+from chiron.workflow.documents import writing
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder, check_links
+from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.reference import Handler as ReferenceHandler
+from chiron.workflow.reference import HandlerStyle, ReferenceRun, run_reference
+from chiron.workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE, new_key
 
 #: The template of wraps.
 WRAP = "python3-wrap"
@@ -167,7 +167,7 @@ class Sources:
 
         Supporting functions, if there are any, have to be deployed at `gateway_url`.
 
-        Raises what `workflow.reference.run_reference` raises.
+        Raises what `chiron.workflow.reference.run_reference` raises.
         """
         variables = self.variables(self.handlers)
         common, folder = {"gateway_url": gateway_url}, self.folder

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from openfaas.handler_folder import parse_line
-from openfaas.handlers import Handler, read_requirements
-from openfaas.sharing import one_valued, united
-from openfaas.stack import StackFunction
-from scheduler.conflict_rules import excluding, variable_conflicts
-from scheduler.folder_settings import wanted
-from workflow.errors import ChironError
-from workflow.reference import HandlerStyle
+from chiron.openfaas.handler_folder import parse_line
+from chiron.openfaas.handlers import Handler, read_requirements
+from chiron.openfaas.sharing import one_valued, united
+from chiron.openfaas.stack import StackFunction
+from chiron.scheduler.conflict_rules import excluding, variable_conflicts
+from chiron.scheduler.folder_settings import wanted
+from chiron.workflow.errors import ChironError
+from chiron.workflow.reference import HandlerStyle
 
 
 def merge_environments(
@@ -23,7 +23,7 @@ def merge_environments(
     """The union of the variables of `functions` (name -> variables), below the wrap's `own`.
 
     Raises ``environment-conflict`` where two functions need different values of one variable. One
-    that does not set a variable takes any: see `scheduler.conflict_rules`.
+    that does not set a variable takes any: see `chiron.scheduler.conflict_rules`.
     """
     needed = {name: wanted(variables, styles[name]) for name, variables in functions.items()}
     _check_alike("environment-conflict", wrap, needed)
@@ -32,7 +32,7 @@ def merge_environments(
 
 
 def merge_fields(wrap: str, functions: Mapping[str, StackFunction]) -> StackFunction:
-    """What follows for the wrap from the fields of its `functions`: see `openfaas.sharing`.
+    """What follows for the wrap from the fields of its `functions`: see `chiron.openfaas.sharing`.
 
     Raises ``stack-conflict`` where two functions need different values of one field.
     """

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from predictor.mechanisms import mechanism_of
-from scheduler.memory import FORKED_MEMORY_MIB
-from workflow.plan import Plan, Wrap
-from workflow.units import go_duration_s
+from chiron.predictor.mechanisms import mechanism_of
+from chiron.scheduler.memory import FORKED_MEMORY_MIB
+from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.units import go_duration_s
 
 #: A request may take this many times its predicted latency before it is given up.
 TIMEOUT_FACTOR = 10.0

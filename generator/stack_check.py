@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 
-from openfaas.commands import COMMAND
-from openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
-from openfaas.sharing import TRIGGERS, left_out
-from openfaas.stack import StackFile, StackFunction, unknown_fields
-from templates import TEMPLATES
-from workflow.errors import ChironError, Faults
-from workflow.model import Workflow
-from workflow.names import shown
-from workflow.strict_yaml import load_yaml
+from chiron.openfaas.commands import COMMAND
+from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
+from chiron.openfaas.sharing import TRIGGERS, left_out
+from chiron.openfaas.stack import StackFile, StackFunction, unknown_fields
+from chiron.templates import TEMPLATES
+from chiron.workflow.errors import ChironError, Faults
+from chiron.workflow.model import Workflow
+from chiron.workflow.names import shown
+from chiron.workflow.strict_yaml import load_yaml
 
 #: Where wraps call each other, and the gateway's clients call them.
 _NAMESPACE = "openfaas-fn"

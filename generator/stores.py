@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from workflow.errors import ChironError
-from workflow.plan import PathKind, Plan
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import PathKind, Plan
 
 #: The variable by which a wrap knows it, and the secret that has its password.
 VARIABLE, SECRET = "chiron_store", "chiron-store"

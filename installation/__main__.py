@@ -1,4 +1,4 @@
-"""``python -m installation PACKAGE``: installs a system package as root, else says the line."""
+"""``python -m chiron.installation PACKAGE``: installs a system package, or says the line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-from installation.packages import install_commands, install_line, os_release
+from chiron.installation.packages import install_commands, install_line, os_release
 
 
 def main(package: str) -> int:

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from installation.packages import Finding, extra_line, os_release
-from installation.tracing import check_strace, check_tracing
-from openfaas.client import Gateway
-from openfaas.credentials import Credentials, credentials_for
-from openfaas.objects import GatewayInfo
-from openfaas.stack import PREFIX, image_prefix
-from workflow.errors import ChironError
+from chiron.installation.packages import Finding, extra_line, os_release
+from chiron.installation.tracing import check_strace, check_tracing
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.credentials import Credentials, credentials_for
+from chiron.openfaas.objects import GatewayInfo
+from chiron.openfaas.stack import PREFIX, image_prefix
+from chiron.workflow.errors import ChironError
 
 OLDEST_PYTHON = (3, 11)
 #: Longest that the engine may take to answer, in seconds.

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from installation.packages import Finding, install_line
+from chiron.installation.packages import Finding, install_line
 
 #: Longest that one attempt at tracing may take, in seconds.
 LIMIT_S = 3.0

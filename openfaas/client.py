@@ -15,10 +15,10 @@ from pydantic import TypeAdapter, ValidationError
 from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 
-from openfaas.credentials import Credentials
-from openfaas.endings import TAIL, by_memory, last_words
-from openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, LogLine, SecretName
-from workflow.errors import ChironError
+from chiron.openfaas.credentials import Credentials
+from chiron.openfaas.endings import TAIL, by_memory, last_words
+from chiron.openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, LogLine, SecretName
+from chiron.workflow.errors import ChironError
 
 #: What a function gets beside the headers of its caller. A function may answer with them, and its
 #: answers are compared: whoever sends a payload sends these.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 
-from openfaas.stack import StackFunction
-from workflow.errors import ChironError
+from chiron.openfaas.stack import StackFunction
+from chiron.workflow.errors import ChironError
 
 #: The lang of functions that are a command.
 COMMAND = "command"

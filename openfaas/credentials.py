@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workflow.documents import Document, validate
-from workflow.errors import ChironError
-from workflow.strict_yaml import load_yaml
+from chiron.workflow.documents import Document, validate
+from chiron.workflow.errors import ChironError
+from chiron.workflow.strict_yaml import load_yaml
 
 DEFAULT_GATEWAY = "http://127.0.0.1:8080"
 

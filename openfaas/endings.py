@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from openfaas.objects import LogLine
-from workflow.errors import ChironError
+from chiron.openfaas.objects import LogLine
+from chiron.workflow.errors import ChironError
 
 #: What the embedded gateway and the wraps say of an end by the memory limit.
 _ABOVE_LIMIT = re.compile(r"above (?:its|the) memory limit of (\d+) MiB")

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openfaas.commands import COMMAND, command_of
-from openfaas.handler_folder import LIMIT, STYLES, Style, bindings, parse
-from openfaas.stack import StackFile
-from workflow.documents import read_file
-from workflow.errors import ChironError
-from workflow.folder import check_links
-from workflow.names import shown
-from workflow.reference import HandlerStyle
+from chiron.openfaas.commands import COMMAND, command_of
+from chiron.openfaas.handler_folder import LIMIT, STYLES, Style, bindings, parse
+from chiron.openfaas.stack import StackFile
+from chiron.workflow.documents import read_file
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import check_links
+from chiron.workflow.names import shown
+from chiron.workflow.reference import HandlerStyle
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -123,7 +123,7 @@ def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
 
     Raises ``unknown-function``, ``bad-lang``, ``no-handler`` (folder or handler.py missing),
     ``bad-link``, ``bad-copy``, ``bad-handler`` (handler.py without a usable ``handle``) or what
-    `openfaas.commands.command_of` raises, with the function's name.
+    `chiron.openfaas.commands.command_of` raises, with the function's name.
     """
     function = stack.function(name)
     try:

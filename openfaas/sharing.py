@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
-from openfaas.stack import PACKAGES, StackFunction
-from workflow.units import go_duration_s
+from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
+from chiron.openfaas.stack import PACKAGES, StackFunction
+from chiron.workflow.units import go_duration_s
 
 #: By these annotations OpenFaaS's connectors find the functions that they call.
 TRIGGERS = frozenset({"topic", "schedule"})

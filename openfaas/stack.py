@@ -12,13 +12,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from openfaas.objects import FunctionSpec, NullIsAbsent, Resources
-from openfaas.substitution import escape, expand
-from workflow.documents import Document, read_file, validate, write_atomically
-from workflow.errors import ChironError
-from workflow.folder import check_links
-from workflow.names import check_name, shown
-from workflow.strict_yaml import dump_yaml, load_yaml
+from chiron.openfaas.objects import FunctionSpec, NullIsAbsent, Resources
+from chiron.openfaas.substitution import escape, expand
+from chiron.workflow.documents import Document, read_file, validate, write_atomically
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import check_links
+from chiron.workflow.names import check_name, shown
+from chiron.workflow.strict_yaml import dump_yaml, load_yaml
 
 #: The variable that names it.
 PREFIX = "OPENFAAS_PREFIX"

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from workflow.errors import ChironError
-from workflow.names import shown
+from chiron.workflow.errors import ChironError
+from chiron.workflow.names import shown
 
 #: A variable up to its default or its end.
 _VARIABLE = re.compile(r"\$\{(\w+)(?P<then>\}|:-|:=|=)")

@@ -9,31 +9,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from deployment.deploy import remove_outdated, removed_on_failure
-from deployment.invoke import Invoker
-from deployment.launcher import Launcher, invoker_for
-from deployment.measure import Checked, Invokable, Measurement, checked_payloads, measure
-from deployment.verdict import Trial, Verdict, measured_line
-from deployment.verify import Known, verify
-from generator.annotations import ASKED, SOURCE
-from generator.fingerprint import digest, source_of
-from generator.generate import Sources, generate
-from generator.stack_check import check_triggers
-from generator.stores import require_redis, require_store
-from openfaas.credentials import DEFAULT_GATEWAY
-from profiler.calibrate import calibrate
-from profiler.profile import profile as profile_functions
-from scheduler.choices import Choices
-from scheduler.folder_settings import FolderSettings, read_settings
-from scheduler.planners import PLANNERS
-from scheduler.schedule import schedule
-from workflow.apart import broken
-from workflow.documents import Document, dump, write_atomically
-from workflow.folder import WorkflowFolder
-from workflow.model import Workflow
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.deployment.deploy import remove_outdated, removed_on_failure
+from chiron.deployment.invoke import Invoker
+from chiron.deployment.launcher import Launcher, invoker_for
+from chiron.deployment.measure import Checked, Invokable, Measurement, checked_payloads, measure
+from chiron.deployment.verdict import Trial, Verdict, measured_line
+from chiron.deployment.verify import Known, verify
+from chiron.generator.annotations import ASKED, SOURCE
+from chiron.generator.fingerprint import digest, source_of
+from chiron.generator.generate import Sources, generate
+from chiron.generator.stack_check import check_triggers
+from chiron.generator.stores import require_redis, require_store
+from chiron.openfaas.credentials import DEFAULT_GATEWAY
+from chiron.profiler.calibrate import calibrate
+from chiron.profiler.profile import profile as profile_functions
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.folder_settings import FolderSettings, read_settings
+from chiron.scheduler.planners import PLANNERS
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.apart import broken
+from chiron.workflow.documents import Document, dump, write_atomically
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 Progress = Callable[[str], None]
 

@@ -20,13 +20,13 @@ from typing import Any, TypeVar, cast
 
 import llvmlite.binding as llvm
 
-from workflow.documents import write_atomically
-from workflow.errors import ChironError
+from chiron.workflow.documents import write_atomically
+from chiron.workflow.errors import ChironError
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 _log = logging.getLogger(__name__)
-#: What the machine code comes of, besides the modules of `predictor.kernel`.
+#: What the machine code comes of, besides the modules of `chiron.predictor.kernel`.
 _SOURCES = ("compiling.py", "records.py")
 #: What numba's code around the kernel names for errors, which it does not have, and for the release
 #: of memory, which it does not take. numba defines them, and is not there when the code is loaded.
@@ -49,7 +49,7 @@ def inner(function: Function) -> Function:
 
 @cache
 def kernel() -> Callable[..., int]:
-    """The simulation, `predictor.kernel.simulate`, as machine code; arguments are addresses."""
+    """`chiron.predictor.kernel.simulate` as machine code; arguments are addresses."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     files = list(_files())
@@ -109,7 +109,7 @@ def _compiled() -> bytes:
     """The kernel as an object file with one function, ``simulate``."""
     import numba
 
-    from predictor.kernel.simulate import SIGNATURE, simulate
+    from chiron.predictor.kernel.simulate import SIGNATURE, simulate
 
     compiled = numba.cfunc(SIGNATURE, error_model="numpy")(simulate)
     text = compiled.inspect_llvm().replace(compiled.native_name, "simulate")

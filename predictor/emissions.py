@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from predictor.moments import AWAITED, GIVEN, Beside, Flow, Moment, given_by, stands_for
-from predictor.streams import Streams
-from workflow.errors import ChironError
-from workflow.model import Source, Stream, Task, Workflow, output_name
-from workflow.plan import Plan
-from workflow.profile import FunctionProfile, Profile
-from workflow.streaming import awaited_by, begins_with
+from chiron.predictor.moments import AWAITED, GIVEN, Beside, Flow, Moment, given_by, stands_for
+from chiron.predictor.streams import Streams
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Source, Stream, Task, Workflow, output_name
+from chiron.workflow.plan import Plan
+from chiron.workflow.profile import FunctionProfile, Profile
+from chiron.workflow.streaming import awaited_by, begins_with
 
 #: Gives the function that stands for one which does more at some moments.
 Variant = Callable[[str, Sequence[Moment]], str]

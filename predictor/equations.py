@@ -1,13 +1,13 @@
 """Chiron's equations (1) and (2): from wraps over stages to a workflow's latency.
 
-Those of processes, (3) and (4), are each mechanism's own: see `predictor.mechanisms`.
+Those of processes, (3) and (4), are each mechanism's own: see `chiron.predictor.mechanisms`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workflow.platform import Platform
+from chiron.workflow.platform import Platform
 
 
 def workflow_latency_ms(stages_ms: Sequence[float], request_ms: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from predictor.mechanisms.mechanism import Costs
+from chiron.predictor.mechanisms.mechanism import Costs
 
 
 class Calls(NamedTuple):

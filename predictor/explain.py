@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from predictor.plan_timeline import Step, plan_timeline
-from predictor.predict import Predictor, predict
-from predictor.unrolling import run_of
-from workflow.documents import Document
-from workflow.model import Workflow
-from workflow.plan import DEFAULT_PERCENTILE, Plan, Prediction
-from workflow.platform import Platform
-from workflow.profile import Profile, Share
-from workflow.timeline import Kind, Span, Timeline
+from chiron.predictor.plan_timeline import Step, plan_timeline
+from chiron.predictor.predict import Predictor, predict
+from chiron.predictor.unrolling import run_of
+from chiron.workflow.documents import Document
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import DEFAULT_PERCENTILE, Plan, Prediction
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile, Share
+from chiron.workflow.timeline import Kind, Span, Timeline
 
 
 class Parts(Document):
@@ -99,7 +99,7 @@ def explanation(
 ) -> tuple[Explanation, list[Timeline]]:
     """The prediction of `plan` and the reasons, and the timeline of a request of each payload.
 
-    Raises what `predictor.predict.predict` raises.
+    Raises what `chiron.predictor.predict.predict` raises.
     """
     mix = profile.mix
     found = [timed(plan, workflow, share.profile, platform) for share in mix]

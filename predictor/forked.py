@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from predictor.mechanisms import mechanism_of
-from workflow.model import Workflow
-from workflow.plan import Plan
+from chiron.predictor.mechanisms import mechanism_of
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan
 
 
 def wrongly_forked(plan: Plan, workflow: Workflow) -> Iterator[str]:

@@ -9,9 +9,9 @@ from functools import cache
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
-from predictor.execution import Execution, Node
-from predictor.mechanisms.mechanism import Costs
-from predictor.records import CLOCK, ENTRY, GROUP, NODE, PROCESS, THREAD, WRAP, Record
+from chiron.predictor.execution import Execution, Node
+from chiron.predictor.mechanisms.mechanism import Costs
+from chiron.predictor.records import CLOCK, ENTRY, GROUP, NODE, PROCESS, THREAD, WRAP, Record
 
 WORD_BYTES = 8
 #: As the kernel has it.

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from predictor.simulator import Work, WorkKind
-from workflow.model import giver_of, output_name
-from workflow.profile import FunctionProfile
+from chiron.predictor.simulator import Work, WorkKind
+from chiron.workflow.model import giver_of, output_name
+from chiron.workflow.profile import FunctionProfile
 
 #: Between a task, or a function, and what it gives or awaits. No function has a space in its name.
 _GIVES, _AWAITS = " emits ", " awaits "

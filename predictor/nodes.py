@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from predictor.execution import Node
-from predictor.moments import Flow
-from predictor.paths import Sizes, Way
-from workflow.model import Workflow
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.triggers import buckets, groups
+from chiron.predictor.execution import Node
+from chiron.predictor.moments import Flow
+from chiron.predictor.paths import Sizes, Way
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.triggers import buckets, groups
 
 #: Of a task: its wrap, and its process in that.
 Place = tuple[int, int]

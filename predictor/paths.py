@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from workflow.errors import ChironError
-from workflow.model import Task, Workflow, names_in
-from workflow.plan import Orchestrator, PathKind, Plan
-from workflow.platform import Path, PathCost, Platform
-from workflow.profile import Profile
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Task, Workflow, names_in
+from chiron.workflow.plan import Orchestrator, PathKind, Plan
+from chiron.workflow.platform import Path, PathCost, Platform
+from chiron.workflow.profile import Profile
 
 #: Where nothing is known of paths.
 _FREE = PathCost(ms=0.0, ms_per_mb=0.0)
@@ -134,7 +134,7 @@ def takers(plan: Plan, workflow: Workflow) -> dict[str, list[int]]:
 
 
 def taken_by(task: Task) -> tuple[str, ...]:
-    """The tasks whose objects `task` takes, and not only awaits: see `predictor.emissions`."""
+    """The tasks whose objects `task` takes, not only awaits: see `chiron.predictor.emissions`."""
     return replace(task, streams=tuple(each for each in task.streams if each.name)).predecessors
 
 

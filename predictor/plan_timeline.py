@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
-from predictor.execution import Node
-from predictor.moments import runners
-from predictor.predict import Predictor
-from predictor.simulator import Run
-from predictor.simulator import Span as Simulated
-from predictor.wiring import Wired
-from workflow.model import Workflow
-from workflow.plan import Plan
-from workflow.timeline import Kind, Span, Timeline, in_order
+from chiron.predictor.execution import Node
+from chiron.predictor.moments import runners
+from chiron.predictor.predict import Predictor
+from chiron.predictor.simulator import Run
+from chiron.predictor.simulator import Span as Simulated
+from chiron.predictor.wiring import Wired
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan
+from chiron.workflow.timeline import Kind, Span, Timeline, in_order
 
 
 class Step(NamedTuple):
@@ -41,7 +41,7 @@ def plan_timeline(
     These follow one another from when the first wrap has the request until the answer is there.
     All of the request's own way is before that.
 
-    Raises where plan and workflow differ: see `workflow.plan.Plan.check_against`.
+    Raises where plan and workflow differ: see `chiron.workflow.plan.Plan.check_against`.
     """
     plan.check_against(workflow)
     plan, workflow, made, run, spans = predictor.recorded(plan, workflow)

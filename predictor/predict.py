@@ -8,23 +8,23 @@ from functools import lru_cache
 from itertools import accumulate, chain
 from statistics import median
 
-from predictor.emissions import Expanded, expanded, known_with
-from predictor.execution import Execution, Node
-from predictor.image import Image
-from predictor.mechanisms import mechanism_of
-from predictor.mechanisms.mechanism import Costs
-from predictor.moments import BESIDE, GIVEN, Moment, work_with
-from predictor.paths import taken_by
-from predictor.simulator import Interpreter, Processes, Simulator, Span, Work, WorkKind
-from predictor.simulator import Run as Simulated
-from predictor.spread import Spread, mean_ms, percentile_ms
-from predictor.streams import streams_of
-from predictor.unrolling import Run, run_of
-from predictor.wiring import Wired, wired
-from workflow.model import Workflow, names_in
-from workflow.plan import DEFAULT_PERCENTILE, Plan, Prediction, Within
-from workflow.platform import PathCost, Platform
-from workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile, Share
+from chiron.predictor.emissions import Expanded, expanded, known_with
+from chiron.predictor.execution import Execution, Node
+from chiron.predictor.image import Image
+from chiron.predictor.mechanisms import mechanism_of
+from chiron.predictor.mechanisms.mechanism import Costs
+from chiron.predictor.moments import BESIDE, GIVEN, Moment, work_with
+from chiron.predictor.paths import taken_by
+from chiron.predictor.simulator import Interpreter, Processes, Simulator, Span, Work, WorkKind
+from chiron.predictor.simulator import Run as Simulated
+from chiron.predictor.spread import Spread, mean_ms, percentile_ms
+from chiron.predictor.streams import streams_of
+from chiron.predictor.unrolling import Run, run_of
+from chiron.predictor.wiring import Wired, wired
+from chiron.workflow.model import Workflow, names_in
+from chiron.workflow.plan import DEFAULT_PERCENTILE, Plan, Prediction, Within
+from chiron.workflow.platform import PathCost, Platform
+from chiron.workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile, Share
 
 #: Digits of a millisecond: processors agree on more, so that plans depend on none of them.
 _DIGITS = 6
@@ -132,7 +132,7 @@ class Predictor:
     ) -> tuple[Plan, Workflow, Wired, Simulated, list[Span]]:
         """What is simulated for `plan`, what came of it, and what every thread did when.
 
-        Plan and workflow are as simulated: see `predictor.emissions`.
+        Plan and workflow are as simulated: see `chiron.predictor.emissions`.
         """
         plan, workflow, flows = self._expanded(plan, workflow)
         made = wired(plan, workflow, self._profile, self.platform, flows)

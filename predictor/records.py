@@ -70,8 +70,8 @@ GROUP = _record(
     "| virtual_ms core_ms rate share",
 )
 
-#: A wrap: its group, its main process, and `predictor.mechanisms.mechanism.Costs`. ``forked`` is
-#: the process that was forked last; ``free_ms`` is when the next one can be.
+#: A wrap: its group, its main process, and `chiron.predictor.mechanisms.mechanism.Costs`.
+#: ``forked`` is the process that was forked last; ``free_ms`` is when the next one can be.
 WRAP = _record(
     "group main blocks_computing | forked",
     "ready_ms first_block_ms block_ms computing_ms main_ms core_wait_ms gather_ms first_gather_ms "
@@ -107,9 +107,9 @@ THREAD = _record(
     "| remaining_ms since_ms since_core_ms triggered_ms end_ms",
 )
 
-#: `predictor.execution.Node`. ``missing`` is how much of what it waits for is still to come. The
-#: tasks to gather, those to start, and other nodes, the ``calls`` called ones first, are ranges of
-#: the links, which hold the numbers of threads and nodes. ``queue`` is where they hold the first
+#: `chiron.predictor.execution.Node`. ``missing`` is how much of what it waits for is still to come.
+#: The tasks to gather, those to start, and other nodes, the ``calls`` called ones first, are ranges
+#: of the links, which hold the numbers of threads and nodes. ``queue`` is where they hold the first
 #: and the last node of its queue, if it has one, and ``behind`` is the node that is sent after it.
 #: ``sending`` is how many wraps have not done so, negative when all have. As the answer, ``last``
 #: is the thread, or the node (from the number of threads on), that came last, at ``complete_ms``,
@@ -120,8 +120,8 @@ NODE = _record(
     "delay_ms sends_ms | complete_ms fired_ms",
 )
 
-#: As `predictor.simulator.Span` has them; ``wait_core_ms`` last. A helper's span has no end until
-#: the helper is done.
+#: As `chiron.predictor.simulator.Span` has them; ``wait_core_ms`` last. A helper's span has no end
+#: until the helper is done.
 SPAN = _record("process thread kind", "start_ms end_ms wait_core_ms")
 
 #: How many records there are of each kind, how many items a heap may have, and for how many spans
@@ -129,10 +129,10 @@ SPAN = _record("process thread kind", "start_ms end_ms wait_core_ms")
 #: ``left`` the tasks and nodes that are not done, ``active`` the groups in which something
 #: computes, ``holding`` the processes whose GIL is held.
 #:
-#: The constants of `predictor.simulator.Interpreter` (``thread_ready_ms`` < 0 stands for None), by
-#: how much computing takes longer while GILs are handed on and all cores are wanted, those of
-#: `predictor.execution.Calls`, and the time: as it is, what passes for one instant, and when the
-#: last call left.
+#: The constants of `chiron.predictor.simulator.Interpreter` (``thread_ready_ms`` < 0 stands for
+#: None), by how much computing takes longer while GILs are handed on and all cores are wanted,
+#: those of `chiron.predictor.execution.Calls`, and the time: as it is, what passes for one instant,
+#: and when the last call left.
 CLOCK = _record(
     "groups wraps processes threads nodes most most_spans computed_calls "
     "| spans left active holding",

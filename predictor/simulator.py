@@ -10,10 +10,10 @@ from functools import cached_property
 from itertools import accumulate, chain, takewhile
 from typing import Literal, NamedTuple
 
-from predictor.compiling import kernel
-from predictor.execution import Execution
-from predictor.image import WORD_BYTES, Image, image
-from predictor.records import (
+from chiron.predictor.compiling import kernel
+from chiron.predictor.execution import Execution
+from chiron.predictor.image import WORD_BYTES, Image, image
+from chiron.predictor.records import (
     CLOCK,
     FUNCTION,
     KINDS,
@@ -24,7 +24,7 @@ from predictor.records import (
     THREAD,
     Record,
 )
-from workflow.profile import PeriodKind
+from chiron.workflow.profile import PeriodKind
 
 #: Besides its periods a function can start a helper, which computes for so long without the GIL
 #: while the function goes on, and wait until all its helpers are done; end the task that is so many
@@ -102,8 +102,8 @@ class Simulator:
 
     >>> cpython = Interpreter(switch_interval_ms=5, switch_cost_ms=0, thread_startup_ms=0)
     >>> simulator = Simulator({"f": (("cpu", 10.0),)}, cpython)
-    >>> from predictor.execution import Node
-    >>> from predictor.mechanisms.mechanism import Costs
+    >>> from chiron.predictor.execution import Node
+    >>> from chiron.predictor.mechanisms.mechanism import Costs
     >>> both = Execution([2], [(0, Costs(0.0))], [(0, 2)], [Node(starts=(0, 1))])
     >>> simulator.run(simulator.image(both), ("f", "f")).ends_ms()
     [20.0]

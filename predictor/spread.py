@@ -20,9 +20,9 @@ from itertools import chain
 from random import Random
 from statistics import fmean, quantiles
 
-from workflow.model import Workflow
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.workflow.model import Workflow
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 #: So many requests stand for all.
 DRAWS = 200

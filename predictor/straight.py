@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from predictor.execution import Node
-from predictor.nodes import Nodes
-from predictor.paths import takers
+from chiron.predictor.execution import Node
+from chiron.predictor.nodes import Nodes
+from chiron.predictor.paths import takers
 
 _HOME = 0
 

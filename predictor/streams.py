@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from predictor.moments import Beside, given_by, stands_for
-from predictor.paths import way_of
-from workflow.model import Workflow, giver_of, names_in, output_name
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import Profile
-from workflow.streaming import live_in
+from chiron.predictor.moments import Beside, given_by, stands_for
+from chiron.predictor.paths import way_of
+from chiron.workflow.model import Workflow, giver_of, names_in, output_name
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
+from chiron.workflow.streaming import live_in
 
 #: Bytes that are read and written at once, as wraps have it.
 _PIECE = 1 << 16

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from workflow.errors import ChironError
-from workflow.model import Task, Workflow
-from workflow.plan import Plan, Wrap
-from workflow.profile import FunctionProfile, Period, Profile
-from workflow.trace import Instance, is_wait, task_of, unrolled, wait_of
-from workflow.triggers import MOST_AT_ONCE
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Task, Workflow
+from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.profile import FunctionProfile, Period, Profile
+from chiron.workflow.trace import Instance, is_wait, task_of, unrolled, wait_of
+from chiron.workflow.triggers import MOST_AT_ONCE
 
 #: A process of a wrap, both by their numbers.
 Place = tuple[int, int]

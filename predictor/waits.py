@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from statistics import fmean
 from typing import NamedTuple
 
-from workflow.model import Workflow
-from workflow.streams.triggers import TRIGGERS, Item, StreamTrigger
+from chiron.workflow.model import Workflow
+from chiron.workflow.streams.triggers import TRIGGERS, Item, StreamTrigger
 
 #: Objects by which a wait is found.
 _OBJECTS = 1_000

@@ -2,8 +2,8 @@
 
 The engine of a wrap runs in its main process. It gathers what the others give, and starts the tasks
 whose bucket has fired. Either the engine of the home, which has the request, calls the other wraps
-(`predictor.by_calls`), or, where they can reach each other, all engines trigger each other
-(`predictor.straight`).
+(`chiron.predictor.by_calls`), or, where they can reach each other, all engines trigger each other
+(`chiron.predictor.straight`).
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Iterable
 from statistics import fmean
 from typing import NamedTuple
 
-from predictor.by_calls import ByCalls
-from predictor.equations import call_computing_ms
-from predictor.execution import Calls, Execution
-from predictor.mechanisms import mechanism_of
-from predictor.moments import Flow
-from predictor.paths import Sizes, Way, as_called, way_of, with_bodies
-from predictor.straight import Straight
-from workflow.model import Workflow
-from workflow.plan import Plan
-from workflow.platform import IDLE_MS, Idle, Platform
-from workflow.profile import Profile
+from chiron.predictor.by_calls import ByCalls
+from chiron.predictor.equations import call_computing_ms
+from chiron.predictor.execution import Calls, Execution
+from chiron.predictor.mechanisms import mechanism_of
+from chiron.predictor.moments import Flow
+from chiron.predictor.paths import Sizes, Way, as_called, way_of, with_bodies
+from chiron.predictor.straight import Straight
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import IDLE_MS, Idle, Platform
+from chiron.workflow.profile import Profile
 
 
 class Wired(NamedTuple):

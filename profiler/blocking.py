@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from profiler.handler_run import STARTING, HandlerRun, Strand
-from profiler.strace_text import Call
+from chiron.profiler.handler_run import STARTING, HandlerRun, Strand
+from chiron.profiler.strace_text import Call
 
 _FILES = (
     "open openat openat2 creat close read pread64 readv preadv preadv2 write pwrite64 writev "

@@ -14,23 +14,23 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from deployment.background_load import await_quiet, mean_share, others_share
-from deployment.invoke import Answer
-from deployment.launcher import Deployment, Launcher
-from predictor.spread import evenly
-from profiler import constants
-from profiler.constants import Interpreter, Seen
-from profiler.contention_overhead import (
+from chiron.deployment.background_load import await_quiet, mean_share, others_share
+from chiron.deployment.invoke import Answer
+from chiron.deployment.launcher import Deployment, Launcher
+from chiron.predictor.spread import evenly
+from chiron.profiler import constants
+from chiron.profiler.constants import Interpreter, Seen
+from chiron.profiler.contention_overhead import (
     CrowdRound,
     contention_overhead,
     contention_overhead_quartiles,
     run_crowd,
 )
-from profiler.cpu_speed import CpuSpeed, mean_probe_ms, with_cpu_speed
-from profiler.known_work import NOTHING, PAUSE, WORK, Work
-from profiler.noop_handler import QUESTION
-from profiler.noop_shapes import Shape, chains, crowd, shapes, write_folder
-from profiler.object_costs import (
+from chiron.profiler.cpu_speed import CpuSpeed, mean_probe_ms, with_cpu_speed
+from chiron.profiler.known_work import NOTHING, PAUSE, WORK, Work
+from chiron.profiler.noop_handler import QUESTION
+from chiron.profiler.noop_shapes import Shape, chains, crowd, shapes, write_folder
+from chiron.profiler.object_costs import (
     bodies,
     body_ms_per_mb,
     handing_over,
@@ -38,11 +38,11 @@ from profiler.object_costs import (
     joining,
     shared_ms_per_mb,
 )
-from profiler.path_costs import path_costs, path_shapes
-from profiler.self_check import QUANTILES, SelfCheck, speed_drift, warnings
-from workflow.errors import ChironError
-from workflow.plan import PathKind
-from workflow.platform import Platform
+from chiron.profiler.path_costs import path_costs, path_shapes
+from chiron.profiler.self_check import QUANTILES, SelfCheck, speed_drift, warnings
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import PathKind
+from chiron.workflow.platform import Platform
 
 Progress = Callable[[str], None]
 #: Plan -> what was seen of it.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from workflow.chrome_trace import complete, document, name
-from workflow.profile import Profile
+from chiron.workflow.chrome_trace import complete, document, name
+from chiron.workflow.profile import Profile
 
 _PID = 1
 

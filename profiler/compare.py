@@ -6,9 +6,9 @@ from typing import get_args
 
 from pydantic import Field
 
-from profiler.drift import latency_at
-from workflow.documents import Document
-from workflow.profile import FunctionProfile, PeriodKind, Profile
+from chiron.profiler.drift import latency_at
+from chiron.workflow.documents import Document
+from chiron.workflow.profile import FunctionProfile, PeriodKind, Profile
 
 _FACTS = (
     "files_read", "files_written", "ports", "unshareable", "set_at_import", "patched_at_import",

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from statistics import quantiles
 from typing import Any
 
-from predictor.mechanisms import MECHANISMS
-from profiler.noop_shapes import LASTING, PROCESSES, REMOTES, STAGES, THREADS, few, many
-from workflow.platform import Idle, Platform
+from chiron.predictor.mechanisms import MECHANISMS
+from chiron.profiler.noop_shapes import LASTING, PROCESSES, REMOTES, STAGES, THREADS, few, many
+from chiron.workflow.platform import Idle, Platform
 
 #: The plans of which it has to be known how long they take when their no-ops do not pause.
 BRIEF = frozenset({"one", "threads", "stages", "remote-few"})
@@ -86,7 +86,7 @@ def platform(
 ) -> Platform:
     """The platform on which no-op plans take so long.
 
-    `seen` has each plan of `profiler.noop_shapes`.
+    `seen` has each plan of `chiron.profiler.noop_shapes`.
 
     References
     ----------

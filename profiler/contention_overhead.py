@@ -13,10 +13,10 @@ from functools import partial
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from deployment.launcher import Deployment
-from profiler.cpu_speed import steady, with_cpu_speed
-from profiler.known_work import WORK, waiting_ms
-from profiler.noop_shapes import CROWD_THREADS
+from chiron.deployment.launcher import Deployment
+from chiron.profiler.cpu_speed import steady, with_cpu_speed
+from chiron.profiler.known_work import WORK, waiting_ms
+from chiron.profiler.noop_shapes import CROWD_THREADS
 
 #: The share is found once more for each of so many parts of the rounds, for its spread.
 _PARTS = 8
@@ -30,7 +30,7 @@ class Computing(NamedTuple):
     loops
         Over what the CPU-speed probe took beside it.
     uneven
-        How much the machine's speed differed beside it: see `profiler.cpu_speed.CpuSpeed`.
+        How much the machine's speed differed beside it: see `chiron.profiler.cpu_speed.CpuSpeed`.
     """
 
     loops: float
@@ -50,9 +50,10 @@ def run_crowd(alone: Deployment, crowd: Deployment) -> CrowdRound:
     Parameters
     ----------
     alone, crowd
-        The plans `one` and `crowd` of `profiler.noop_shapes`: one function that computes, waits and
-        computes, and some of them in each of several processes, each with a core. As others compute
-        while one waits, a process could be done when all of them have computed one after another.
+        The plans `one` and `crowd` of `chiron.profiler.noop_shapes`: one function that computes,
+        waits and computes, and some of them in each of several processes, each with a core. As
+        others compute while one waits, a process could be done when all of them have computed one
+        after another.
     """
     return CrowdRound(_computing(alone, waiting_ms(WORK.first)), _computing(crowd, 0.0))
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from profiler.periods import Piece, laid_out
-from workflow.profile import FunctionProfile, Profile, in_a_row
+from chiron.profiler.periods import Piece, laid_out
+from chiron.workflow.profile import FunctionProfile, Profile, in_a_row
 
 
 def run_at(latency_ms: float, waiting_ms: float, then_ms: float | None, now_ms: float) -> float:

@@ -6,17 +6,17 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from statistics import fmean, median, quantiles
 from typing import TypeVar, get_args
 
-from deployment.function_error import FunctionFailedError
-from openfaas.handlers import Handler, read_requirements
-from profiler.drift import latency_at, slower
-from profiler.invocation import Invocation, Solo
-from profiler.periods import periods
-from profiler.probe_run import CORES, LEAST_PARALLELISM, SHORTEST_SEEN_MS, ProbeRun
-from profiler.reconcile import probed_periods, reconciled
-from profiler.sampling import Samples
-from profiler.shared_resources import files, ports, unshareable
-from profiler.typical_run import traced_run, typical_run
-from workflow.profile import FunctionProfile, Period, PeriodKind, in_a_row
+from chiron.deployment.function_error import FunctionFailedError
+from chiron.openfaas.handlers import Handler, read_requirements
+from chiron.profiler.drift import latency_at, slower
+from chiron.profiler.invocation import Invocation, Solo
+from chiron.profiler.periods import periods
+from chiron.profiler.probe_run import CORES, LEAST_PARALLELISM, SHORTEST_SEEN_MS, ProbeRun
+from chiron.profiler.reconcile import probed_periods, reconciled
+from chiron.profiler.sampling import Samples
+from chiron.profiler.shared_resources import files, ports, unshareable
+from chiron.profiler.typical_run import traced_run, typical_run
+from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, in_a_row
 
 _FORKED_WARM_UP = 2
 #: Runs in forked processes, each of which serves one request.

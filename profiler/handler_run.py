@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from profiler.strace_text import Call, Trace
+from chiron.profiler.strace_text import Call, Trace
 
 _MARKER = re.compile(r'"/chiron/(begin|end)/\d+".*')
 #: System calls that start a thread or a process; the new one's id is their result.

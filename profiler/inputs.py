@@ -9,16 +9,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from deployment.function_error import FunctionFailedError
-from workflow.buckets import own_triggers
-from workflow.data import bytes_of, given_to, resolve, text_of
-from workflow.errors import ChironError
-from workflow.execute import execute
-from workflow.flowing import Gave, run_buckets
-from workflow.in_json import from_json
-from workflow.model import ANSWER, Stream, Task, Workflow, output_name
-from workflow.streams.flow import ALL
-from workflow.trace import Instance, task_of
+from chiron.deployment.function_error import FunctionFailedError
+from chiron.workflow.buckets import own_triggers
+from chiron.workflow.data import bytes_of, given_to, resolve, text_of
+from chiron.workflow.errors import ChironError
+from chiron.workflow.execute import execute
+from chiron.workflow.flowing import Gave, run_buckets
+from chiron.workflow.in_json import from_json
+from chiron.workflow.model import ANSWER, Stream, Task, Workflow, output_name
+from chiron.workflow.streams.flow import ALL
+from chiron.workflow.trace import Instance, task_of
 
 #: Runs a function, alone where it is deployed, on an input; its outputs by their names, and how
 #: long it took.
@@ -54,7 +54,7 @@ def run_alone(
     Where a function fails, `failures` gets why; so it does for those that come after it and have
     no input, while the others still run. Functions that `failures` has already are not run.
 
-    Raises ``not-text`` as `workflow.data.resolve` does.
+    Raises ``not-text`` as `chiron.workflow.data.resolve` does.
     """
     if workflow.machine is not None:
         return _decided(workflow, request, run, failures)

@@ -7,17 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from deployment.function_error import FunctionFailedError, Told, told_by
-from deployment.local_launcher import Ports
-from openfaas.client import Gateway
-from openfaas.endings import TAIL, last_words, memory_note
-from profiler.cpu_speed import CpuSpeed, speed_of
-from profiler.probe_run import ProbeRun, probe_run, read_ticks
-from workflow.data import outputs_in
-from workflow.errors import ChironError
-from workflow.model import ANSWER
-from workflow.timeline import Span, Traced
-from workflow.tracing import trace_header
+from chiron.deployment.function_error import FunctionFailedError, Told, told_by
+from chiron.deployment.local_launcher import Ports
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.endings import TAIL, last_words, memory_note
+from chiron.profiler.cpu_speed import CpuSpeed, speed_of
+from chiron.profiler.probe_run import ProbeRun, probe_run, read_ticks
+from chiron.workflow.data import outputs_in
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import ANSWER
+from chiron.workflow.timeline import Span, Traced
+from chiron.workflow.tracing import trace_header
 
 _SHOWN = 300
 #: In how many seconds a wrap has to answer.

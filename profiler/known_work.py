@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from profiler.noop_handler import BLOCK, CPU, NATIVE
-from profiler.noop_shapes import FUNCTIONS
-from workflow.platform import IDLE_MS
-from workflow.profile import FunctionProfile, Period, Profile
+from chiron.profiler.noop_handler import BLOCK, CPU, NATIVE
+from chiron.profiler.noop_shapes import FUNCTIONS
+from chiron.workflow.platform import IDLE_MS
+from chiron.workflow.profile import FunctionProfile, Period, Profile
 
 #: What a function does, one after another: a kind of `Period`, and how much of it. That is loops of
 #: Python, rounds of a hash without the GIL, or milliseconds of waiting.

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
-from profiler import noop_handler
-from scheduler.layout import over_stages
-from workflow.folder import WorkflowFolder
-from workflow.model import Task, Workflow
-from workflow.plan import Plan, Wrap
+from chiron.predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
+from chiron.profiler import noop_handler
+from chiron.scheduler.layout import over_stages
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.model import Task, Workflow
+from chiron.workflow.plan import Plan, Wrap
 
 #: Two functions with the same code, which requests can ask for different work.
 FUNCTIONS = ("noop", noop_handler.SECOND)

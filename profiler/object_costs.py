@@ -7,10 +7,10 @@ from dataclasses import replace
 from statistics import quantiles
 from typing import NamedTuple
 
-from deployment.launcher import Deployment
-from profiler.known_work import NOTHING
-from profiler.noop_handler import LARGE, LARGE_MB
-from profiler.noop_shapes import LASTING, Shape, shape
+from chiron.deployment.launcher import Deployment
+from chiron.profiler.known_work import NOTHING
+from chiron.profiler.noop_handler import LARGE, LARGE_MB
+from chiron.profiler.noop_shapes import LASTING, Shape, shape
 
 #: Rounds that count, and rounds before that are thrown away: memory is touched for the first time.
 _ROUNDS, _WARM_UP = 40, 3

@@ -7,14 +7,14 @@ from dataclasses import replace
 from statistics import quantiles
 from typing import NamedTuple
 
-from deployment.launcher import Deployment
-from profiler.cpu_speed import mean_probe_ms
-from profiler.known_work import NOTHING, PAUSE
-from profiler.noop_handler import LARGE, LARGE_MB
-from profiler.noop_shapes import Shape, shape
-from workflow.errors import ChironError
-from workflow.plan import PathKind
-from workflow.platform import Path, PathCost
+from chiron.deployment.launcher import Deployment
+from chiron.profiler.cpu_speed import mean_probe_ms
+from chiron.profiler.known_work import NOTHING, PAUSE
+from chiron.profiler.noop_handler import LARGE, LARGE_MB
+from chiron.profiler.noop_shapes import Shape, shape
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import PathKind
+from chiron.workflow.platform import Path, PathCost
 
 #: Rounds that count, and rounds before that are thrown away: wraps have still to learn where others
 #: are, and memory is touched for the first time.
@@ -45,8 +45,9 @@ def path_costs(deployed: Mapping[str, Deployment]) -> dict[Path, PathCost]:
 
     What a plan of two wraps takes longer than one process is an object there and, small as it is,
     the answer back; what it takes more with a large object goes one way. All plans take turns, and
-    those of small ones come when all has been idle, as other constants do (`profiler.calibrate`).
-    Whether wraps reach each other is told by who gets requests through the gateway.
+    those of small ones come when all has been idle, as other constants do
+    (`chiron.profiler.calibrate`). Whether wraps reach each other is told by who gets requests
+    through the gateway.
 
     Raises ``calibration-failed`` where an answer is none of a no-op.
     """

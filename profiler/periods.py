@@ -23,9 +23,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from profiler.probe_run import SHORTEST_SEEN_MS
-from profiler.typical_run import TracedRun
-from workflow.profile import Period, PeriodKind
+from chiron.profiler.probe_run import SHORTEST_SEEN_MS
+from chiron.profiler.typical_run import TracedRun
+from chiron.workflow.profile import Period, PeriodKind
 
 #: Waits shorter than this are taken as computing, in milliseconds: no other thread gets far in it.
 SHORTEST_WAIT_MS = 0.02
@@ -36,7 +36,7 @@ _MOST_MARKERS = 3.0
 
 
 class Piece(NamedTuple):
-    """A piece of time, with what a `workflow.profile.Period` has.
+    """A piece of time, with what a `chiron.workflow.profile.Period` has.
 
     `parallelism` is of processes alone, and may be below 1, where the function itself waits.
     """

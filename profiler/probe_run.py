@@ -20,7 +20,7 @@ from itertools import pairwise
 from statistics import median_low
 from typing import Any
 
-from workflow.profile import PeriodKind
+from chiron.workflow.profile import PeriodKind
 
 RUNNING = "running"
 #: What is shorter the probe may miss: two of its ticks, in milliseconds.
@@ -59,7 +59,7 @@ _BY_MACHINE = {
 
 
 def parallelism(cores: float) -> float:
-    """What keeps so many cores busy as a whole `workflow.profile.Period.parallelism`."""
+    """What keeps so many cores busy as a whole `chiron.workflow.profile.Period.parallelism`."""
     return min(CORES, cores) if cores >= LEAST_PARALLELISM else 1.0
 
 

@@ -7,26 +7,26 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
-from deployment.background_load import LONG_LOOK_S, disturbance, mean_share, others_share
-from deployment.launcher import Launcher
-from deployment.local_launcher import LocalLauncher
-from openfaas.handlers import Handler, find_handler, read_requirements
-from openfaas.stack import read_stack
-from profiler.drift import at_one_speed
-from profiler.function_profile import function_profile, mixed, with_forks
-from profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
-from profiler.invocation import Solo
-from profiler.sampling import FEWEST_ROUNDS, Beside, in_turn, sample
-from profiler.sandbox import Sandbox, find_sandbox
-from profiler.solo import Alone, alone, alone_under_strace
-from profiler.tracer import Attached, Launched, Tracer, require_tracing
-from workflow.answer import ExpectedAnswer
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.model import Workflow
-from workflow.payloads import Payload
-from workflow.profile import FunctionProfile, PayloadProfile, Profile
-from workflow.trace import task_of
+from chiron.deployment.background_load import LONG_LOOK_S, disturbance, mean_share, others_share
+from chiron.deployment.launcher import Launcher
+from chiron.deployment.local_launcher import LocalLauncher
+from chiron.openfaas.handlers import Handler, find_handler, read_requirements
+from chiron.openfaas.stack import read_stack
+from chiron.profiler.drift import at_one_speed
+from chiron.profiler.function_profile import function_profile, mixed, with_forks
+from chiron.profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
+from chiron.profiler.invocation import Solo
+from chiron.profiler.sampling import FEWEST_ROUNDS, Beside, in_turn, sample
+from chiron.profiler.sandbox import Sandbox, find_sandbox
+from chiron.profiler.solo import Alone, alone, alone_under_strace
+from chiron.profiler.tracer import Attached, Launched, Tracer, require_tracing
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.model import Workflow
+from chiron.workflow.payloads import Payload
+from chiron.workflow.profile import FunctionProfile, PayloadProfile, Profile
+from chiron.workflow.trace import task_of
 
 Progress = Callable[[str], None]
 

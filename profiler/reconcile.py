@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 
-from profiler.periods import Piece, laid_out
-from profiler.probe_run import SHORTEST_SEEN_MS, ProbeRun, Stretch, parallelism
-from workflow.profile import Period, PeriodKind
+from chiron.profiler.periods import Piece, laid_out
+from chiron.profiler.probe_run import SHORTEST_SEEN_MS, ProbeRun, Stretch, parallelism
+from chiron.workflow.profile import Period, PeriodKind
 
 #: A wait that both saw, and by which their clocks are compared, is at least this long.
 _ANCHOR_MS = 1.0

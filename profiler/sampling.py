@@ -18,18 +18,18 @@ from math import inf, sqrt
 from statistics import median, median_low, quantiles
 from typing import NamedTuple, TypeVar
 
-from predictor.spread import evenly
-from profiler.cpu_speed import CpuSpeed, steady
-from profiler.drift import run_at
-from profiler.handler_run import HandlerRun
-from profiler.invocation import UNCHANGED, Changes, Emitted, Invocation, Solo
-from profiler.probe_run import ProbeRun
-from profiler.sandbox import Sandbox
-from profiler.tracer import Tracer
-from workflow.data import bytes_of
-from workflow.errors import ChironError
-from workflow.profile import Emission
-from workflow.streams.flow import ALL
+from chiron.predictor.spread import evenly
+from chiron.profiler.cpu_speed import CpuSpeed, steady
+from chiron.profiler.drift import run_at
+from chiron.profiler.handler_run import HandlerRun
+from chiron.profiler.invocation import UNCHANGED, Changes, Emitted, Invocation, Solo
+from chiron.profiler.probe_run import ProbeRun
+from chiron.profiler.sandbox import Sandbox
+from chiron.profiler.tracer import Tracer
+from chiron.workflow.data import bytes_of
+from chiron.workflow.errors import ChironError
+from chiron.workflow.profile import Emission
+from chiron.workflow.streams.flow import ALL
 
 #: Called with what was run, and with the run.
 Beside = Callable[[Solo, Invocation], None]
@@ -89,7 +89,7 @@ class Samples:
     varies
         Whether its answers to the same request differ.
     writes_from, reads
-        As `profiler.invocation.Invocation` has them, typically.
+        As `chiron.profiler.invocation.Invocation` has them, typically.
     changes
         What it changes of what its process shares.
     """

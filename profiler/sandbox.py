@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from workflow.errors import ChironError
-from workflow.tracing import KEY_VARIABLE
+from chiron.workflow.errors import ChironError
+from chiron.workflow.tracing import KEY_VARIABLE
 
 _NAMESPACE = "openfaas-fn"
 #: Labels of the embedded gateway's containers: the function, and the gateway.

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, cycle
 from statistics import median
 
-from deployment.background_load import disturbance
-from deployment.launcher import Deployment
-from predictor.predict import predict
-from predictor.spread import evenly, longest_wait_ms
-from profiler.known_work import CHECKED, HASH, WORK, Work, waiting_ms
-from profiler.noop_handler import CPU, NATIVE
-from profiler.noop_shapes import Shape
-from workflow.platform import Platform
+from chiron.deployment.background_load import disturbance
+from chiron.deployment.launcher import Deployment
+from chiron.predictor.predict import predict
+from chiron.predictor.spread import evenly, longest_wait_ms
+from chiron.profiler.known_work import CHECKED, HASH, WORK, Work, waiting_ms
+from chiron.profiler.noop_handler import CPU, NATIVE
+from chiron.profiler.noop_shapes import Shape
+from chiron.workflow.platform import Platform
 
 #: How often in each round the work is run alone.
 _RUNS_A_ROUND = 2
@@ -81,7 +81,8 @@ class SelfCheck:
     Parameters
     ----------
     alone
-        The plan `one` of `profiler.noop_shapes`, whose only function says how long work takes.
+        The plan `one` of `chiron.profiler.noop_shapes`, whose only function says how long work
+        takes.
     plans
         The plans to check.
     """

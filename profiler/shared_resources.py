@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.handler_run import HandlerRun
-from profiler.strace_text import Call
+from chiron.profiler.handler_run import HandlerRun
+from chiron.profiler.strace_text import Call
 
 _PORT = re.compile(r"\bsin6?_port=htons\((\d+)\)")
 _NAMES = {

@@ -9,18 +9,18 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployment.launcher import Deployment
-from deployment.local_launcher import LocalLauncher, Ports, Running
-from openfaas.client import Gateway
-from predictor.mechanisms import DEFAULT_MECHANISM
-from profiler.invocation import Solo
-from profiler.tracer import launching
-from scheduler.layout import wrap_name
-from workflow.data import bytes_of
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.model import ANSWER, Stream, Task, Workflow
-from workflow.plan import Plan, Wrap
+from chiron.deployment.launcher import Deployment
+from chiron.deployment.local_launcher import LocalLauncher, Ports, Running
+from chiron.openfaas.client import Gateway
+from chiron.predictor.mechanisms import DEFAULT_MECHANISM
+from chiron.profiler.invocation import Solo
+from chiron.profiler.tracer import launching
+from chiron.scheduler.layout import wrap_name
+from chiron.workflow.data import bytes_of
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.model import ANSWER, Stream, Task, Workflow
+from chiron.workflow.plan import Plan, Wrap
 
 Launch = Callable[[Workflow, WorkflowFolder, Plan], AbstractContextManager[Deployment | Running]]
 #: Names of OpenFaaS functions end here.

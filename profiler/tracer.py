@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from installation.packages import os_release
-from installation.tracing import check_strace, check_tracing
-from profiler.blocking import TRACED
-from profiler.handler_run import HandlerRun, handler_runs
-from profiler.invocation import Solo
-from profiler.strace_text import Trace, parse
-from workflow.errors import ChironError
-from workflow.tied import tied
+from chiron.installation.packages import os_release
+from chiron.installation.tracing import check_strace, check_tracing
+from chiron.profiler.blocking import TRACED
+from chiron.profiler.handler_run import HandlerRun, handler_runs
+from chiron.profiler.invocation import Solo
+from chiron.profiler.strace_text import Trace, parse
+from chiron.workflow.errors import ChironError
+from chiron.workflow.tied import tied
 
 #: How long strace may take to attach, or to write its last lines and let go, in seconds.
 LIMIT_S = 10.0

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from profiler.blocking import Wait, waits
-from profiler.handler_run import HandlerRun
+from chiron.profiler.blocking import Wait, waits
+from chiron.profiler.handler_run import HandlerRun
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from scheduler.layout import GetOn
-from workflow.model import Workflow
-from workflow.plan import Processes
+from chiron.scheduler.layout import GetOn
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Processes
 
 
 def chains(

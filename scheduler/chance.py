@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from workflow.plan import PredictedRange
+from chiron.workflow.plan import PredictedRange
 
 #: How much longer plans took than predicted, in quantiles that stand for as many plans each. The
 #: unit is the half of the predicted range on that side: 1 is the high end, -1 the low one. It is of

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
-from scheduler.limits import COMMUNITY_EDITION_FUNCTIONS, Limits
-from scheduler.planners import DEFAULT_PLANNER, PLANNERS
-from workflow.documents import Document
-from workflow.plan import (
+from chiron.predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
+from chiron.scheduler.limits import COMMUNITY_EDITION_FUNCTIONS, Limits
+from chiron.scheduler.planners import DEFAULT_PLANNER, PLANNERS
+from chiron.workflow.documents import Document
+from chiron.workflow.plan import (
     DEFAULT_ATTEMPTS,
     DEFAULT_PATH,
     DEFAULT_PERCENTILE,
@@ -18,7 +18,7 @@ from workflow.plan import (
     PathKind,
     Percentile,
 )
-from workflow.triggers import TriggerKind
+from chiron.workflow.triggers import TriggerKind
 
 if TYPE_CHECKING:
     PlannerChoice = str

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from scheduler.layout import Layout, StageLayout
-from workflow.model import Workflow, names_in
+from chiron.scheduler.layout import Layout, StageLayout
+from chiron.workflow.model import Workflow, names_in
 
 #: How often all stages are gone through, from the last to the first and back, at most: as long as
 #: less has to cross each time.

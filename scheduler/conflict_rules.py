@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING, TypeAlias
 
-from openfaas.handler_folder import parse_line
-from scheduler.conflicts import Conflicts, Pair
-from scheduler.folder_settings import Environments
-from workflow.constraints import Constraints
-from workflow.errors import ChironError
-from workflow.profile import Profile
+from chiron.openfaas.handler_folder import parse_line
+from chiron.scheduler.conflicts import Conflicts, Pair
+from chiron.scheduler.folder_settings import Environments
+from chiron.workflow.constraints import Constraints
+from chiron.workflow.errors import ChironError
+from chiron.workflow.profile import Profile
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -199,7 +199,7 @@ def _ports(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
 def variable_conflicts(environments: Environments) -> dict[Pair, str]:
     """A wrap has one environment; a function that does not set a variable takes any value of it.
 
-    So it is with other fields of stack.yaml: see `openfaas.sharing.one_valued`.
+    So it is with other fields of stack.yaml: see `chiron.openfaas.sharing.one_valued`.
 
     Values are not told: they may be secrets.
     """

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Literal
 
-from workflow.apart import Apart
-from workflow.errors import ChironError
+from chiron.workflow.apart import Apart
+from chiron.workflow.errors import ChironError
 
 #: Two functions in the order of their names, or one twice: what holds between its own tasks.
 Pair = tuple[str, str]

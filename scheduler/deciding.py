@@ -1,7 +1,7 @@
 """Plans for workflows that decide while they run: searched for what they did, payload by payload.
 
 What a payload has such a workflow do is a graph of instances, which is planned like every other
-(`workflow.trace`). Folded to its tasks, each of these plans is judged by all payloads.
+(`chiron.workflow.trace`). Folded to its tasks, each of these plans is judged by all payloads.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from predictor.unrolling import Run
-from scheduler.layout import sized
-from workflow.model import Task, Workflow
-from workflow.plan import Demand, Plan
-from workflow.profile import FunctionProfile, Profile
-from workflow.trace import is_wait, task_of
-from workflow.triggers import MOST_AT_ONCE
+from chiron.predictor.unrolling import Run
+from chiron.scheduler.layout import sized
+from chiron.workflow.model import Task, Workflow
+from chiron.workflow.plan import Demand, Plan
+from chiron.workflow.profile import FunctionProfile, Profile
+from chiron.workflow.trace import is_wait, task_of
+from chiron.workflow.triggers import MOST_AT_ONCE
 
 
 def with_unreached(workflow: Workflow, profile: Profile) -> Profile:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from scheduler.strategies import memory_mib
-from workflow.plan import Plan
+from chiron.scheduler.strategies import memory_mib
+from chiron.workflow.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from predictor.emissions import expanded, known_with
-from predictor.forked import wrongly_forked
-from predictor.mechanisms import mechanism_of
-from predictor.paths import Crossing, crossings, way_of
-from predictor.unrolling import run_of
-from predictor.waits import waits_of
-from scheduler.chance import chance, in_words
-from scheduler.choices import Strategy
-from scheduler.limits import Limits, exceeded
-from scheduler.options import Job
-from scheduler.planners import PLANNERS, respects_conflicts, searched
-from workflow.apart import Apart, broken
-from workflow.model import Workflow
-from workflow.plan import Plan, Wrap
-from workflow.platform import Path
+from chiron.predictor.emissions import expanded, known_with
+from chiron.predictor.forked import wrongly_forked
+from chiron.predictor.mechanisms import mechanism_of
+from chiron.predictor.paths import Crossing, crossings, way_of
+from chiron.predictor.unrolling import run_of
+from chiron.predictor.waits import waits_of
+from chiron.scheduler.chance import chance, in_words
+from chiron.scheduler.choices import Strategy
+from chiron.scheduler.limits import Limits, exceeded
+from chiron.scheduler.options import Job
+from chiron.scheduler.planners import PLANNERS, respects_conflicts, searched
+from chiron.workflow.apart import Apart, broken
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.platform import Path
 
 _STRATEGIES: dict[Strategy, str] = {
     "cost": "the fewest CPUs that meet the SLO, in the fewest wraps",

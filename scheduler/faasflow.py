@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from zlib import crc32
 
-from scheduler.room import Room
-from scheduler.traffic import Traffic
-from workflow.plan import Processes
+from chiron.scheduler.room import Room
+from chiron.scheduler.traffic import Traffic
+from chiron.workflow.plan import Processes
 
 #: The tasks of a wrap.
 Group = tuple[str, ...]

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
-from scheduler.kernighan_lin import Functions
-from scheduler.problem import Kind, Problem
+from chiron.scheduler.kernighan_lin import Functions
+from chiron.scheduler.problem import Kind, Problem
 
 
 def fill(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from openfaas.handler_folder import STYLES
-from openfaas.sharing import one_valued
-from openfaas.stack import environment, read_stack
-from workflow.constraints import NO_CONSTRAINTS, Constraints
-from workflow.folder import WorkflowFolder
-from workflow.reference import HandlerStyle
+from chiron.openfaas.handler_folder import STYLES
+from chiron.openfaas.sharing import one_valued
+from chiron.openfaas.stack import environment, read_stack
+from chiron.workflow.constraints import NO_CONSTRAINTS, Constraints
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.reference import HandlerStyle
 
-#: Function -> variable, or field of `openfaas.sharing.one_valued` -> value.
+#: Function -> variable, or field of `chiron.openfaas.sharing.one_valued` -> value.
 Environments = Mapping[str, Mapping[str, str]]
 #: Function -> the names of its secrets.
 Secrets = Mapping[str, Sequence[str]]
@@ -43,7 +43,7 @@ def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> Folde
 
     `variables` has what ``${VAR}`` in stack.yaml stands for, usually ``os.environ``.
 
-    Raises what `openfaas.stack.read_stack` and `environment` raise.
+    Raises what `chiron.openfaas.stack.read_stack` and `environment` raise.
     """
     constraints = folder.constraints()
     if not folder.stack_file.exists():

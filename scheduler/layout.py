@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
-from scheduler.conflicts import NO_CONFLICTS, Conflicts
-from scheduler.memory import BASE_MEMORY_MIB, PROCESS_MEMORY_MIB, imports_mib, running_mib
-from workflow.model import Workflow
-from workflow.plan import (
+from chiron.scheduler.conflicts import NO_CONFLICTS, Conflicts
+from chiron.scheduler.memory import BASE_MEMORY_MIB, PROCESS_MEMORY_MIB, imports_mib, running_mib
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import (
     DEFAULT_PATH,
     DEFAULT_TRIGGER,
     Demand,
@@ -19,8 +19,8 @@ from workflow.plan import (
     Processes,
     Wrap,
 )
-from workflow.profile import Profile
-from workflow.triggers import TriggerKind
+from chiron.workflow.profile import Profile
+from chiron.workflow.triggers import TriggerKind
 
 #: The wraps of one stage, each with its processes.
 StageLayout = tuple[Processes, ...]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scheduler.planners import DEFAULT_PLANNER, searched
-from workflow.plan import Plan
+from chiron.scheduler.planners import DEFAULT_PLANNER, searched
+from chiron.workflow.plan import Plan
 
 #: OpenFaaS Community Edition deploys no more functions.
 COMMUNITY_EDITION_FUNCTIONS = 15

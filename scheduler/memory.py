@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from workflow.model import Workflow, giver_of
-from workflow.profile import FunctionProfile, Profile
-from workflow.streaming import live_streams
+from chiron.workflow.model import Workflow, giver_of
+from chiron.workflow.profile import FunctionProfile, Profile
+from chiron.workflow.streaming import live_streams
 
 #: What a wrap needs before it runs anything: Python, Flask and waitress (34 MiB measured on
 #: OpenFaaS with the watchdog), with room to breathe, since a limit that is hit kills.

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from predictor.paths import Sizes, way_of
-from predictor.predict import Predictor, at_percentile
-from predictor.spread import Spread, percentile_ms
-from predictor.unrolling import Run, run_of
-from scheduler.closeness import closer
-from scheduler.conflicts import NO_CONFLICTS, Conflicts
-from scheduler.deciding import complete, folded, outline, with_memory
-from scheduler.folder_settings import Secrets
-from scheduler.layout import Layout, aligned, plan_from_layout
-from scheduler.limits import Limits, exceeded
-from scheduler.pgp import Candidate, Search
-from scheduler.planners import (
+from chiron.predictor.paths import Sizes, way_of
+from chiron.predictor.predict import Predictor, at_percentile
+from chiron.predictor.spread import Spread, percentile_ms
+from chiron.predictor.unrolling import Run, run_of
+from chiron.scheduler.closeness import closer
+from chiron.scheduler.conflicts import NO_CONFLICTS, Conflicts
+from chiron.scheduler.deciding import complete, folded, outline, with_memory
+from chiron.scheduler.folder_settings import Secrets
+from chiron.scheduler.layout import Layout, aligned, plan_from_layout
+from chiron.scheduler.limits import Limits, exceeded
+from chiron.scheduler.pgp import Candidate, Search
+from chiron.scheduler.planners import (
     DEFAULT_PLANNER,
     PLANNERS,
     faastlane,
@@ -27,11 +27,11 @@ from scheduler.planners import (
     respects_conflicts,
     sand,
 )
-from scheduler.problem import Problem
-from scheduler.room import Room
-from scheduler.traffic import Traffic
-from workflow.model import Task, Workflow
-from workflow.plan import (
+from chiron.scheduler.problem import Problem
+from chiron.scheduler.room import Room
+from chiron.scheduler.traffic import Traffic
+from chiron.workflow.model import Task, Workflow
+from chiron.workflow.plan import (
     DEFAULT_ATTEMPTS,
     DEFAULT_PATH,
     DEFAULT_PERCENTILE,
@@ -39,10 +39,10 @@ from workflow.plan import (
     PathKind,
     Plan,
 )
-from workflow.platform import Platform
-from workflow.profile import Profile
-from workflow.streaming import as_begun
-from workflow.triggers import TriggerKind
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
+from chiron.workflow.streaming import as_begun
+from chiron.workflow.triggers import TriggerKind
 
 #: Of so many tasks groups by what they give each other are tried too: that takes a while of more.
 _GROUPED = 200

@@ -9,13 +9,13 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Literal
 
-from predictor.mechanisms import DEFAULT_MECHANISM
-from scheduler.choices import MechanismChoice, Strategy
-from scheduler.options import Job, Option, Options
-from scheduler.schedule import assess, mechanisms_of
-from scheduler.strategies import better, every, fastest, memory_mib
-from workflow.documents import Document
-from workflow.plan import Plan
+from chiron.predictor.mechanisms import DEFAULT_MECHANISM
+from chiron.scheduler.choices import MechanismChoice, Strategy
+from chiron.scheduler.options import Job, Option, Options
+from chiron.scheduler.schedule import assess, mechanisms_of
+from chiron.scheduler.strategies import better, every, fastest, memory_mib
+from chiron.workflow.documents import Document
+from chiron.workflow.plan import Plan
 
 
 class ParetoPlan(Document):

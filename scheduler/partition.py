@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from scheduler.fill import fill
-from scheduler.kernighan_lin import Estimate, Exchange, Functions, exchanged, kernighan_lin
-from scheduler.problem import Problem
-from scheduler.slots import Slots, by_wrap, pair_latency
+from chiron.scheduler.fill import fill
+from chiron.scheduler.kernighan_lin import Estimate, Exchange, Functions, exchanged, kernighan_lin
+from chiron.scheduler.problem import Problem
+from chiron.scheduler.slots import Slots, by_wrap, pair_latency
 
 #: The functions of every process of one stage and group, in the order of the slots.
 Partition = tuple[Functions, ...]

@@ -14,17 +14,17 @@ from functools import cache, cached_property, partial
 from heapq import heapify, heappop, heappush, nsmallest
 from itertools import compress
 
-from predictor.equations import workflow_latency_ms
-from scheduler.fill import fill
-from scheduler.kernighan_lin import Functions
-from scheduler.layout import Layout, StageLayout
-from scheduler.limits import Limits
-from scheduler.partition import SMALL, Partition, partition
-from scheduler.problem import Problem
-from scheduler.shapes import Shape, bounds_ms, least_cpus, shapes, slots_of
-from scheduler.slots import Slots, by_wrap, water_level_ms
-from workflow.plan import Processes
-from workflow.triggers import TriggerKind
+from chiron.predictor.equations import workflow_latency_ms
+from chiron.scheduler.fill import fill
+from chiron.scheduler.kernighan_lin import Functions
+from chiron.scheduler.layout import Layout, StageLayout
+from chiron.scheduler.limits import Limits
+from chiron.scheduler.partition import SMALL, Partition, partition
+from chiron.scheduler.problem import Problem
+from chiron.scheduler.shapes import Shape, bounds_ms, least_cpus, shapes, slots_of
+from chiron.scheduler.slots import Slots, by_wrap, water_level_ms
+from chiron.workflow.plan import Processes
+from chiron.workflow.triggers import TriggerKind
 
 #: How many numbers of processes are looked at in a stage that may have more, from few to all,
 #: and of how many of them, the most promising, partitions are searched.

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scheduler.options import Option
-from scheduler.pareto import undominated, weights
-from scheduler.strategies import memory_mib
-from workflow.errors import ChironError
+from chiron.scheduler.options import Option
+from chiron.scheduler.pareto import undominated, weights
+from chiron.scheduler.strategies import memory_mib
+from chiron.workflow.errors import ChironError
 
 #: Area of the smallest and the largest point, in square points.
 _SMALLEST, _LARGEST = 40.0, 400.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from scheduler.faasflow import faasflow
-from scheduler.layout import Layout, StageLayout, wrap_name
-from scheduler.room import Room
-from workflow.model import Workflow
-from workflow.plan import Orchestrator, Processes
+from chiron.scheduler.faasflow import faasflow
+from chiron.scheduler.layout import Layout, StageLayout, wrap_name
+from chiron.scheduler.room import Room
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Orchestrator, Processes
 
 #: Faastlane+ runs this many processes in each sandbox (Chiron §2.2).
 FAASTLANE_PLUS_PROCESSES = 5

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
-from predictor.mechanisms import mechanism_of
-from predictor.paths import Way, as_called, way_of
-from predictor.predict import Predictor
-from scheduler.conflicts import Conflicts
-from scheduler.kernighan_lin import Functions
-from scheduler.slots import Slots, slots
-from workflow.model import Workflow
-from workflow.plan import DEFAULT_PATH, PathKind
-from workflow.platform import Platform
-from workflow.profile import FunctionProfile, Profile
+from chiron.predictor.mechanisms import mechanism_of
+from chiron.predictor.paths import Way, as_called, way_of
+from chiron.predictor.predict import Predictor
+from chiron.scheduler.conflicts import Conflicts
+from chiron.scheduler.kernighan_lin import Functions
+from chiron.scheduler.slots import Slots, slots
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import DEFAULT_PATH, PathKind
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import FunctionProfile, Profile
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")

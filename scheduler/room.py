@@ -11,18 +11,18 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from predictor.unrolling import Run
-from scheduler.chains import chains
-from scheduler.conflicts import Conflicts
-from scheduler.layout import sized
-from scheduler.memory import IDLE_MEMORY_MIB
-from scheduler.traffic import Traffic
-from workflow.plan import Processes
-from workflow.platform import Platform
-from workflow.trace import is_wait
+from chiron.predictor.unrolling import Run
+from chiron.scheduler.chains import chains
+from chiron.scheduler.conflicts import Conflicts
+from chiron.scheduler.layout import sized
+from chiron.scheduler.memory import IDLE_MEMORY_MIB
+from chiron.scheduler.traffic import Traffic
+from chiron.workflow.plan import Processes
+from chiron.workflow.platform import Platform
+from chiron.workflow.trace import is_wait
 
 if TYPE_CHECKING:
-    from scheduler.limits import Limits  # which knows the planners
+    from chiron.scheduler.limits import Limits  # which knows the planners
 
 #: Which part of a container's memory is left for bursts (mu), as FaaSFlow is set by default.
 RESERVED = 0.2

@@ -6,21 +6,21 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from predictor.mechanisms import MECHANISMS
-from predictor.predict import predict
-from scheduler.choices import NO_CHOICES, Choices, MechanismChoice, Strategy
-from scheduler.conflict_rules import find_conflicts
-from scheduler.deciding import with_unreached
-from scheduler.explain import explain
-from scheduler.folder_settings import NO_SETTINGS, FolderSettings
-from scheduler.options import Job, Option, Options
-from scheduler.planners import searched
-from scheduler.strategies import better, choose
-from workflow.errors import ChironError
-from workflow.model import Workflow
-from workflow.plan import Plan, Unforkable
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.predictor.mechanisms import MECHANISMS
+from chiron.predictor.predict import predict
+from chiron.scheduler.choices import NO_CHOICES, Choices, MechanismChoice, Strategy
+from chiron.scheduler.conflict_rules import find_conflicts
+from chiron.scheduler.deciding import with_unreached
+from chiron.scheduler.explain import explain
+from chiron.scheduler.folder_settings import NO_SETTINGS, FolderSettings
+from chiron.scheduler.options import Job, Option, Options
+from chiron.scheduler.planners import searched
+from chiron.scheduler.strategies import better, choose
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan, Unforkable
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 
 def schedule(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from predictor.mechanisms import mechanism_of
-from scheduler.kernighan_lin import Functions
-from scheduler.limits import Limits
-from scheduler.problem import Problem
-from scheduler.slots import Slots, water_level_ms
+from chiron.predictor.mechanisms import mechanism_of
+from chiron.scheduler.kernighan_lin import Functions
+from chiron.scheduler.limits import Limits
+from chiron.scheduler.problem import Problem
+from chiron.scheduler.slots import Slots, water_level_ms
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, islice
 
-from predictor.equations import call_ms
-from predictor.mechanisms import mechanism_of
-from scheduler.kernighan_lin import Functions
-from workflow.platform import Platform
+from chiron.predictor.equations import call_ms
+from chiron.predictor.mechanisms import mechanism_of
+from chiron.scheduler.kernighan_lin import Functions
+from chiron.workflow.platform import Platform
 
 #: The end of the stage, for what its two changing processes take: the slower and the faster one.
 PairLatency = Callable[[float, float], float]

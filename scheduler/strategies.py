@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from scheduler.choices import Strategy
-from scheduler.options import Option, Options
-from scheduler.pgp import by_estimate
-from workflow.plan import Plan
+from chiron.scheduler.choices import Strategy
+from chiron.scheduler.options import Option, Options
+from chiron.scheduler.pgp import by_estimate
+from chiron.workflow.plan import Plan
 
 #: After so many candidates in a row that are no faster, by rising estimate or rising CPUs, the rest
 #: is left out where stages are large.

@@ -14,11 +14,11 @@ from operator import mul
 from statistics import fmean
 from typing import NamedTuple
 
-from predictor.spread import percentile_ms
-from predictor.unrolling import Run
-from workflow.platform import Platform
-from workflow.profile import Share
-from workflow.trace import is_wait
+from chiron.predictor.spread import percentile_ms
+from chiron.predictor.unrolling import Run
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Share
+from chiron.workflow.trace import is_wait
 
 #: Which of the transfer times of all requests an edge weighs (FaaSFlow, DAG parser).
 PERCENT = 99.0

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from flask import Flask, Response, g, request
 
-from gateway.access import JSON, refuse_cross_site
-from gateway.errors import GatewayError
-from openfaas.credentials import Credentials
-from services.strict_request import FORM
-from workflow.errors import ChironError
+from chiron.gateway.access import JSON, refuse_cross_site
+from chiron.gateway.errors import GatewayError
+from chiron.openfaas.credentials import Credentials
+from chiron.services.strict_request import FORM
+from chiron.workflow.errors import ChironError
 
 #: The files in which OpenFaaS keeps user and password, in the folder of its secrets.
 SECRET_FILES = ("basic-auth-user", "basic-auth-password")

@@ -9,15 +9,15 @@ from flask.json.provider import DefaultJSONProvider
 from flask_openapi3.models.info import Info
 from flask_openapi3.openapi import OpenAPI
 
-from services.access import guard
-from services.dashboard.mount import dashboard
-from services.endpoints import COMMON, COMPONENTS, JOBS
-from services.folders import example_folder
-from services.host import Config, Host, remove_workspace
-from services.openapi import describe
-from services.problems import answer_errors, refuse_body
-from services.strict_request import JSON_LIMIT, StrictRequest
-from workflow.errors import ChironError
+from chiron.services.access import guard
+from chiron.services.dashboard.mount import dashboard
+from chiron.services.endpoints import COMMON, COMPONENTS, JOBS
+from chiron.services.folders import example_folder
+from chiron.services.host import Config, Host, remove_workspace
+from chiron.services.openapi import describe
+from chiron.services.problems import answer_errors, refuse_body
+from chiron.services.strict_request import JSON_LIMIT, StrictRequest
+from chiron.workflow.errors import ChironError
 
 
 def create_app(config: Config) -> OpenAPI:

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from workflow.errors import ChironError
-from workflow.forms import WORKFLOW_FILE, workflow_file
-from workflow.names import shown
+from chiron.workflow.errors import ChironError
+from chiron.workflow.forms import WORKFLOW_FILE, workflow_file
+from chiron.workflow.names import shown
 
 #: Most that may come out of an archive, in bytes.
 TOTAL_LIMIT = 256 * 1024 * 1024

@@ -22,12 +22,12 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NoReturn
 
-from gateway import processes
-from profiler.profile import IncompleteProfileError
-from services import fork_server
-from services.logs import configure_logs
-from services.problems import internal
-from workflow.errors import ChironError
+from chiron.gateway import processes
+from chiron.profiler.profile import IncompleteProfileError
+from chiron.services import fork_server
+from chiron.services.logs import configure_logs
+from chiron.services.problems import internal
+from chiron.workflow.errors import ChironError
 
 Progress = Callable[[str], None]
 #: Why work has to stop now, None while it need not.

@@ -27,11 +27,11 @@ from waitress.parser import HTTPRequestParser
 from waitress.server import TcpWSGIServer
 from waitress.task import ErrorTask
 
-from openfaas.credentials import Credentials
-from services.access import challenges, refusal
-from services.problems import RETRY_AFTER_S, Problem
-from services.strict_request import FORM_LIMIT
-from workflow.errors import ChironError
+from chiron.openfaas.credentials import Credentials
+from chiron.services.access import challenges, refusal
+from chiron.services.problems import RETRY_AFTER_S, Problem
+from chiron.services.strict_request import FORM_LIMIT
+from chiron.workflow.errors import ChironError
 
 #: Requests that are answered at once.
 _THREADS = 8

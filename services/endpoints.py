@@ -14,33 +14,33 @@ from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 from pydantic import Field, RootModel, model_validator
 
-from adaptation.proving import TRIES, deploy_proven
-from deployment.launcher import Launcher
-from generator.generate import Sources, generate
-from installation.packages import Finding
-from installation.preflight import preflight
-from pipeline.deploy import SAMPLES, DeploymentReport, DeploymentRequest
-from predictor.predict import predict
-from profiler.calibrate import calibrate
-from profiler.profile import profile
-from profiler.tracer import require_tracing
-from scheduler.choices import Choices
-from scheduler.folder_settings import FolderSettings, wanted
-from scheduler.schedule import schedule
-from services import NAMES
-from services.child import Progress
-from services.host import host
-from services.jobs import Job, JobSummary
-from workflow.constraints import NO_CONSTRAINTS, Constraints
-from workflow.documents import Document, validate
-from workflow.errors import ChironError, Faults
-from workflow.folder import WorkflowFolder, parse_workflow
-from workflow.model import Workflow
-from workflow.names import NAME, FunctionNames
-from workflow.plan import DEFAULT_PERCENTILE, Percentile, Plan, Prediction
-from workflow.platform import Platform
-from workflow.profile import Profile
-from workflow.units import parse_duration_ms, parse_timeout_s
+from chiron.adaptation.proving import TRIES, deploy_proven
+from chiron.deployment.launcher import Launcher
+from chiron.generator.generate import Sources, generate
+from chiron.installation.packages import Finding
+from chiron.installation.preflight import preflight
+from chiron.pipeline.deploy import SAMPLES, DeploymentReport, DeploymentRequest
+from chiron.predictor.predict import predict
+from chiron.profiler.calibrate import calibrate
+from chiron.profiler.profile import profile
+from chiron.profiler.tracer import require_tracing
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.folder_settings import FolderSettings, wanted
+from chiron.scheduler.schedule import schedule
+from chiron.services import NAMES
+from chiron.services.child import Progress
+from chiron.services.host import host
+from chiron.services.jobs import Job, JobSummary
+from chiron.workflow.constraints import NO_CONSTRAINTS, Constraints
+from chiron.workflow.documents import Document, validate
+from chiron.workflow.errors import ChironError, Faults
+from chiron.workflow.folder import WorkflowFolder, parse_workflow
+from chiron.workflow.model import Workflow
+from chiron.workflow.names import NAME, FunctionNames
+from chiron.workflow.plan import DEFAULT_PERCENTILE, Percentile, Plan, Prediction
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
+from chiron.workflow.units import parse_duration_ms, parse_timeout_s
 
 
 def _component(name: str, description: str, *, prefixed: bool = True) -> APIBlueprint:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 
-from generator.generate import Sources
-from openfaas.stack import StackFile, read_stack, write_stack
-from services.archives import unpack
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.forms import workflow_folders
-from workflow.names import NAME, shown
+from chiron.generator.generate import Sources
+from chiron.openfaas.stack import StackFile, read_stack, write_stack
+from chiron.services.archives import unpack
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.forms import workflow_folders
+from chiron.workflow.names import NAME, shown
 
 
 def named_folder(directory: str, root: Path, variables: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ import signal
 from multiprocessing import forkserver
 
 context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(["__main__", "services.preloaded"])
+context.set_forkserver_preload(["__main__", "chiron.services.preloaded"])
 
 
 def prepare() -> None:

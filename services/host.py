@@ -16,17 +16,17 @@ from typing import Any, NamedTuple, cast
 
 from flask import Response, current_app, g, jsonify, request
 
-from deployment.launcher import Launcher
-from openfaas.credentials import Credentials
-from services import NAMES, child, state_folder
-from services.child import Failed, Limits, Progress, Stop, Work, call
-from services.folders import folder_name, named_folder, uploaded_folder
-from services.jobs import Job, JobStore, JobSummary, Submission
-from services.strict_request import ARCHIVE, StrictRequest
-from services.worker import Worker
-from workflow.documents import Document
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
+from chiron.deployment.launcher import Launcher
+from chiron.openfaas.credentials import Credentials
+from chiron.services import NAMES, child, state_folder
+from chiron.services.child import Failed, Limits, Progress, Stop, Work, call
+from chiron.services.folders import folder_name, named_folder, uploaded_folder
+from chiron.services.jobs import Job, JobStore, JobSummary, Submission
+from chiron.services.strict_request import ARCHIVE, StrictRequest
+from chiron.services.worker import Worker
+from chiron.workflow.documents import Document
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
 
 #: How long the running job may take to remove what it deployed, and to be killed, in seconds.
 STOP_TIMEOUT_S = 16.0
@@ -130,7 +130,7 @@ class Host:
     def compute(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What `function` returns, computed within limits where nothing can hang or crash us.
 
-        Function, arguments and result have to be as `services.child.run` wants them.
+        Function, arguments and result have to be as `chiron.services.child.run` wants them.
 
         Raises what `function` raises; ``time-limit`` and the like (422); ``busy`` (429) where as
         much is being computed as may be.

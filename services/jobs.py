@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from services.problems import Problem
-from workflow.documents import Document
-from workflow.errors import ChironError
+from chiron.services.problems import Problem
+from chiron.workflow.documents import Document
+from chiron.workflow.errors import ChironError
 
 #: Jobs that may wait at once; one more is refused, since its turn would come hours later.
 QUEUE_LIMIT = 16

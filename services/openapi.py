@@ -12,10 +12,10 @@ from flask import Blueprint, Response, jsonify, render_template
 from flask_openapi3.openapi import OpenAPI
 from pydantic import BaseModel
 
-from openfaas.credentials import Credentials
-from services.host import Accepted
-from services.problems import Problem
-from services.strict_request import ARCHIVE, KEY_HEADER
+from chiron.openfaas.credentials import Credentials
+from chiron.services.host import Accepted
+from chiron.services.problems import Problem
+from chiron.services.strict_request import ARCHIVE, KEY_HEADER
 
 _SCHEMAS = "#/components/schemas/"
 #: The header of requests that may be sent again.

@@ -9,9 +9,9 @@ from contextlib import suppress
 
 import networkx  # noqa: F401  # what plans a workflow loads it on use, as it takes so long
 
-import services.app
-import services.dashboard.reading  # noqa: F401
-from predictor.compiling import kernel
+import chiron.services.app
+import chiron.services.dashboard.reading  # noqa: F401
+from chiron.predictor.compiling import kernel
 
 with suppress(Exception):  # whatever needs it will say what is wrong
     kernel()

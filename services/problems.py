@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
-from workflow.documents import Document, refusal
-from workflow.errors import ChironError
+from chiron.workflow.documents import Document, refusal
+from chiron.workflow.errors import ChironError
 
 #: When a client that was refused for now may try again, in seconds.
 RETRY_AFTER_S = 5

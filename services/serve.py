@@ -10,13 +10,13 @@ from typing import NoReturn, cast
 
 from flask import Flask
 
-from gateway.access import is_loopback
-from openfaas.credentials import Credentials
-from services import HOST, PORT, fork_server
-from services.connections import Server
-from services.host import Host
-from services.logs import configure_logs
-from workflow.errors import ChironError
+from chiron.gateway.access import is_loopback
+from chiron.openfaas.credentials import Credentials
+from chiron.services import HOST, PORT, fork_server
+from chiron.services.connections import Server
+from chiron.services.host import Host
+from chiron.services.logs import configure_logs
+from chiron.workflow.errors import ChironError
 
 _BACKLOG = 1024
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from flask import Request
 
-from workflow.documents import parse_json
-from workflow.errors import ChironError
+from chiron.workflow.documents import parse_json
+from chiron.workflow.errors import ChironError
 
 _MIB = 1024 * 1024
 #: Largest body of JSON, in bytes.

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from services.child import Failed, Progress, Stop
-from services.jobs import JobStore, Submission
-from services.problems import Problem, internal
-from workflow.errors import ChironError
+from chiron.services.child import Failed, Progress, Stop
+from chiron.services.jobs import JobStore, Submission
+from chiron.services.problems import Problem, internal
+from chiron.workflow.errors import ChironError
 
 #: A job's work: its parameters, what to tell of progress, and whether to stop in; its result out.
 Runner = Callable[[Mapping[str, Any], Progress, Stop], Any]

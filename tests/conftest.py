@@ -26,25 +26,25 @@ from google.protobuf.json_format import Parse
 from hypothesis import HealthCheck, settings
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from cli.place import build_local
-from deployment.launcher import Launcher
-from evaluation.runtime import servers
-from gateway.embedded import EmbeddedGateway
-from generator.stores import StorePlace
-from openfaas.client import Gateway
-from predictor.compiling import kernel
-from profiler.function_profile import mixed
-from profiler.tracer import require_tracing
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.answer import ExpectedAnswer
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.model import Workflow
-from workflow.plan import Plan, Wrap
-from workflow.platform import Platform
-from workflow.profile import Emission, FunctionProfile, PayloadProfile, Period, Profile
-from workflow.trace import Instance
+from chiron.cli.place import build_local
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.runtime import servers
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.generator.stores import StorePlace
+from chiron.openfaas.client import Gateway
+from chiron.predictor.compiling import kernel
+from chiron.profiler.function_profile import mixed
+from chiron.profiler.tracer import require_tracing
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Emission, FunctionProfile, PayloadProfile, Period, Profile
+from chiron.workflow.trace import Instance
 
 sys.path.append(str(Path(__file__).parent / "workflow"))  # for the random state machines
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from workflow.data import bytes_of, is_json, is_utf8
-from workflow.documents import Document
-from workflow.errors import ChironError
-from workflow.model import Workflow
-from workflow.names import shown
+from chiron.workflow.data import bytes_of, is_json, is_utf8
+from chiron.workflow.documents import Document
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Workflow
+from chiron.workflow.names import shown
 
 #: Longer answers, in characters, are known by their digest alone.
 LONGEST = 1 << 16

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from workflow.documents import Document
+from chiron.workflow.documents import Document
 
 if TYPE_CHECKING:
-    from workflow.model import Workflow
-    from workflow.plan import Plan
+    from chiron.workflow.model import Workflow
+    from chiron.workflow.plan import Plan
 
 
 class Apart(Document):

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from workflow.asl_shapes import Reading
-from workflow.asl_states import read_machine
-from workflow.documents import check_size
-from workflow.errors import ChironError
-from workflow.model import Failure, Source, Task, Workflow, names_in
-from workflow.names import FunctionNames, check_distinct, workflow_name
+from chiron.workflow.asl_shapes import Reading
+from chiron.workflow.asl_states import read_machine
+from chiron.workflow.documents import check_size
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Failure, Source, Task, Workflow, names_in
+from chiron.workflow.names import FunctionNames, check_distinct, workflow_name
 
 #: The fields of states that only hand data on, or give it to a function as it is.
 _STATIC = {

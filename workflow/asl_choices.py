@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow.asl_fields import comment, path_of_data, text
-from workflow.asl_shapes import Check, Reading, Shape, checked, typed
-from workflow.errors import ChironError
-from workflow.states.choices import OPERATORS, check_operand
+from chiron.workflow.asl_fields import comment, path_of_data, text
+from chiron.workflow.asl_shapes import Check, Reading, Shape, checked, typed
+from chiron.workflow.errors import ChironError
+from chiron.workflow.states.choices import OPERATORS, check_operand
 
 
 def choices(value: Any, path: str, reading: Reading) -> list[dict[str, Any]]:

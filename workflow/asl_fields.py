@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from workflow.asl_shapes import DROPPED, JSONATA, Check, Reading, bad, typed
-from workflow.errors import ChironError
-from workflow.states.paths import check_path, check_reference_path, check_result_path
-from workflow.states.templates import check_expression, check_template
-from workflow.states.values import instant, is_number
+from chiron.workflow.asl_shapes import DROPPED, JSONATA, Check, Reading, bad, typed
+from chiron.workflow.errors import ChironError
+from chiron.workflow.states.paths import check_path, check_reference_path, check_result_path
+from chiron.workflow.states.templates import check_expression, check_template
+from chiron.workflow.states.values import instant, is_number
 
 #: Most that the language allows for a number of seconds, attempts or branches at a time.
 MOST = 99_999_999

@@ -6,9 +6,9 @@ import json
 import re
 from typing import Any
 
-from workflow.asl_shapes import required, typed
-from workflow.errors import ChironError
-from workflow.names import FunctionNames, shown
+from chiron.workflow.asl_shapes import required, typed
+from chiron.workflow.errors import ChironError
+from chiron.workflow.names import FunctionNames, shown
 
 #: A part of an ARN, which may be a placeholder of a template with colons in it.
 _PART = r"(?:[^:$]|\$\{[^{}]*\})*"

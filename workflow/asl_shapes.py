@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any, NamedTuple
 
-from workflow.errors import ChironError, Faults
-from workflow.model import Task
-from workflow.names import FunctionNames, shown
+from chiron.workflow.errors import ChironError, Faults
+from chiron.workflow.model import Task
+from chiron.workflow.names import FunctionNames, shown
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from workflow.asl_choices import choices
-from workflow.asl_fields import (
+from chiron.workflow.asl_choices import choices
+from chiron.workflow.asl_fields import (
     anything,
     comment,
     factor,
@@ -22,12 +22,21 @@ from workflow.asl_fields import (
     text,
     whole,
 )
-from workflow.asl_resources import resolved
-from workflow.asl_shapes import DROPPED, Check, Reading, Shape, checked, join, required, typed
-from workflow.asl_transitions import WITHOUT_NEXT, check_transitions
-from workflow.errors import ChironError
-from workflow.model import Task
-from workflow.names import check_task_name, shown
+from chiron.workflow.asl_resources import resolved
+from chiron.workflow.asl_shapes import (
+    DROPPED,
+    Check,
+    Reading,
+    Shape,
+    checked,
+    join,
+    required,
+    typed,
+)
+from chiron.workflow.asl_transitions import WITHOUT_NEXT, check_transitions
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Task
+from chiron.workflow.names import check_task_name, shown
 
 
 def read_machine(document: dict[str, Any], reading: Reading) -> dict[str, Any]:

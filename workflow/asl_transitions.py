@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from workflow.asl_shapes import join, listed
-from workflow.errors import ChironError, Faults
-from workflow.names import shown
+from chiron.workflow.asl_shapes import join, listed
+from chiron.workflow.errors import ChironError, Faults
+from chiron.workflow.names import shown
 
 #: What ends by itself or says in other fields what follows.
 WITHOUT_NEXT = ("Choice", "Succeed", "Fail")

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workflow.documents import read_file
-from workflow.errors import ChironError, Faults
-from workflow.fields import Fields, typed
-from workflow.model import Source, Task, Workflow
-from workflow.names import (
+from chiron.workflow.documents import read_file
+from chiron.workflow.errors import ChironError, Faults
+from chiron.workflow.fields import Fields, typed
+from chiron.workflow.model import Source, Task, Workflow
+from chiron.workflow.names import (
     OUTPUT_NAME,
     TASK_NAME_LIMIT,
     FunctionNames,
@@ -29,7 +29,7 @@ from workflow.names import (
     shown,
     workflow_name,
 )
-from workflow.streams.own import file_of, is_own
+from chiron.workflow.streams.own import file_of, is_own
 
 #: How often a function is started, in all, with what has fired, where nothing is said.
 _ATTEMPTS, _MOST_ATTEMPTS = 2, 10

@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from workflow.model import Workflow
+from chiron.workflow.model import Workflow
 
 Shape = Literal["task", "state", "choice", "box", "dot", "text"]
 #: What its ends and boxes are called among the nodes of a chart.

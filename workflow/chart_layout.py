@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from workflow.chart import Chart, Edge, Node, width
+from chiron.workflow.chart import Chart, Edge, Node, width
 
 #: Of a letter, a line of text, and between things, in pixels.
 LETTER, LINE = 7.0, 17.0

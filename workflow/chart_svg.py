@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from workflow.chart import Chart
-from workflow.chart_layout import LETTER, LINE, Layout, Placed, Route, layout
+from chiron.workflow.chart import Chart
+from chiron.workflow.chart_layout import LETTER, LINE, Layout, Placed, Route, layout
 
 _MARGIN, _HEAD = 24.0, 34.0
 _STYLE = """

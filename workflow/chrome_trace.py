@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from workflow.plan import process_name
-from workflow.timeline import Span, Timeline
+from chiron.workflow.plan import process_name
+from chiron.workflow.timeline import Span, Timeline
 
 #: What the format calls events: complete ones with a duration, counters, and names of rows.
 _COMPLETE, _COUNTER, _METADATA = "X", "C", "M"

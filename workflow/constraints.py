@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workflow.documents import Document, read_document
-from workflow.errors import ChironError
-from workflow.model import Workflow
+from chiron.workflow.documents import Document, read_document
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Workflow
 
 CONSTRAINTS_FILE = "constraints.json"
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from workflow.dag import STREAM, parse_dag
-from workflow.errors import ChironError
-from workflow.model import Source, Workflow, names_in
-from workflow.names import STATE_NAME_LIMIT, AsWritten, check_task_name, shown
+from chiron.workflow.dag import STREAM, parse_dag
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Source, Workflow, names_in
+from chiron.workflow.names import STATE_NAME_LIMIT, AsWritten, check_task_name, shown
 
 
 def as_plain(workflow: Workflow) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow.errors import ChironError, Faults
-from workflow.model import NOTHING, Source, Stream, Task, Workflow, giver_of, output_name
-from workflow.names import (
+from chiron.workflow.errors import ChironError, Faults
+from chiron.workflow.model import NOTHING, Source, Stream, Task, Workflow, giver_of, output_name
+from chiron.workflow.names import (
     OUTPUT_NAME,
     TASK_NAME_LIMIT,
     FunctionNames,

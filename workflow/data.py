@@ -13,9 +13,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from workflow.errors import ChironError
-from workflow.in_json import InJson, from_json, to_json
-from workflow.model import NOTHING, Source, Task
+from chiron.workflow.errors import ChironError
+from chiron.workflow.in_json import InJson, from_json, to_json
+from chiron.workflow.model import NOTHING, Source, Task
 
 
 def text_of(content: bytes) -> str:

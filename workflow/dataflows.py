@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from workflow.errors import ChironError, Faults
-from workflow.fields import Fields
-from workflow.names import shown
-from workflow.regions import Regions
-from workflow.steps import REQUEST, Arm, Read, Step, Translated, checked, parse_condition
-from workflow.steps_machine import as_machine
+from chiron.workflow.errors import ChironError, Faults
+from chiron.workflow.fields import Fields
+from chiron.workflow.names import shown
+from chiron.workflow.regions import Regions
+from chiron.workflow.steps import REQUEST, Arm, Read, Step, Translated, checked, parse_condition
+from chiron.workflow.steps_machine import as_machine
 
 #: What stands for the client among functions, and begins the name of data that only triggers.
 _USER, _VIRTUAL = "$USER", "virtual."

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from workflow.errors import ChironError
-from workflow.names import shown
+from chiron.workflow.errors import ChironError
+from chiron.workflow.names import shown
 
 
 class Document(BaseModel):

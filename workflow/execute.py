@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from workflow.model import Workflow
-from workflow.running import Running
-from workflow.states.errors import StatesError
-from workflow.states.machine import Begin, Delay
-from workflow.trace import Instance
+from chiron.workflow.model import Workflow
+from chiron.workflow.running import Running
+from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.machine import Begin, Delay
+from chiron.workflow.trace import Instance
 
 #: Runs a function on an input; its output. Raises StatesError where it fails.
 Run = Callable[[str, str], str]
@@ -37,7 +37,7 @@ def execute(workflow: Workflow, request: bytes, run: Run) -> Execution:
 
     A task that takes longer than its TimeoutSeconds fails when it has ended.
 
-    Raises ``endless`` as `workflow.running.Running` does.
+    Raises ``endless`` as `chiron.workflow.running.Running` does.
     """
     return _Executing(workflow, run).run(request)
 

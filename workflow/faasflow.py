@@ -14,11 +14,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow.errors import ChironError, Faults
-from workflow.fields import Fields, typed
-from workflow.names import shown
-from workflow.steps import REQUEST, Arm, Read, Step, Translated, as_dag, checked, parse_condition
-from workflow.steps_machine import as_machine
+from chiron.workflow.errors import ChironError, Faults
+from chiron.workflow.fields import Fields, typed
+from chiron.workflow.names import shown
+from chiron.workflow.steps import (
+    REQUEST,
+    Arm,
+    Read,
+    Step,
+    Translated,
+    as_dag,
+    checked,
+    parse_condition,
+)
+from chiron.workflow.steps_machine import as_machine
 
 _KINDS = ("function", "sequence", "pass", "parallel", "switch", "foreach")
 _MAPPED = "name type inputMappings outputMappings"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from workflow.documents import dotted
-from workflow.errors import ChironError, Faults
-from workflow.names import shown
+from chiron.workflow.documents import dotted
+from chiron.workflow.errors import ChironError, Faults
+from chiron.workflow.names import shown
 
 Read = TypeVar("Read")
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from workflow.data import resolve, text_of
-from workflow.errors import ChironError
-from workflow.model import Workflow
-from workflow.streams.contents import field_of, is_nothing, items_of
-from workflow.streams.flow import Firing, Flow
-from workflow.streams.own import TriggerError
-from workflow.streams.triggers import Item
+from chiron.workflow.data import resolve, text_of
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Workflow
+from chiron.workflow.streams.contents import field_of, is_nothing, items_of
+from chiron.workflow.streams.flow import Firing, Flow
+from chiron.workflow.streams.own import TriggerError
+from chiron.workflow.streams.triggers import Item
 
 #: Runs of functions that one request may lead to.
 _MOST = 200_000

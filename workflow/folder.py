@@ -11,19 +11,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from workflow.answer import ExpectedAnswer
-from workflow.asl import parse_states
-from workflow.buckets import check_own_triggers, is_buckets, own_triggers, parse_buckets
-from workflow.constraints import Constraints, read_constraints
-from workflow.dag import parse_dag
-from workflow.documents import parse_json, read_json
-from workflow.errors import ChironError, Faults
-from workflow.forms import WORKFLOW_FILE, at_origins, known_form, read_written, workflow_file
-from workflow.model import Workflow
-from workflow.names import NAME, FunctionNames, check_name
-from workflow.payloads import PAYLOAD_FILE, PAYLOADS_FOLDER, Payload, payload_files, read_payloads
-from workflow.profile import Profile
-from workflow.streams.own import file_of
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.asl import parse_states
+from chiron.workflow.buckets import check_own_triggers, is_buckets, own_triggers, parse_buckets
+from chiron.workflow.constraints import Constraints, read_constraints
+from chiron.workflow.dag import parse_dag
+from chiron.workflow.documents import parse_json, read_json
+from chiron.workflow.errors import ChironError, Faults
+from chiron.workflow.forms import WORKFLOW_FILE, at_origins, known_form, read_written, workflow_file
+from chiron.workflow.model import Workflow
+from chiron.workflow.names import NAME, FunctionNames, check_name
+from chiron.workflow.payloads import (
+    PAYLOAD_FILE,
+    PAYLOADS_FOLDER,
+    Payload,
+    payload_files,
+    read_payloads,
+)
+from chiron.workflow.profile import Profile
+from chiron.workflow.streams.own import file_of
 
 #: What the tasks call a function, where that is no name for OpenFaaS -> the function's name.
 FUNCTIONS_FILE = "functions.json"

@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workflow.asl_shapes import listed
-from workflow.buckets import is_buckets
-from workflow.dataflows import is_dataflows, translate_dataflows
-from workflow.documents import parse_json, read_file
-from workflow.errors import ChironError
-from workflow.faasflow import is_flat, is_nested, translate_flat, translate_nested
-from workflow.steps import Translated
-from workflow.strict_yaml import Lines, load_document
+from chiron.workflow.asl_shapes import listed
+from chiron.workflow.buckets import is_buckets
+from chiron.workflow.dataflows import is_dataflows, translate_dataflows
+from chiron.workflow.documents import parse_json, read_file
+from chiron.workflow.errors import ChironError
+from chiron.workflow.faasflow import is_flat, is_nested, translate_flat, translate_nested
+from chiron.workflow.steps import Translated
+from chiron.workflow.strict_yaml import Lines, load_document
 
 #: The file of a workflow that is written as JSON, and those as YAML; a folder has one of them.
 WORKFLOW_FILE = "workflow.json"
-WORKFLOW_FILES = (WORKFLOW_FILE, "workflow.yaml", "workflow.yml")
+WORKFLOW_FILES = (WORKFLOW_FILE, "workflow.yaml", "chiron.workflow.yml")
 #: Largest such file, in bytes: thousands of states.
 WORKFLOW_LIMIT = 4 * 1024 * 1024
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
-from workflow.errors import ChironError
-from workflow.streams.flow import ALL
+from chiron.workflow.errors import ChironError
+from chiron.workflow.streams.flow import ALL
 
 #: Where data comes from: None is the workflow's request, a name is that task's output, or
 #: TASK#OUTPUT one that it emits, and a tuple of names is the JSON list of those in that order.
@@ -64,9 +64,9 @@ class Workflow:
     """A DAG of tasks with distinct names; ``output`` is what the workflow answers.
 
     One that decides while it runs has a ``machine``, which says when its tasks run and what they
-    get: a state machine in States Language, as `workflow.asl` reads it. Its tasks have no sources
-    then, and it has no output. What such a one did for a request is ``decided``: a task is a run of
-    one there, and waits for those before it, whatever data it gets.
+    get: a state machine in States Language, as `chiron.workflow.asl` reads it. Its tasks have no
+    sources then, and it has no output. What such a one did for a request is ``decided``: a task is
+    a run of one there, and waits for those before it, whatever data it gets.
 
     One of buckets has in ``buckets`` what `wrap.core.buckets.flow` goes by. Its tasks are connected
     as if each bucket fired once, with what the tasks have given that give to it.
@@ -178,8 +178,8 @@ class Workflow:
     def emits(self) -> dict[str, tuple[str, ...]]:
         """For the functions that emit some, the names of the outputs that others need.
 
-        Into buckets any function may emit: all that it does has one name, `workflow.streams.flow`'s
-        ``ALL``.
+        Into buckets any function may emit: all that it does has one name,
+        `chiron.workflow.streams.flow`'s ``ALL``.
         """
         if self.buckets is not None:
             gives = (task for task, buckets in self.buckets["gives"].items() if buckets)

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 
-from workflow.errors import ChironError
+from chiron.workflow.errors import ChironError
 
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow.constraints import CONSTRAINTS_FILE
-from workflow.errors import ChironError
+from chiron.workflow.constraints import CONSTRAINTS_FILE
+from chiron.workflow.errors import ChironError
 
 PAYLOAD_FILE, PAYLOADS_FOLDER = "payload.json", "payloads"
 

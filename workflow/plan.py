@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from workflow.apart import Apart
-from workflow.documents import Document
-from workflow.errors import ChironError
-from workflow.model import Workflow
-from workflow.names import NAME
-from workflow.triggers import TriggerKind
+from chiron.workflow.apart import Apart
+from chiron.workflow.documents import Document
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Workflow
+from chiron.workflow.names import NAME
+from chiron.workflow.triggers import TriggerKind
 
 #: Unlike one function, a whole workflow may take longer than an hour.
 Milliseconds = Annotated[float, Field(ge=0)]

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, PositiveFloat, model_validator
 
-from workflow.documents import Document
-from workflow.profile import Milliseconds, rising
+from chiron.workflow.documents import Document
+from chiron.workflow.profile import Milliseconds, rising
 
 #: How objects get from one wrap to another: over a connection between the two, through the gateway,
 #: or by a store.

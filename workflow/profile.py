@@ -8,11 +8,11 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, NonNegativeFloat, ValidationInfo, field_validator
 
-from workflow.answer import ExpectedAnswer
-from workflow.documents import Document
-from workflow.errors import ChironError
-from workflow.payloads import PAYLOAD_FILE
-from workflow.trace import Instance
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.documents import Document
+from chiron.workflow.errors import ChironError
+from chiron.workflow.payloads import PAYLOAD_FILE
+from chiron.workflow.trace import Instance
 
 PeriodKind = Literal["cpu", "native", "block"]
 #: What saw the periods: the probe of the GIL inside the process, strace from outside.

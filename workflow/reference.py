@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from workflow.data import text_of
-from workflow.errors import ChironError
-from workflow.model import Workflow
-from workflow.tied import tied
+from chiron.workflow.data import text_of
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Workflow
+from chiron.workflow.tied import tied
 
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
 
@@ -43,7 +43,8 @@ class Handler:
 
 @dataclass(frozen=True)
 class ReferenceRun:
-    """The workflow's answer, and every task's input and outputs, as `workflow.data` has them.
+    """The workflow's answer, and every task's input and outputs, as `chiron.workflow.data` has
+    them.
 
     Where a task may run several times, TASK#2 is its second run.
     """
@@ -74,8 +75,9 @@ def run_reference(
     triggers
         The folder of those that the user wrote, where buckets have some.
 
-    Raises ``function-failed`` with the function's name; ``not-text`` as `workflow.data.resolve`;
-    ``trigger-failed``; ``timeout``; ``reference-died`` where a handler ended the process.
+    Raises ``function-failed`` with the function's name; ``not-text`` as
+    `chiron.workflow.data.resolve`; ``trigger-failed``; ``timeout``; ``reference-died`` where a
+    handler ended the process.
     """
     job = {
         "name": workflow.name,
@@ -103,7 +105,7 @@ def run_reference(
     try:
         done = subprocess.run(
             # Neither import from the current folder nor leave bytecode in the users' folders.
-            tied([sys.executable, "-P", "-B", "-m", "workflow.reference_process"]),
+            tied([sys.executable, "-P", "-B", "-m", "chiron.workflow.reference_process"]),
             input=json.dumps(job, default=dict),
             capture_output=True,
             encoding="utf-8",

@@ -24,13 +24,13 @@ from typing import IO, Any
 from flask import Flask
 from werkzeug.exceptions import HTTPException
 
-from workflow.data import bytes_of, given_to, resolve, text_of
-from workflow.errors import ChironError
-from workflow.execute import execute
-from workflow.flowing import Gave, run_buckets
-from workflow.model import ANSWER, Source, Stream, Task, Workflow, output_name
-from workflow.states.errors import StatesError
-from workflow.streams.own import TriggerError, loaded
+from chiron.workflow.data import bytes_of, given_to, resolve, text_of
+from chiron.workflow.errors import ChironError
+from chiron.workflow.execute import execute
+from chiron.workflow.flowing import Gave, run_buckets
+from chiron.workflow.model import ANSWER, Source, Stream, Task, Workflow, output_name
+from chiron.workflow.states.errors import StatesError
+from chiron.workflow.streams.own import TriggerError, loaded
 
 #: What in a command stands for the path of a stream that it reads, or of an output that it writes.
 #: With this content type, python3-http-debian sends a body as it is.

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workflow.errors import ChironError
-from workflow.names import shown
+from chiron.workflow.errors import ChironError
+from chiron.workflow.names import shown
 
 _EXIT = object()
 

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from functools import partial
 from uuid import uuid4
 
-from workflow.data import text_of
-from workflow.errors import ChironError
-from workflow.model import Workflow
-from workflow.states.errors import StatesError
-from workflow.states.machine import Begin, Delay, Machine, Step, execution_context
-from workflow.states.values import dump
+from chiron.workflow.data import text_of
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Workflow
+from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.machine import Begin, Delay, Machine, Step, execution_context
+from chiron.workflow.states.values import dump
 
 #: Tasks and waits that one execution may have: beyond that its loops are taken for endless.
 MOST = 200_000

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from workflow.errors import ChironError
-from workflow.names import check_task_name, shown
+from chiron.workflow.errors import ChironError
+from chiron.workflow.names import check_task_name, shown
 
 #: What stands for the workflow's request among the steps' names.
 REQUEST = "INPUT"

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workflow.errors import ChironError, Faults
-from workflow.names import shown
-from workflow.regions import Regions
-from workflow.steps import REQUEST, Condition, Read, Step, Translated, checked
+from chiron.workflow.errors import ChironError, Faults
+from chiron.workflow.names import shown
+from chiron.workflow.regions import Regions
+from chiron.workflow.steps import REQUEST, Condition, Read, Step, Translated, checked
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPERATORS = {

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 
-from workflow.model import Stream, Task, Workflow, giver_of, names_in
-from workflow.plan import Plan
+from chiron.workflow.model import Stream, Task, Workflow, giver_of, names_in
+from chiron.workflow.plan import Plan
 
 #: Workflows whose live streams are remembered: a search asks for those of one again and again.
 _REMEMBERED = 16
@@ -35,7 +35,7 @@ def live_streams(workflow: Workflow) -> dict[str, tuple[str, ...]]:
     --------
     c reads what a and b write, but b begins with the end of a:
 
-    >>> from workflow.dag import parse_dag
+    >>> from chiron.workflow.dag import parse_dag
     >>> tasks = {"a": "f", "b": "g", "c": "h"}
     >>> edges = [["a", "b"], ["a", "c", "stream"], ["b", "c", "stream"]]
     >>> live_streams(parse_dag({"tasks": tasks, "edges": edges}, "demo"))
@@ -90,7 +90,7 @@ def as_begun(workflow: Workflow) -> Workflow:
 
     Examples
     --------
-    >>> from workflow.dag import parse_dag
+    >>> from chiron.workflow.dag import parse_dag
     >>> tasks = {"a": "f", "b": "g", "c": "h"}
     >>> edges = [["a", "b"], ["b", "c", "stream"]]
     >>> as_begun(parse_dag({"tasks": tasks, "edges": edges}, "demo")).stages

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from workflow.documents import dotted
-from workflow.errors import ChironError
-from workflow.names import shown
+from chiron.workflow.documents import dotted
+from chiron.workflow.errors import ChironError
+from chiron.workflow.names import shown
 
 #: Values of one document, aliases written out: a few lines of them could stand for millions.
 MAX_VALUES = 100_000

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator
 
-from workflow.data import text_of
-from workflow.documents import Document
-from workflow.in_json import from_json
+from chiron.workflow.data import text_of
+from chiron.workflow.documents import Document
+from chiron.workflow.in_json import from_json
 
 #: What a process or a thread may do in the course of a task.
 Activity = Literal["cpu", "native", "block", "wait-gil", "started", "join", "helper", "await"]
@@ -62,7 +62,7 @@ class Span(Document):
         when it read streams that had been written.
     ticks, cpu_probe_ms
         What the probe of the GIL and the CPU-speed probe saw, where a client asked for them: see
-        `profiler.probe_run.read_ticks` and `profiler.cpu_speed`.
+        `chiron.profiler.probe_run.read_ticks` and `chiron.profiler.cpu_speed`.
     changes
         What a task's function changes of what its process shares, where a client asked for that: in
         runs; at its import, where that can be taken back; and at its import in all processes.
@@ -148,7 +148,7 @@ class Timeline(Document):
 class Traced(Document):
     """A wrap's answer to a traced request."""
 
-    #: As `workflow.data` has it.
+    #: As `chiron.workflow.data` has it.
     output: Annotated[str, PlainValidator(lambda value: text_of(from_json(value)))]
     timeline: Timeline
 

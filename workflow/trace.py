@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workflow.documents import Document
-from workflow.model import Task, Workflow
+from chiron.workflow.documents import Document
+from chiron.workflow.model import Task, Workflow
 
 
 class Instance(Document):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from workflow.errors import ChironError
+from chiron.workflow.errors import ChironError
 
 _MS_PER_UNIT = {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0}
 _HOUR_MS = 3_600_000.0

@@ -11,17 +11,17 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from deployment.deploy import remove_all
-from deployment.launcher import Deployment
-from deployment.measure import Checked, in_turn, warm_up
-from evaluation.bench.setup import Place
-from evaluation.bench.usage import Around, Sandboxes, around, meter
-from evaluation.bench.variants import apart
-from openfaas.client import Gateway
-from workflow.documents import read_json, write_atomically
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.plan import Plan
+from chiron.deployment.deploy import remove_all
+from chiron.deployment.launcher import Deployment
+from chiron.deployment.measure import Checked, in_turn, warm_up
+from chiron.evaluation.bench.setup import Place
+from chiron.evaluation.bench.usage import Around, Sandboxes, around, meter
+from chiron.evaluation.bench.variants import apart
+from chiron.openfaas.client import Gateway
+from chiron.workflow.documents import read_json, write_atomically
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import Plan
 
 #: What concerns the gateway or the whole workflow, and not one variant.
 _FATAL = frozenset({"no-gateway", "unauthorised", "bad-gateway-url", "not-deployable"})

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import psutil
 
-from deployment.background_load import LONG_LOOK_S, others_share
-from openfaas.client import Gateway
-from workflow.documents import Document
-from workflow.errors import ChironError
+from chiron.deployment.background_load import LONG_LOOK_S, others_share
+from chiron.openfaas.client import Gateway
+from chiron.workflow.documents import Document
+from chiron.workflow.errors import ChironError
 
 _PACKAGES = ("chiron-openfaas", "flask", "waitress", "aiohttp", "urllib3", "numba", "ray", "dask")
 _HERE = Path(__file__).parent

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from deployment.background_load import mean_share, others_share
-from evaluation.bench.bench import Bench, Placed
-from evaluation.bench.settings import Scale
-from profiler.cpu_speed import mean_probe_ms
-from workflow.documents import Document, parse_json, validate
+from chiron.deployment.background_load import mean_share, others_share
+from chiron.evaluation.bench.bench import Bench, Placed
+from chiron.evaluation.bench.settings import Scale
+from chiron.profiler.cpu_speed import mean_probe_ms
+from chiron.workflow.documents import Document, parse_json, validate
 
 Sample = TypeVar("Sample")
 Row = TypeVar("Row", bound=Document)

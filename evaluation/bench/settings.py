@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from evaluation.bench.machine import Machine, Target
-from scheduler.choices import Strategy
-from workflow.documents import Document, dump, read_document, write_atomically
-from workflow.errors import ChironError
-from workflow.plan import DEFAULT_PERCENTILE, DEFAULT_TRIGGER
-from workflow.triggers import TriggerKind
+from chiron.evaluation.bench.machine import Machine, Target
+from chiron.scheduler.choices import Strategy
+from chiron.workflow.documents import Document, dump, read_document, write_atomically
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import DEFAULT_PERCENTILE, DEFAULT_TRIGGER
+from chiron.workflow.triggers import TriggerKind
 
 RUN_FILE = "run.json"
 

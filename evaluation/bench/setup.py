@@ -10,20 +10,20 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from deployment.launcher import Launcher
-from deployment.measure import Checked, checked_invoke, checked_payloads, in_turn, warm_up
-from evaluation.bench.settings import Scale, Settings
-from evaluation.bench.variants import Variant, apart, variants
-from profiler.calibrate import calibrate
-from profiler.profile import profile
-from profiler.tracer import require_tracing
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.documents import Document, dump, read_document, write_atomically
-from workflow.folder import WorkflowFolder
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.deployment.launcher import Launcher
+from chiron.deployment.measure import Checked, checked_invoke, checked_payloads, in_turn, warm_up
+from chiron.evaluation.bench.settings import Scale, Settings
+from chiron.evaluation.bench.variants import Variant, apart, variants
+from chiron.profiler.calibrate import calibrate
+from chiron.profiler.profile import profile
+from chiron.profiler.tracer import require_tracing
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.documents import Document, dump, read_document, write_atomically
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 Progress = Callable[[str], None]
 Artefact = TypeVar("Artefact", bound=Document)

@@ -14,7 +14,7 @@ import requests
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from generator.stores import StorePlace
+from chiron.generator.stores import StorePlace
 
 _BYTES = "gateway_function_bytes_total"
 _TIMEOUT_S = 10.0

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import psutil
 
-from profiler.sandbox import find_sandbox
-from workflow.errors import ChironError
+from chiron.profiler.sandbox import find_sandbox
+from chiron.workflow.errors import ChironError
 
 #: Processes that start or end between two looks make another look necessary.
 _LOOKS = 20
@@ -73,7 +73,7 @@ def _gateway(sandboxes: Sandboxes) -> psutil.Process | None:
     """The ancestor of a sandbox that is an embedded gateway, whose sockets only root may see."""
     with suppress(psutil.Error):
         for ancestor in psutil.Process(sandboxes.pids[0]).parents():
-            if ancestor.cmdline()[1:3] == ["-m", "gateway"]:
+            if ancestor.cmdline()[1:3] == ["-m", "chiron.gateway"]:
                 return ancestor
     return None
 

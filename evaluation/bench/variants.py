@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import product, starmap
 from typing import NamedTuple
 
-from predictor.mechanisms import MECHANISMS
-from scheduler.layout import wrap_name
-from scheduler.limits import COMMUNITY_EDITION_FUNCTIONS
-from scheduler.planners import DEFAULT_PLANNER, PLANNERS
-from workflow.errors import ChironError
-from workflow.plan import Plan
+from chiron.predictor.mechanisms import MECHANISMS
+from chiron.scheduler.layout import wrap_name
+from chiron.scheduler.limits import COMMUNITY_EDITION_FUNCTIONS
+from chiron.scheduler.planners import DEFAULT_PLANNER, PLANNERS
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import Plan
 
 #: What the others are compared with.
 OURS = DEFAULT_PLANNER

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from evaluation.bench.rounds import Measurement
-from evaluation.experiments.published import published_value
-from evaluation.experiments.recorded import Drift, Recorded, RunFolder
-from evaluation.intervals import Interval, Rounds, Statistic, estimate, ratio
-from workflow.documents import Document
+from chiron.evaluation.bench.rounds import Measurement
+from chiron.evaluation.experiments.published import published_value
+from chiron.evaluation.experiments.recorded import Drift, Recorded, RunFolder
+from chiron.evaluation.intervals import Interval, Rounds, Statistic, estimate, ratio
+from chiron.workflow.documents import Document
 
 _NOT_MEASURED = "not measured"
 #: Label of a variant -> further figures by their names.

@@ -6,15 +6,20 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from deployment.measure import percentile
-from evaluation.bench.rounds import Measurement
-from evaluation.experiments.metric import Details, Metric
-from evaluation.experiments.published import USD_PER_TRANSITION, held_usd, published_value, used_usd
-from evaluation.experiments.recorded import Recorded
-from evaluation.intervals import Rounds
-from evaluation.measurements.client import FEWEST
-from evaluation.measurements.load import CLOSED, Closed, ClosedSample
-from evaluation.measurements.single import MEMORY, REQUESTS
+from chiron.deployment.measure import percentile
+from chiron.evaluation.bench.rounds import Measurement
+from chiron.evaluation.experiments.metric import Details, Metric
+from chiron.evaluation.experiments.published import (
+    USD_PER_TRANSITION,
+    held_usd,
+    published_value,
+    used_usd,
+)
+from chiron.evaluation.experiments.recorded import Recorded
+from chiron.evaluation.intervals import Rounds
+from chiron.evaluation.measurements.client import FEWEST
+from chiron.evaluation.measurements.load import CLOSED, Closed, ClosedSample
+from chiron.evaluation.measurements.single import MEMORY, REQUESTS
 
 _MILLION = 1e6
 Sample = TypeVar("Sample")

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from workflow.documents import read_json
+from chiron.workflow.documents import read_json
 
 USD_PER_GB_S = 0.0000025
 USD_PER_GHZ_S = 0.00001

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from deployment.background_load import mean_share
-from deployment.measure import percentile
-from evaluation.bench.machine import no_evidence
-from evaluation.bench.rounds import Measurement, by_label
-from evaluation.bench.settings import RUN_FILE, Run, Settings
-from evaluation.bench.setup import SETUP_FILE, Setup
-from evaluation.bench.variants import REPLICATE, distinct, our_labels
-from evaluation.experiments.published import PAPER_GHZ
-from evaluation.measurements.run import refused
-from workflow.documents import Document, read_document
+from chiron.deployment.background_load import mean_share
+from chiron.deployment.measure import percentile
+from chiron.evaluation.bench.machine import no_evidence
+from chiron.evaluation.bench.rounds import Measurement, by_label
+from chiron.evaluation.bench.settings import RUN_FILE, Run, Settings
+from chiron.evaluation.bench.setup import SETUP_FILE, Setup
+from chiron.evaluation.bench.variants import REPLICATE, distinct, our_labels
+from chiron.evaluation.experiments.published import PAPER_GHZ
+from chiron.evaluation.measurements.run import refused
+from chiron.workflow.documents import Document, read_document
 
 Sample = TypeVar("Sample")
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from deployment.measure import percentile
-from evaluation.bench.rounds import Measurement
-from evaluation.bench.setup import SLACK_MS
-from evaluation.bench.variants import Variant
-from evaluation.experiments.metric import MetricResult
-from evaluation.experiments.metrics import (
+from chiron.deployment.measure import percentile
+from chiron.evaluation.bench.rounds import Measurement
+from chiron.evaluation.bench.setup import SLACK_MS
+from chiron.evaluation.bench.variants import Variant
+from chiron.evaluation.experiments.metric import MetricResult
+from chiron.evaluation.experiments.metrics import (
     COST,
     CPU,
     LATENCY,
@@ -21,13 +21,13 @@ from evaluation.experiments.metrics import (
     latency_rounds,
     pooled,
 )
-from evaluation.experiments.recorded import Recorded, RunFolder
-from evaluation.intervals import Interval, share
-from evaluation.measurements.breakdown import BREAKDOWN, Breakdown
-from evaluation.measurements.client import FEWEST
-from evaluation.measurements.load import CLOSED, OPEN, OpenSample
-from evaluation.measurements.single import MEMORY, REQUESTS
-from workflow.documents import Document
+from chiron.evaluation.experiments.recorded import Recorded, RunFolder
+from chiron.evaluation.intervals import Interval, share
+from chiron.evaluation.measurements.breakdown import BREAKDOWN, Breakdown
+from chiron.evaluation.measurements.client import FEWEST
+from chiron.evaluation.measurements.load import CLOSED, OPEN, OpenSample
+from chiron.evaluation.measurements.single import MEMORY, REQUESTS
+from chiron.workflow.documents import Document
 
 
 class SloRow(Document):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from evaluation.bench.bench import Placed
-from evaluation.bench.rounds import Measurement, Round, Session
-from workflow.documents import Document
-from workflow.timeline import Timeline
+from chiron.evaluation.bench.bench import Placed
+from chiron.evaluation.bench.rounds import Measurement, Round, Session
+from chiron.workflow.documents import Document
+from chiron.workflow.timeline import Timeline
 
 #: What a traced request takes, for the forecast.
 _TRACE_S = 0.1

@@ -14,12 +14,12 @@ from urllib.parse import quote
 
 import aiohttp
 
-from deployment.function_error import function_error, late
-from deployment.measure import Checked
-from deployment.route import Asked, Route, Steps
-from openfaas.client import FUNCTION_HEADERS
-from workflow.data import text_of
-from workflow.errors import ChironError
+from chiron.deployment.function_error import function_error, late
+from chiron.deployment.measure import Checked
+from chiron.deployment.route import Asked, Route, Steps
+from chiron.openfaas.client import FUNCTION_HEADERS
+from chiron.workflow.data import text_of
+from chiron.workflow.errors import ChironError
 
 #: Requests of a window below which it gives no figure.
 FEWEST = 100

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from evaluation.bench.rounds import Measurement
-from evaluation.bench.settings import Scale, Settings
-from evaluation.bench.variants import variants
-from scheduler.planners import PLANNERS
-from workflow.model import Workflow
+from chiron.evaluation.bench.rounds import Measurement
+from chiron.evaluation.bench.settings import Scale, Settings
+from chiron.evaluation.bench.variants import variants
+from chiron.scheduler.planners import PLANNERS
+from chiron.workflow.model import Workflow
 
 #: Seconds: constants of the platform; a function that is profiled; a sandbox that is deployed;
 #: a request of Faastlane's, its share of deploying it included.

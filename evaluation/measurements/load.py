@@ -8,12 +8,12 @@ import time
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
-from deployment.measure import in_turn
-from evaluation.bench.bench import Placed
-from evaluation.bench.rounds import Measurement, Round, Session
-from evaluation.bench.settings import Scale
-from evaluation.measurements.client import FEWEST, Client, RequestError, client_of
-from workflow.documents import Document
+from chiron.deployment.measure import in_turn
+from chiron.evaluation.bench.bench import Placed
+from chiron.evaluation.bench.rounds import Measurement, Round, Session
+from chiron.evaluation.bench.settings import Scale
+from chiron.evaluation.measurements.client import FEWEST, Client, RequestError, client_of
+from chiron.workflow.documents import Document
 
 #: Pause after a failure, so that refused clients do not spin.
 _AFTER_FAILURE_S = 0.02

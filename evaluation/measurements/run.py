@@ -7,17 +7,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deployment.measure import checked_payloads
-from evaluation.bench.bench import Leftovers, deploy
-from evaluation.bench.rounds import Measurement, Session
-from evaluation.bench.settings import Run, Scale, Settings
-from evaluation.bench.setup import PROFILE_FILE, Place, Setup, prepare
-from evaluation.bench.variants import distinct, function_limit, groups, our_labels, with_replicate
-from generator.generate import Sources
-from workflow.documents import read_document, read_json, write_atomically
-from workflow.folder import WorkflowFolder
-from workflow.plan import Plan
-from workflow.profile import Profile
+from chiron.deployment.measure import checked_payloads
+from chiron.evaluation.bench.bench import Leftovers, deploy
+from chiron.evaluation.bench.rounds import Measurement, Session
+from chiron.evaluation.bench.settings import Run, Scale, Settings
+from chiron.evaluation.bench.setup import PROFILE_FILE, Place, Setup, prepare
+from chiron.evaluation.bench.variants import (
+    distinct,
+    function_limit,
+    groups,
+    our_labels,
+    with_replicate,
+)
+from chiron.generator.generate import Sources
+from chiron.workflow.documents import read_document, read_json, write_atomically
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import Plan
+from chiron.workflow.profile import Profile
 
 REFUSED_FILE, _DEPLOYED_FILE = "refused.json", "deployed.json"
 

@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from deployment.measure import checked_invoke, in_turn
-from evaluation.bench.bench import Placed
-from evaluation.bench.rounds import Measurement, Round, Session
-from evaluation.bench.traffic import held_bytes, stored_bytes
-from generator.stores import StorePlace
-from workflow.documents import Document
+from chiron.deployment.measure import checked_invoke, in_turn
+from chiron.evaluation.bench.bench import Placed
+from chiron.evaluation.bench.rounds import Measurement, Round, Session
+from chiron.evaluation.bench.traffic import held_bytes, stored_bytes
+from chiron.generator.stores import StorePlace
+from chiron.workflow.documents import Document
 
 Looked = TypeVar("Looked")
 #: For the forecast: what a request takes (the mean of runs on two cores), and what a look at an

@@ -8,15 +8,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from deployment.background_load import mean_share
-from evaluation.prediction.baselines.features import sample_of
-from evaluation.prediction.baselines.learning import BaselineReport, HeldOut, compare_baselines
-from evaluation.prediction.errors import OURS, Distribution, ErrorSummary
-from evaluation.prediction.rows import PredictedRow, read_rows
-from evaluation.report.tables import csv_of
-from predictor.mechanisms import MECHANISMS
-from workflow.documents import Document
-from workflow.platform import Platform
+from chiron.deployment.background_load import mean_share
+from chiron.evaluation.prediction.baselines.features import sample_of
+from chiron.evaluation.prediction.baselines.learning import (
+    BaselineReport,
+    HeldOut,
+    compare_baselines,
+)
+from chiron.evaluation.prediction.errors import OURS, Distribution, ErrorSummary
+from chiron.evaluation.prediction.rows import PredictedRow, read_rows
+from chiron.evaluation.report.tables import csv_of
+from chiron.predictor.mechanisms import MECHANISMS
+from chiron.workflow.documents import Document
+from chiron.workflow.platform import Platform
 
 _SLOS = 200
 

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from evaluation.experiments.published import published_error
-from evaluation.report.pictures import figure, png
-from workflow.documents import Document
+from chiron.evaluation.experiments.published import published_error
+from chiron.evaluation.report.pictures import figure, png
+from chiron.workflow.documents import Document
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,20 +6,20 @@ import random
 from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 
-from deployment.background_load import mean_share, others_share
-from deployment.launcher import Deployment
-from deployment.measure import Checked, checked_invoke, checked_payloads
-from evaluation.bench.bench import Leftovers, deploy
-from evaluation.bench.setup import Place
-from evaluation.bench.variants import REPLICATE, with_replicate
-from evaluation.prediction.rows import MeasuredRow, TimedRequest
-from profiler.cpu_speed import with_cpu_speed
-from scheduler.layout import Layout, StageLayout, plan_from_layout
-from workflow.folder import WorkflowFolder
-from workflow.model import Workflow
-from workflow.plan import Plan
-from workflow.profile import Profile
-from workflow.streaming import as_begun
+from chiron.deployment.background_load import mean_share, others_share
+from chiron.deployment.launcher import Deployment
+from chiron.deployment.measure import Checked, checked_invoke, checked_payloads
+from chiron.evaluation.bench.bench import Leftovers, deploy
+from chiron.evaluation.bench.setup import Place
+from chiron.evaluation.bench.variants import REPLICATE, with_replicate
+from chiron.evaluation.prediction.rows import MeasuredRow, TimedRequest
+from chiron.profiler.cpu_speed import with_cpu_speed
+from chiron.scheduler.layout import Layout, StageLayout, plan_from_layout
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan
+from chiron.workflow.profile import Profile
+from chiron.workflow.streaming import as_begun
 
 #: One plan in this many spreads its processes over two wraps.
 SPREAD_ONE_IN = 4

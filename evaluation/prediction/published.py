@@ -10,15 +10,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from evaluation.prediction.baselines.features import sample_of
-from evaluation.prediction.baselines.learning import BaselineReport, HeldOut, compare_baselines
-from evaluation.prediction.errors import OURS, Distribution, ErrorSummary
-from evaluation.report.tables import csv_of
-from evaluation.testbed import MeasuredRow, read_measured, read_profile
-from predictor.predict import Predictor
-from workflow.documents import Document
-from workflow.model import Workflow
-from workflow.platform import Platform
+from chiron.evaluation.prediction.baselines.features import sample_of
+from chiron.evaluation.prediction.baselines.learning import (
+    BaselineReport,
+    HeldOut,
+    compare_baselines,
+)
+from chiron.evaluation.prediction.errors import OURS, Distribution, ErrorSummary
+from chiron.evaluation.report.tables import csv_of
+from chiron.evaluation.testbed import MeasuredRow, read_measured, read_profile
+from chiron.predictor.predict import Predictor
+from chiron.workflow.documents import Document
+from chiron.workflow.model import Workflow
+from chiron.workflow.platform import Platform
 
 
 class PublishedRow(Document):

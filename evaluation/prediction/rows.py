@@ -12,20 +12,20 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from deployment.measure import percentile
-from evaluation.bench.rounds import Journal
-from evaluation.bench.setup import PLATFORM_FILE, kept
-from predictor.predict import predict
-from profiler.drift import profile_at
-from scheduler.chance import surprise
-from workflow.documents import Document, read_document, read_json, write_atomically
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder, parse_workflow
-from workflow.model import Workflow
-from workflow.payloads import PAYLOAD_FILE
-from workflow.plan import Plan, Prediction
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.deployment.measure import percentile
+from chiron.evaluation.bench.rounds import Journal
+from chiron.evaluation.bench.setup import PLATFORM_FILE, kept
+from chiron.predictor.predict import predict
+from chiron.profiler.drift import profile_at
+from chiron.scheduler.chance import surprise
+from chiron.workflow.documents import Document, read_document, read_json, write_atomically
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder, parse_workflow
+from chiron.workflow.model import Workflow
+from chiron.workflow.payloads import PAYLOAD_FILE
+from chiron.workflow.plan import Plan, Prediction
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 _ROWS = ".rows.jsonl"
 

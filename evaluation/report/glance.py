@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from evaluation.experiments.metric import MetricResult
-from evaluation.experiments.results import Result
-from evaluation.intervals import Interval, product_mean
-from evaluation.report.tables import Table
+from chiron.evaluation.experiments.metric import MetricResult
+from chiron.evaluation.experiments.results import Result
+from chiron.evaluation.intervals import Interval, product_mean
+from chiron.evaluation.report.tables import Table
 
 Standing = Literal["wins", "even", "loses"]
 

@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from evaluation.bench.machine import no_evidence
-from evaluation.bench.settings import RUN_FILE
-from evaluation.bench.setup import PLATFORM_FILE
-from evaluation.experiments.metric import MetricResult
-from evaluation.experiments.published import source
-from evaluation.experiments.recorded import RunFolder, read_run
-from evaluation.experiments.results import EXPERIMENTS, Result, results_of
-from evaluation.optional import PICTURES, missing
-from evaluation.report.glance import Cell, averages, cell
-from evaluation.report.pictures import pictures
-from evaluation.report.tables import (
+from chiron.evaluation.bench.machine import no_evidence
+from chiron.evaluation.bench.settings import RUN_FILE
+from chiron.evaluation.bench.setup import PLATFORM_FILE
+from chiron.evaluation.experiments.metric import MetricResult
+from chiron.evaluation.experiments.published import source
+from chiron.evaluation.experiments.recorded import RunFolder, read_run
+from chiron.evaluation.experiments.results import EXPERIMENTS, Result, results_of
+from chiron.evaluation.optional import PICTURES, missing
+from chiron.evaluation.report.glance import Cell, averages, cell
+from chiron.evaluation.report.pictures import pictures
+from chiron.evaluation.report.tables import (
     Table,
     csv_of,
     facts,
@@ -33,7 +33,7 @@ from evaluation.report.tables import (
     table_of,
     with_interval,
 )
-from workflow.documents import dump, write_atomically
+from chiron.workflow.documents import dump, write_atomically
 
 REPORT_FILE = "report.html"
 #: Rows and characters of a cell that the page shows of another verb's table; the file has all.
@@ -150,7 +150,7 @@ def _render(
     images = {name: _uri(content) for name, content in drawn.items()}
     cover = images.pop("latency", None)
     environment = Environment(
-        loader=PackageLoader("evaluation.report", ""),
+        loader=PackageLoader("chiron.evaluation.report", ""),
         undefined=StrictUndefined,
         autoescape=True,
         trim_blocks=True,

@@ -6,12 +6,12 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from evaluation.bench.variants import REPLICATE
-from evaluation.experiments.metric import MetricResult, MetricRow
-from evaluation.experiments.metrics import LATENCY, latency_rounds, pooled
-from evaluation.experiments.recorded import RunFolder
-from evaluation.experiments.results import BreakdownResult, LoadResult, Result, SloResult
-from evaluation.intervals import Interval
+from chiron.evaluation.bench.variants import REPLICATE
+from chiron.evaluation.experiments.metric import MetricResult, MetricRow
+from chiron.evaluation.experiments.metrics import LATENCY, latency_rounds, pooled
+from chiron.evaluation.experiments.recorded import RunFolder
+from chiron.evaluation.experiments.results import BreakdownResult, LoadResult, Result, SloResult
+from chiron.evaluation.intervals import Interval
 
 #: What bars are divided by where it was measured.
 REFERENCE = "pgp fork"

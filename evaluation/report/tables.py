@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from deployment.background_load import busy_line
-from deployment.verdict import measured_line
-from evaluation.experiments.metric import MetricResult, MetricRow
-from evaluation.experiments.recorded import RunFolder
-from evaluation.experiments.results import BreakdownResult, LoadResult, Result, SloResult
-from evaluation.intervals import Interval
-from evaluation.measurements.single import REQUESTS
+from chiron.deployment.background_load import busy_line
+from chiron.deployment.verdict import measured_line
+from chiron.evaluation.experiments.metric import MetricResult, MetricRow
+from chiron.evaluation.experiments.recorded import RunFolder
+from chiron.evaluation.experiments.results import BreakdownResult, LoadResult, Result, SloResult
+from chiron.evaluation.intervals import Interval
+from chiron.evaluation.measurements.single import REQUESTS
 
 #: Further figures of a metric that are shares, and how they are shown.
 _SHARES = {"error": "{:+.1%}", "over_slo": "{:.1%}"}

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import aiohttp
 
-from evaluation.runtime.deployed import BENCHMARKS, handler
+from chiron.evaluation.runtime.deployed import BENCHMARKS, handler
 
 NAME = "advertising"
 #: Requests a second; each has the events that are due since the one before.

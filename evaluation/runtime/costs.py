@@ -16,8 +16,8 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Literal, cast
 
-from deployment.launcher import Launcher
-from evaluation.runtime.deployed import (
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.runtime.deployed import (
     PROCESS,
     REMOTE,
     THREAD,
@@ -31,11 +31,19 @@ from evaluation.runtime.deployed import (
     shape,
     workflows,
 )
-from evaluation.runtime.handlers import emitting, large, noop, spawning
-from evaluation.runtime.pairs import tcp_pair
-from evaluation.runtime.rounds import Figure, Part, Probe, Quantity, Round, interleaved, starts
-from templates import TEMPLATES
-from workflow.plan import PathKind
+from chiron.evaluation.runtime.handlers import emitting, large, noop, spawning
+from chiron.evaluation.runtime.pairs import tcp_pair
+from chiron.evaluation.runtime.rounds import (
+    Figure,
+    Part,
+    Probe,
+    Quantity,
+    Round,
+    interleaved,
+    starts,
+)
+from chiron.templates import TEMPLATES
+from chiron.workflow.plan import PathKind
 
 ROUNDS, QUICK_ROUNDS = 500, 50
 PROCESSES, THREADS, STAGES = 5, 5, 6

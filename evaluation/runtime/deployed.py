@@ -20,21 +20,21 @@ from urllib.parse import urlsplit
 import psutil
 import yaml
 
-from deployment.deploy import deploy_stack, remove_all, removed_on_failure
-from deployment.launcher import Launcher
-from generator.generate import Sources
-from generator.stores import NO_STORE, StorePlace
-from profiler.sandbox import find_sandbox
-from scheduler.layout import over_stages
-from workflow.asl import parse_states
-from workflow.documents import write_atomically
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.forms import WORKFLOW_FILE
-from workflow.model import Source, Task, Workflow
-from workflow.plan import DEFAULT_ATTEMPTS, DEFAULT_PATH, PathKind, Plan, Processes, Wrap
-from workflow.timeline import Traced
-from workflow.tracing import trace_header
+from chiron.deployment.deploy import deploy_stack, remove_all, removed_on_failure
+from chiron.deployment.launcher import Launcher
+from chiron.generator.generate import Sources
+from chiron.generator.stores import NO_STORE, StorePlace
+from chiron.profiler.sandbox import find_sandbox
+from chiron.scheduler.layout import over_stages
+from chiron.workflow.asl import parse_states
+from chiron.workflow.documents import write_atomically
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.forms import WORKFLOW_FILE
+from chiron.workflow.model import Source, Task, Workflow
+from chiron.workflow.plan import DEFAULT_ATTEMPTS, DEFAULT_PATH, PathKind, Plan, Processes, Wrap
+from chiron.workflow.timeline import Traced
+from chiron.workflow.tracing import trace_header
 
 #: Tasks of each process of each wrap in a stage: ``((0, 1, 1),)`` is one wrap that starts two
 #: further processes of one task each, and has nothing to do itself meanwhile.

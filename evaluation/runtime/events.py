@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from deployment.launcher import Launcher
-from evaluation.bench.usage import cpu_s
-from evaluation.runtime.advertising import (
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.bench.usage import cpu_s
+from chiron.evaluation.runtime.advertising import (
     NAME,
     Account,
     Events,
@@ -31,10 +31,10 @@ from evaluation.runtime.advertising import (
     send,
     windows_in,
 )
-from evaluation.runtime.deployed import DeployedWorkflow, buckets
-from evaluation.runtime.rounds import Figure, Unit, p99, resampled
-from profiler.sandbox import find_sandbox
-from workflow.errors import ChironError
+from chiron.evaluation.runtime.deployed import DeployedWorkflow, buckets
+from chiron.evaluation.runtime.rounds import Figure, Unit, p99, resampled
+from chiron.profiler.sandbox import find_sandbox
+from chiron.workflow.errors import ChironError
 
 #: The 99th percentile of windows' delays that is to be kept, in milliseconds.
 BOUND_MS = 50.0

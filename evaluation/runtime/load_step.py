@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import aiohttp
 
-from deployment.launcher import Launcher
-from evaluation.runtime.deployed import REMOTE, THREAD, Shape, shape, workflows
-from evaluation.runtime.handlers import linked, waiting
-from evaluation.runtime.rounds import Figure, Unit
-from workflow.plan import Demand, Prediction
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.runtime.deployed import REMOTE, THREAD, Shape, shape, workflows
+from chiron.evaluation.runtime.handlers import linked, waiting
+from chiron.evaluation.runtime.rounds import Figure, Unit
+from chiron.workflow.plan import Demand, Prediction
 
 #: The load grows by this factor.
 STEP = 10

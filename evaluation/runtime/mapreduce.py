@@ -21,8 +21,8 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from deployment.launcher import Launcher
-from evaluation.runtime.deployed import (
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.runtime.deployed import (
     BENCHMARKS,
     Client,
     DeployedWorkflow,
@@ -30,10 +30,10 @@ from evaluation.runtime.deployed import (
     direct,
     handler,
 )
-from evaluation.runtime.rounds import Figure, Quantity, Round
-from evaluation.runtime.servers import SERVERS, missing
-from generator.stores import NO_STORE, StorePlace
-from workflow.errors import ChironError
+from chiron.evaluation.runtime.rounds import Figure, Quantity, Round
+from chiron.evaluation.runtime.servers import SERVERS, missing
+from chiron.generator.stores import NO_STORE, StorePlace
+from chiron.workflow.errors import ChironError
 
 #: What is sorted where nothing is said.
 _MB = 64.0

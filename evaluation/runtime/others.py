@@ -8,9 +8,9 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import Literal, NamedTuple
 
-from deployment.launcher import Launcher
-from evaluation.optional import left_out, missing
-from evaluation.runtime.deployed import (
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.optional import left_out, missing
+from chiron.evaluation.runtime.deployed import (
     PROCESS,
     THREAD,
     Client,
@@ -20,11 +20,11 @@ from evaluation.runtime.deployed import (
     shape,
     workflows,
 )
-from evaluation.runtime.handlers import handing, noop
-from evaluation.runtime.rounds import Part, Probe, Quantity, Round
-from evaluation.runtime.systems import STARTED, WORKERS, System
-from evaluation.runtime.tasks import Tasks
-from workflow.errors import ChironError
+from chiron.evaluation.runtime.handlers import handing, noop
+from chiron.evaluation.runtime.rounds import Part, Probe, Quantity, Round
+from chiron.evaluation.runtime.systems import STARTED, WORKERS, System
+from chiron.evaluation.runtime.tasks import Tasks
+from chiron.workflow.errors import ChironError
 
 SYSTEMS = tuple(STARTED)
 _CHAIN, _FAN, _CONSUMERS = 1000, 16, 4

@@ -13,15 +13,23 @@ from functools import partial
 from math import inf
 from typing import NamedTuple
 
-from deployment.launcher import Launcher
-from evaluation.runtime.deployed import REMOTE, THREAD, Client, Shape, direct, shape, workflows
-from evaluation.runtime.handlers import handing
-from evaluation.runtime.pairs import tcp_pair
-from evaluation.runtime.rounds import Part, Probe, Quantity, Round
-from evaluation.runtime.servers import SERVERS, missing
-from gateway.exchange import LARGEST_BYTES
-from generator.stores import StorePlace
-from workflow.plan import PathKind
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.runtime.deployed import (
+    REMOTE,
+    THREAD,
+    Client,
+    Shape,
+    direct,
+    shape,
+    workflows,
+)
+from chiron.evaluation.runtime.handlers import handing
+from chiron.evaluation.runtime.pairs import tcp_pair
+from chiron.evaluation.runtime.rounds import Part, Probe, Quantity, Round
+from chiron.evaluation.runtime.servers import SERVERS, missing
+from chiron.gateway.exchange import LARGEST_BYTES
+from chiron.generator.stores import StorePlace
+from chiron.workflow.plan import PathKind
 
 _HANDING = "chiron-evaluate-give"
 _SIZES = {1_000: "1 kB", 1_000_000: "1 MB", 100_000_000: "100 MB"}

@@ -13,10 +13,10 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
-from deployment.launcher import Launcher
-from evaluation.runtime.deployed import ALONE, BENCHMARKS, Client, buckets, direct
-from evaluation.runtime.rounds import Part, Probe, Quantity, Round
-from workflow.errors import ChironError
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.runtime.deployed import ALONE, BENCHMARKS, Client, buckets, direct
+from chiron.evaluation.runtime.rounds import Part, Probe, Quantity, Round
+from chiron.workflow.errors import ChironError
 
 _NAME = "query"
 _FUNCTIONS = ("read-query", "find-value", "format-answer")

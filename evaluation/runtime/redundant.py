@@ -14,10 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from typing import NamedTuple
 
-from deployment.launcher import Launcher
-from evaluation.runtime.deployed import ALONE, BENCHMARKS, Client, buckets, direct
-from evaluation.runtime.rounds import Figure, resampled
-from workflow.errors import ChironError
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.runtime.deployed import ALONE, BENCHMARKS, Client, buckets, direct
+from chiron.evaluation.runtime.rounds import Figure, resampled
+from chiron.workflow.errors import ChironError
 
 _NAME = "redundant"
 _FUNCTIONS = ("spread-question", "ask-replica", "merge-answers")

@@ -15,11 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import NamedTuple
 
-from deployment.launcher import Launcher
-from evaluation.runtime.deployed import PROCESS, Client, direct, shape, workflows
-from evaluation.runtime.handlers import crashing
-from evaluation.runtime.rounds import Figure, resampled
-from workflow.errors import ChironError
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.runtime.deployed import PROCESS, Client, direct, shape, workflows
+from chiron.evaluation.runtime.handlers import crashing
+from chiron.evaluation.runtime.rounds import Figure, resampled
+from chiron.workflow.errors import ChironError
 
 _CRASHING = "chiron-evaluate-crashing"
 _CHAIN, _CLIENTS, _REQUESTS_A_ROUND = 4, 8, 20

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, NamedTuple
 
-from deployment.launcher import Launcher
-from evaluation.bench.machine import Measured
-from workflow.documents import Document
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.bench.machine import Measured
+from chiron.workflow.documents import Document
 
 #: What was measured in one round: column -> milliseconds.
 Round = Mapping[str, float]

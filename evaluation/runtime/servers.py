@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import urllib3
 
-from generator.stores import StorePlace
-from workflow.errors import ChironError
+from chiron.generator.stores import StorePlace
+from chiron.workflow.errors import ChironError
 
 _HERE = "127.0.0.1"
 _USER, _BUCKET = "chiron", "objects"

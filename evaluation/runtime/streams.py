@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from deployment.launcher import Launcher
-from evaluation.runtime.deployed import Client, Shape, direct, plan_of, workflows
-from evaluation.runtime.handlers import reading, writing
-from evaluation.runtime.pairs import tcp_pair
-from evaluation.runtime.rounds import Figure
-from evaluation.runtime.servers import SERVERS, missing
-from workflow.dag import parse_dag
-from workflow.errors import ChironError
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.runtime.deployed import Client, Shape, direct, plan_of, workflows
+from chiron.evaluation.runtime.handlers import reading, writing
+from chiron.evaluation.runtime.pairs import tcp_pair
+from chiron.evaluation.runtime.rounds import Figure
+from chiron.evaluation.runtime.servers import SERVERS, missing
+from chiron.workflow.dag import parse_dag
+from chiron.workflow.errors import ChironError
 
 _WRITING, _READING = "chiron-evaluate-write", "chiron-evaluate-read"
 _STORE = "MinIO"

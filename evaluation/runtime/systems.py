@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
-from evaluation.runtime.tasks import Tasks
+from chiron.evaluation.runtime.tasks import Tasks
 
 WORKERS = 2
 _HERE = "127.0.0.1"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.runtime.handlers.handing import TEXTS
+from chiron.evaluation.runtime.handlers.handing import TEXTS
 
 _BYTES = {int(size): text.encode() for size, text in TEXTS.items()}
 _ARRAYS = {size: np.frombuffer(data, np.uint8) for size, data in _BYTES.items()}

@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluation.scheduling.exhaustive import (
+from chiron.evaluation.scheduling.exhaustive import (
     KINDS,
     PLATFORM,
     in_stages,
@@ -24,20 +24,20 @@ from evaluation.scheduling.exhaustive import (
     states_of,
     workflow_of,
 )
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.documents import Document, dump, read_document
-from workflow.errors import ChironError
-from workflow.plan import Plan
-from workflow.profile import PeriodKind
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.documents import Document, dump, read_document
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import Plan
+from chiron.workflow.profile import PeriodKind
 
 #: Says on stdout, which the command leaves empty, what the search and the whole command needed.
 #: (Of a child that has just been forked, getrusage would count the parent's memory.)
 _COMMAND = """
 import json, re, time
 from pathlib import Path
-from cli import schedule as verb
-from cli.main import main
+from chiron.cli import schedule as verb
+from chiron.cli.main import main
 
 search, seen = verb.schedule, {}
 
@@ -130,7 +130,7 @@ def _run(folder: Path, slo_ms: float) -> dict[str, float]:
     done = subprocess.run(
         [sys.executable, "-c", _COMMAND, "schedule", ".", f"--slo={slo_ms}ms", "--best-effort"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
         capture_output=True,
         text=True,
         check=False,

@@ -9,17 +9,17 @@ from itertools import permutations, product
 from operator import add
 from typing import Any
 
-from predictor.mechanisms import MECHANISMS
-from predictor.predict import Predictor
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from scheduler.slots import slots
-from workflow.documents import Document
-from workflow.folder import parse_workflow
-from workflow.model import Workflow
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import FunctionProfile, Period, PeriodKind, Profile
+from chiron.predictor.mechanisms import MECHANISMS
+from chiron.predictor.predict import Predictor
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.scheduler.slots import slots
+from chiron.workflow.documents import Document
+from chiron.workflow.folder import parse_workflow
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, Profile
 
 #: A place with plausible constants.
 PLATFORM = Platform(

@@ -9,23 +9,23 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluation.scheduling.command import CommandRun, artefacts, run_schedule
-from evaluation.scheduling.exhaustive import predicted_ms
-from evaluation.testbed import read_platform, read_profile
-from predictor.compiling import kernel
-from scheduler.choices import Choices
-from scheduler.kernighan_lin import Functions, exchanged
-from scheduler.layout import Layout, StageLayout, plan_from_layout
-from scheduler.options import Options
-from scheduler.partition import Costs, Partition
-from scheduler.problem import Problem
-from scheduler.schedule import job_of, schedule
-from scheduler.shapes import Shape, slots_of
-from scheduler.slots import by_wrap
-from workflow.documents import Document, dump, read_json
-from workflow.folder import parse_workflow
-from workflow.model import Workflow
-from workflow.plan import Plan
+from chiron.evaluation.scheduling.command import CommandRun, artefacts, run_schedule
+from chiron.evaluation.scheduling.exhaustive import predicted_ms
+from chiron.evaluation.testbed import read_platform, read_profile
+from chiron.predictor.compiling import kernel
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.kernighan_lin import Functions, exchanged
+from chiron.scheduler.layout import Layout, StageLayout, plan_from_layout
+from chiron.scheduler.options import Options
+from chiron.scheduler.partition import Costs, Partition
+from chiron.scheduler.problem import Problem
+from chiron.scheduler.schedule import job_of, schedule
+from chiron.scheduler.shapes import Shape, slots_of
+from chiron.scheduler.slots import by_wrap
+from chiron.workflow.documents import Document, dump, read_json
+from chiron.workflow.folder import parse_workflow
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan
 
 Latency = Callable[[Functions, Functions], float]
 

@@ -7,15 +7,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from deployment.measure import checked_invoke, checked_payloads
-from evaluation.bench.bench import Leftovers, Placed, deploy
-from evaluation.bench.rounds import Measurement, Round, Session
-from evaluation.bench.settings import Scale
-from evaluation.bench.setup import PROFILE_FILE, Place, kept
-from evaluation.bench.traffic import gateway_bytes, store_bytes
-from evaluation.measurements.load import CLOSED
-from evaluation.measurements.single import MEMORY, held
-from evaluation.scientific.variants import (
+from chiron.deployment.measure import checked_invoke, checked_payloads
+from chiron.evaluation.bench.bench import Leftovers, Placed, deploy
+from chiron.evaluation.bench.rounds import Measurement, Round, Session
+from chiron.evaluation.bench.settings import Scale
+from chiron.evaluation.bench.setup import PROFILE_FILE, Place, kept
+from chiron.evaluation.bench.traffic import gateway_bytes, store_bytes
+from chiron.evaluation.measurements.load import CLOSED
+from chiron.evaluation.measurements.single import MEMORY, held
+from chiron.evaluation.scientific.variants import (
     BASELINE,
     between_bytes,
     computing_ms,
@@ -23,15 +23,15 @@ from evaluation.scientific.variants import (
     plans_of,
     unhindered_ms,
 )
-from generator.stores import NO_STORE, StorePlace
-from predictor.unrolling import run_of
-from profiler.profile import profile
-from workflow.documents import Document
-from workflow.folder import WorkflowFolder
-from workflow.model import Workflow
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.generator.stores import NO_STORE, StorePlace
+from chiron.predictor.unrolling import run_of
+from chiron.profiler.profile import profile
+from chiron.workflow.documents import Document
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 Part = Literal["alone", "load", "together"]
 PLANS_FILE = "plans.json"

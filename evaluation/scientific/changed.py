@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workflow.documents import read_json, write_atomically
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.forms import WORKFLOW_FILE, WORKFLOW_FILES, read_written, workflow_file
-from workflow.payloads import PAYLOAD_FILE
+from chiron.workflow.documents import read_json, write_atomically
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.forms import WORKFLOW_FILE, WORKFLOW_FILES, read_written, workflow_file
+from chiron.workflow.payloads import PAYLOAD_FILE
 
 #: The field of a request that says how many parts its data is cut into.
 PARTS = "parts"

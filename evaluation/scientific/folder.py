@@ -8,11 +8,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from evaluation.runtime.deployed import write_stack
-from evaluation.scientific.facts import Facts, TaskFacts
-from workflow.documents import Document, write_atomically
-from workflow.folder import WorkflowFolder
-from workflow.payloads import PAYLOAD_FILE
+from chiron.evaluation.runtime.deployed import write_stack
+from chiron.evaluation.scientific.facts import Facts, TaskFacts
+from chiron.workflow.documents import Document, write_atomically
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.payloads import PAYLOAD_FILE
 
 #: The code of every task; it is no module here, since it reads what is beside it there.
 _HANDLER = Path(__file__).with_name("task.py")

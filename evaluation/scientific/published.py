@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from workflow.documents import Document, read_document
+from chiron.workflow.documents import Document, read_document
 
 _FILE = Path(__file__).parent.parent / "data" / "published_dataflower.json"
 Range = tuple[float, float]

@@ -7,19 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
-from deployment.background_load import mean_share
-from deployment.measure import Measurement, percentile
-from evaluation.bench.machine import Measured
-from evaluation.bench.rounds import by_label
-from evaluation.intervals import Interval, Rounds, ratio
-from evaluation.measurements.load import CLOSED, Closed
-from evaluation.measurements.single import MEMORY, held
-from evaluation.scientific.alone import Plans, Turn, turns
-from evaluation.scientific.folder import Scaling
-from evaluation.scientific.together import TogetherRound, journal_in
-from evaluation.scientific.variants import BASELINE
-from generator.stores import NO_STORE
-from workflow.documents import Document
+from chiron.deployment.background_load import mean_share
+from chiron.deployment.measure import Measurement, percentile
+from chiron.evaluation.bench.machine import Measured
+from chiron.evaluation.bench.rounds import by_label
+from chiron.evaluation.intervals import Interval, Rounds, ratio
+from chiron.evaluation.measurements.load import CLOSED, Closed
+from chiron.evaluation.measurements.single import MEMORY, held
+from chiron.evaluation.scientific.alone import Plans, Turn, turns
+from chiron.evaluation.scientific.folder import Scaling
+from chiron.evaluation.scientific.together import TogetherRound, journal_in
+from chiron.evaluation.scientific.variants import BASELINE
+from chiron.generator.stores import NO_STORE
+from chiron.workflow.documents import Document
 
 
 class LoadRow(Document):

@@ -7,13 +7,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from evaluation.bench.settings import FULL, QUICK, Scale
-from evaluation.bench.setup import Place, Progress
-from evaluation.scientific.alone import Part, measure, prepare, profile_of
-from evaluation.scientific.report import TogetherRow, WorkflowRow, together_rows, workflow_row
-from evaluation.scientific.together import Neighbour, measure_together
-from evaluation.scientific.variants import BASELINE, FAASFLOW, OURS, VARIANTS
-from workflow.folder import WorkflowFolder
+from chiron.evaluation.bench.settings import FULL, QUICK, Scale
+from chiron.evaluation.bench.setup import Place, Progress
+from chiron.evaluation.scientific.alone import Part, measure, prepare, profile_of
+from chiron.evaluation.scientific.report import (
+    TogetherRow,
+    WorkflowRow,
+    together_rows,
+    workflow_row,
+)
+from chiron.evaluation.scientific.together import Neighbour, measure_together
+from chiron.evaluation.scientific.variants import BASELINE, FAASFLOW, OURS, VARIANTS
+from chiron.workflow.folder import WorkflowFolder
 
 
 @dataclass(frozen=True)

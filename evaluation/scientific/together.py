@@ -8,16 +8,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from deployment.measure import checked_payloads, in_turn
-from evaluation.bench.bench import Bench, Leftovers, deploy
-from evaluation.bench.rounds import Journal
-from evaluation.bench.setup import Place
-from evaluation.measurements.client import client_of
-from evaluation.measurements.load import ClosedSample, closed_loop
-from workflow.documents import Document
-from workflow.folder import WorkflowFolder
-from workflow.plan import Plan
-from workflow.profile import Profile
+from chiron.deployment.measure import checked_payloads, in_turn
+from chiron.evaluation.bench.bench import Bench, Leftovers, deploy
+from chiron.evaluation.bench.rounds import Journal
+from chiron.evaluation.bench.setup import Place
+from chiron.evaluation.measurements.client import client_of
+from chiron.evaluation.measurements.load import ClosedSample, closed_loop
+from chiron.workflow.documents import Document
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import Plan
+from chiron.workflow.profile import Profile
 
 
 class TogetherRound(Document):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from predictor.predict import Predictor, predict
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.model import Workflow
-from workflow.plan import Plan, Wrap
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.predictor.predict import Predictor, predict
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 #: Where nothing takes time but the tasks.
 _COSTS_NOTHING = Platform(

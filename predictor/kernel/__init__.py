@@ -36,10 +36,11 @@ of a wrap's main process does from the beginning.
 Threads are numbers: the starter of every process has its process's, those of tasks come after them,
 process by process, which is also their order at one instant. After these come nodes. What they do
 next lies in heaps, and what shares cores ends by a clock that runs as fast as these let it (virtual
-time). Helpers come before all of them: their items are negative, see `predictor.kernel.threads`.
+time). Helpers come before all of them: their items are negative, see
+`chiron.predictor.kernel.threads`.
 
-These modules are loaded only to be compiled: see `predictor.compiling`. They allocate nothing; the
-caller, `predictor.simulator`, hands over all memory.
+These modules are loaded only to be compiled: see `chiron.predictor.compiling`. They allocate
+nothing; the caller, `chiron.predictor.simulator`, hands over all memory.
 
 References
 ----------

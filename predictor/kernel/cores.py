@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from predictor.compiling import inner
-from predictor.kernel.heap import push
-from predictor.kernel.state import NONE, State
-from predictor.records import CPU, NATIVE, WAIT_GIL, Records
+from chiron.predictor.compiling import inner
+from chiron.predictor.kernel.heap import push
+from chiron.predictor.kernel.state import NONE, State
+from chiron.predictor.records import CPU, NATIVE, WAIT_GIL, Records
 
 
 @inner

@@ -1,7 +1,7 @@
 """A compiled priority queue of numbers by time, for the kernel: heapq's lists are slower there.
 
-A heap is an array of `predictor.records.ENTRY` with the smallest key in place 1; the item of entry
-0 is their number.
+A heap is an array of `chiron.predictor.records.ENTRY` with the smallest key in place 1; the item of
+entry 0 is their number.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from predictor.compiling import inner
-from predictor.records import Records
+from chiron.predictor.compiling import inner
+from chiron.predictor.records import Records
 
 
 @inner

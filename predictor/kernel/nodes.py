@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from predictor.compiling import inner
-from predictor.kernel.cores import compute_beside
-from predictor.kernel.heap import push
-from predictor.kernel.results import arrive
-from predictor.kernel.state import BEING_FORKED, FORKED, NONE, SENT, State
-from predictor.kernel.threads import enqueue, start_awaited
-from predictor.records import START
+from chiron.predictor.compiling import inner
+from chiron.predictor.kernel.cores import compute_beside
+from chiron.predictor.kernel.heap import push
+from chiron.predictor.kernel.results import arrive
+from chiron.predictor.kernel.state import BEING_FORKED, FORKED, NONE, SENT, State
+from chiron.predictor.kernel.threads import enqueue, start_awaited
+from chiron.predictor.records import START
 
 
 @inner

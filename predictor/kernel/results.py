@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from predictor.compiling import inner
-from predictor.kernel.heap import push
-from predictor.kernel.state import State
+from chiron.predictor.compiling import inner
+from chiron.predictor.kernel.heap import push
+from chiron.predictor.kernel.state import State
 
 
 @inner

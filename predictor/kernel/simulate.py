@@ -8,8 +8,8 @@ import numpy as np
 from numba import carray, from_dtype, types  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
-from predictor.compiling import inner
-from predictor.kernel.cores import (
+from chiron.predictor.compiling import inner
+from chiron.predictor.kernel.cores import (
     compute_beside,
     count_running,
     drop_time,
@@ -19,11 +19,11 @@ from predictor.kernel.cores import (
     release,
     wait,
 )
-from predictor.kernel.heap import pop_until, push
-from predictor.kernel.nodes import come_due, end_sending
-from predictor.kernel.state import BEFORE, NONE, State
-from predictor.kernel.threads import end_helper, enqueue, next_period, unstarted
-from predictor.records import (
+from chiron.predictor.kernel.heap import pop_until, push
+from chiron.predictor.kernel.nodes import come_due, end_sending
+from chiron.predictor.kernel.state import BEFORE, NONE, State
+from chiron.predictor.kernel.threads import end_helper, enqueue, next_period, unstarted
+from chiron.predictor.records import (
     CLOCK,
     CPU,
     ENTRY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from predictor.records import Records
+from chiron.predictor.records import Records
 
 #: Nobody: no holder, no waiter; and nothing that a thread does.
 NONE = -1

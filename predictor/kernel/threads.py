@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from predictor.compiling import inner
-from predictor.kernel.cores import (
+from chiron.predictor.compiling import inner
+from chiron.predictor.kernel.cores import (
     compute_beside,
     gets_gil_back,
     group_of,
@@ -12,10 +12,10 @@ from predictor.kernel.cores import (
     release,
     wait,
 )
-from predictor.kernel.heap import push
-from predictor.kernel.results import arrive
-from predictor.kernel.state import BEFORE, BEING_FORKED, FORKED, NONE, State
-from predictor.records import AWAIT, BLOCK, CPU, EMIT, HELPER, JOIN, NATIVE, START, STARTED
+from chiron.predictor.kernel.heap import push
+from chiron.predictor.kernel.results import arrive
+from chiron.predictor.kernel.state import BEFORE, BEING_FORKED, FORKED, NONE, State
+from chiron.predictor.records import AWAIT, BLOCK, CPU, EMIT, HELPER, JOIN, NATIVE, START, STARTED
 
 #: The end of a span that has not ended.
 _UNKNOWN_MS = -1.0

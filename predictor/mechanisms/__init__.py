@@ -1,16 +1,16 @@
 """The mechanisms: how a wrap gets its further processes, one file each.
 
 The rest of the code asks these objects and knows none by name. A further one is a file here, its
-place in `MECHANISMS`, its constants in `workflow.platform.Platform`, and a file in the template's
-``wrap/workers/mechanisms``.
+place in `MECHANISMS`, its constants in `chiron.workflow.platform.Platform`, and a file in the
+template's ``wrap/workers/mechanisms``.
 """
 
 from __future__ import annotations
 
-from predictor.mechanisms.fork import Fork
-from predictor.mechanisms.mechanism import Mechanism
-from predictor.mechanisms.pool import Pool
-from workflow.errors import ChironError
+from chiron.predictor.mechanisms.fork import Fork
+from chiron.predictor.mechanisms.mechanism import Mechanism
+from chiron.predictor.mechanisms.pool import Pool
+from chiron.workflow.errors import ChironError
 
 #: Every mechanism by its name.
 MECHANISMS: dict[str, Mechanism] = {each.name: each for each in (Fork(), Pool())}

@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple, Protocol
 
-from workflow.platform import Platform
+from chiron.workflow.platform import Platform
 
 
 class NoopTimes(Protocol):
-    """What calibration saw of a no-op plan: see `profiler.constants.Seen`."""
+    """What calibration saw of a no-op plan: see `chiron.profiler.constants.Seen`."""
 
     @property
     def begins_ms(self) -> tuple[float, ...]: ...
@@ -81,7 +81,7 @@ class Mechanism(ABC):
         As plans, options and the template call it.
     lasting
         Whether its processes are there before a request and stay after it. What runs in one that is
-        new for the request takes longer: see `workflow.profile.FunctionProfile.forked_ms`.
+        new for the request takes longer: see `chiron.workflow.profile.FunctionProfile.forked_ms`.
     """
 
     name: ClassVar[str]
@@ -117,7 +117,7 @@ class Mechanism(ABC):
     def constants(
         self, one: NoopTimes, few: NoopTimes, many: NoopTimes, further: int, ipc_ms: float
     ) -> Mapping[str, float]:
-        """Its constants of `workflow.platform.Platform`, where no-op plans took so long.
+        """Its constants of `chiron.workflow.platform.Platform`, where no-op plans took so long.
 
         Parameters
         ----------

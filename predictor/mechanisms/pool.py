@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from predictor.mechanisms.mechanism import Costs, Mechanism, NoopTimes
-from workflow.platform import Platform
+from chiron.predictor.mechanisms.mechanism import Costs, Mechanism, NoopTimes
+from chiron.workflow.platform import Platform
 
 #: Workers in each place, at least, where it is not known how many have room: while one waits,
 #: another can compute.

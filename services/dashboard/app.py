@@ -6,13 +6,13 @@ from dash import Dash, html
 from dash.development.base_component import Component
 from flask import Flask, g, request
 
-from services.dashboard import deploying, front, jobs, live, plan, timeline, workflow
-from services.dashboard.mount import REQUEST_ID
-from services.dashboard.parts import labelled
-from services.folders import example_folder
-from services.host import Host, remove_workspace
-from services.problems import answer_errors
-from services.strict_request import FORM_LIMIT
+from chiron.services.dashboard import deploying, front, jobs, live, plan, timeline, workflow
+from chiron.services.dashboard.mount import REQUEST_ID
+from chiron.services.dashboard.parts import labelled
+from chiron.services.folders import example_folder
+from chiron.services.host import Host, remove_workspace
+from chiron.services.problems import answer_errors
+from chiron.services.strict_request import FORM_LIMIT
 
 #: The browser's page around it, with the places where Dash puts its scripts.
 INDEX = """<!DOCTYPE html>

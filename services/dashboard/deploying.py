@@ -8,16 +8,16 @@ from typing import Any
 from dash import Dash, Input, Output, State, dcc, html, no_update
 from dash.development.base_component import Component
 
-from pipeline.deploy import DeploymentReport
-from services.dashboard import options
-from services.dashboard.parts import faults, faults_of, table
-from services.dashboard.uploads import Upload
-from services.endpoints import DeploymentBody, deployment_params
-from services.host import host
-from services.jobs import Job
-from workflow.documents import validate
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
+from chiron.pipeline.deploy import DeploymentReport
+from chiron.services.dashboard import options
+from chiron.services.dashboard.parts import faults, faults_of, table
+from chiron.services.dashboard.uploads import Upload
+from chiron.services.endpoints import DeploymentBody, deployment_params
+from chiron.services.host import host
+from chiron.services.jobs import Job
+from chiron.workflow.documents import validate
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
 
 
 def layout() -> Component:

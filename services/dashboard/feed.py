@@ -6,10 +6,10 @@ import os
 import threading
 import time
 
-from deployment.live import Live, Lookout
-from openfaas.client import Gateway
-from openfaas.credentials import credentials_for
-from workflow.errors import ChironError
+from chiron.deployment.live import Live, Lookout
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.credentials import credentials_for
+from chiron.workflow.errors import ChironError
 
 #: For how long one look does for all who ask, and how long each of them waits for it, in seconds.
 EVERY_S, _WAIT_S = 2.0, 0.5

@@ -8,14 +8,14 @@ from typing import Any
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.development.base_component import Component
 
-from scheduler.planners import DEFAULT_PLANNER
-from services.dashboard import options
-from services.dashboard.parts import labelled, table
-from services.dashboard.reading import front_of
-from services.endpoints import ScheduleRequest
-from services.host import host
-from workflow.documents import validate
-from workflow.errors import ChironError
+from chiron.scheduler.planners import DEFAULT_PLANNER
+from chiron.services.dashboard import options
+from chiron.services.dashboard.parts import labelled, table
+from chiron.services.dashboard.reading import front_of
+from chiron.services.endpoints import ScheduleRequest
+from chiron.services.host import host
+from chiron.workflow.documents import validate
+from chiron.workflow.errors import ChironError
 
 _COLUMNS = ["Planner", "CPUs", "Latency ms of the percentile", "Memory", "Wraps", "Choose"]
 #: The axes of the graph: from which side values count, and what they are.

@@ -1,6 +1,6 @@
 """Predicted and measured timelines as rows of bars on one axis, and the tasks that are off most.
 
-These functions run in processes of `services.child`; what they return is JSON.
+These functions run in processes of `chiron.services.child`; what they return is JSON.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from contextlib import AbstractContextManager
 from statistics import median_low
 from typing import Any
 
-from deployment.invoke import find_invoker
-from deployment.launcher import Launcher
-from predictor.explain import timed
-from services.endpoints import PredictRequest
-from workflow.documents import validate
-from workflow.plan import Plan, process_name
-from workflow.timeline import Kind, Span, Timeline
+from chiron.deployment.invoke import find_invoker
+from chiron.deployment.launcher import Launcher
+from chiron.predictor.explain import timed
+from chiron.services.endpoints import PredictRequest
+from chiron.workflow.documents import validate
+from chiron.workflow.plan import Plan, process_name
+from chiron.workflow.timeline import Kind, Span, Timeline
 
 #: Requests of which the one of median latency is shown, after one that is not.
 REQUESTS = 5
@@ -45,9 +45,9 @@ _Place = tuple[str, int, str | None]
 def measured(connect: Any, workflow: str, planner: str | None, request: str) -> dict[str, Any]:
     """The ``timeline`` of the median of `REQUESTS` requests to a deployed workflow; all latencies.
 
-    `connect` is that of `services.host.Config`.
+    `connect` is that of `chiron.services.host.Config`.
 
-    Raises what `deployment.invoke.find_invoker` and its invoker raise.
+    Raises what `chiron.deployment.invoke.find_invoker` and its invoker raise.
     """
     connected: AbstractContextManager[Launcher] = connect()
     with connected as launcher, find_invoker(launcher.gateway, workflow, planner) as invoker:

@@ -6,9 +6,9 @@ from itertools import accumulate
 from math import ceil
 from typing import Any
 
-from workflow.model import Workflow, giver_of, output_name
-from workflow.plan import Plan, process_name
-from workflow.profile import Profile
+from chiron.workflow.model import Workflow, giver_of, output_name
+from chiron.workflow.plan import Plan, process_name
+from chiron.workflow.profile import Profile
 
 #: Fills of wraps and borders of processes: dark text is readable on the former, light or dark.
 WRAPS = ("#a6cee3", "#b2df8a", "#fdbf6f", "#cab2d6", "#ffff99", "#fb9a99", "#c7e9e4", "#e5d8bd")

@@ -7,13 +7,13 @@ from typing import Any
 from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.development.base_component import Component
 
-from pipeline.deploy import DeploymentReport
-from services.dashboard.deploying import verdict
-from services.dashboard.parts import faults_of, labelled, table
-from services.host import host
-from services.jobs import Job
-from workflow.documents import validate
-from workflow.errors import ChironError
+from chiron.pipeline.deploy import DeploymentReport
+from chiron.services.dashboard.deploying import verdict
+from chiron.services.dashboard.parts import faults_of, labelled, table
+from chiron.services.host import host
+from chiron.services.jobs import Job
+from chiron.workflow.documents import validate
+from chiron.workflow.errors import ChironError
 
 #: Jobs that are shown.
 _JOBS = 10

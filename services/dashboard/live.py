@@ -8,15 +8,15 @@ from typing import Any
 from dash import Dash, Input, Output, State, dcc, html, no_update
 from dash.development.base_component import Component
 
-from deployment.journal import Journal, Told
-from deployment.live import OVER_S, Latency, LiveWorkflow, LiveWrap
-from generator.annotations import DeployedPrediction
-from services.dashboard.feed import LiveFeed
-from services.dashboard.graph import shown_bytes
-from services.dashboard.parts import faults, table, table_rows
-from services.host import Host, host
-from workflow.errors import ChironError
-from workflow.plan import DEFAULT_PERCENTILE
+from chiron.deployment.journal import Journal, Told
+from chiron.deployment.live import OVER_S, Latency, LiveWorkflow, LiveWrap
+from chiron.generator.annotations import DeployedPrediction
+from chiron.services.dashboard.feed import LiveFeed
+from chiron.services.dashboard.graph import shown_bytes
+from chiron.services.dashboard.parts import faults, table, table_rows
+from chiron.services.host import Host, host
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import DEFAULT_PERCENTILE
 
 _POLL_MS = 3000
 #: What watchers told, the newest of it that is shown.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from flask import Blueprint, g, request
 from werkzeug.wrappers import Response as Answer
 
-from services.host import Host, host
+from chiron.services.host import Host, host
 
 if TYPE_CHECKING:
     from dash import Dash
@@ -44,7 +44,7 @@ def _answer(_: str = "") -> Answer:
 
 @cache
 def _dash_of(owner: Host) -> Dash:
-    from services.dashboard.app import create_dash  # takes half a second
+    from chiron.services.dashboard.app import create_dash  # takes half a second
 
     return create_dash(owner)
 

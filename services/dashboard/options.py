@@ -10,7 +10,7 @@ from dash import ALL, dcc, html
 from dash.dependencies import Wildcard
 from dash.development.base_component import Component
 
-from scheduler.choices import Choices
+from chiron.scheduler.choices import Choices
 
 #: Each choice, as JSON schema has it.
 _CHOICES: dict[str, dict[str, Any]] = Choices.model_json_schema()["properties"]

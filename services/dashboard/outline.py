@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from services.dashboard.graph import NODE_HEIGHT, UNPLANNED
+from chiron.services.dashboard.graph import NODE_HEIGHT, UNPLANNED
 
 #: From state to state, in pixels: their edges say little.
 _WIDTH = 220

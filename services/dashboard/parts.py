@@ -9,7 +9,7 @@ from typing import Any
 from dash import html
 from dash.development.base_component import Component
 
-from workflow.errors import ChironError
+from chiron.workflow.errors import ChironError
 
 
 def labelled(text: str) -> dict[str, Any]:

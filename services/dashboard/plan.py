@@ -9,15 +9,15 @@ from typing import Any
 from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.development.base_component import Component
 
-from services.dashboard import deploying, front, options
-from services.dashboard.graph import WRAPS
-from services.dashboard.parts import faults_of, table
-from services.dashboard.reading import plan_of
-from services.endpoints import ScheduleRequest
-from services.host import host
-from workflow.documents import validate
-from workflow.errors import ChironError
-from workflow.plan import Plan, Prediction
+from chiron.services.dashboard import deploying, front, options
+from chiron.services.dashboard.graph import WRAPS
+from chiron.services.dashboard.parts import faults_of, table
+from chiron.services.dashboard.reading import plan_of
+from chiron.services.endpoints import ScheduleRequest
+from chiron.services.host import host
+from chiron.workflow.documents import validate
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import Plan, Prediction
 
 _NO_PLAN = "Show a workflow with its profile and platform first."
 

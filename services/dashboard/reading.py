@@ -1,6 +1,6 @@
 """What the dashboard shows of a workflow folder and of a plan, read where limits hold.
 
-These functions run in processes of `services.child`; what they return is JSON.
+These functions run in processes of `chiron.services.child`; what they return is JSON.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from scheduler.choices import Choices
-from scheduler.diff import figures, moves
-from scheduler.folder_settings import FolderSettings, read_settings
-from scheduler.options import Option, Options
-from scheduler.pareto import considered, undominated, weights
-from scheduler.planners import DEFAULT_PLANNER, PLANNERS, searched
-from scheduler.schedule import fixed_by, job_of, mechanisms_of
-from scheduler.strategies import better
-from services.archives import unpack
-from services.dashboard.graph import elements
-from services.dashboard.outline import outline
-from services.endpoints import ScheduleRequest, asked, scheduled
-from services.folders import named_folder, uploaded_folder
-from workflow.documents import parse_json, read_document
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder, check_links, read_function_names
-from workflow.forms import read_written, workflow_file
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.diff import figures, moves
+from chiron.scheduler.folder_settings import FolderSettings, read_settings
+from chiron.scheduler.options import Option, Options
+from chiron.scheduler.pareto import considered, undominated, weights
+from chiron.scheduler.planners import DEFAULT_PLANNER, PLANNERS, searched
+from chiron.scheduler.schedule import fixed_by, job_of, mechanisms_of
+from chiron.scheduler.strategies import better
+from chiron.services.archives import unpack
+from chiron.services.dashboard.graph import elements
+from chiron.services.dashboard.outline import outline
+from chiron.services.endpoints import ScheduleRequest, asked, scheduled
+from chiron.services.folders import named_folder, uploaded_folder
+from chiron.workflow.documents import parse_json, read_document
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder, check_links, read_function_names
+from chiron.workflow.forms import read_written, workflow_file
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 #: Most lines of a document that are shown with a fault in it.
 _EXCERPT_LINES = 30

@@ -7,12 +7,12 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.development.base_component import Component
 
-from services.dashboard.gantt import LABELS, REQUESTS, drawn, measured
-from services.dashboard.parts import faults_of, labelled, table
-from services.endpoints import PredictRequest
-from services.host import host
-from workflow.documents import validate
-from workflow.errors import ChironError
+from chiron.services.dashboard.gantt import LABELS, REQUESTS, drawn, measured
+from chiron.services.dashboard.parts import faults_of, labelled, table
+from chiron.services.endpoints import PredictRequest
+from chiron.services.host import host
+from chiron.workflow.documents import validate
+from chiron.workflow.errors import ChironError
 
 #: How many times the width of the page.
 _MOST_ZOOM = 40

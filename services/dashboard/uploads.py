@@ -9,10 +9,10 @@ import zipfile
 from pathlib import PurePosixPath
 from typing import Any
 
-from services.host import Host, UploadPlaces
-from workflow.documents import Document
-from workflow.errors import ChironError
-from workflow.forms import WORKFLOW_FILE, WORKFLOW_FILES
+from chiron.services.host import Host, UploadPlaces
+from chiron.workflow.documents import Document
+from chiron.workflow.errors import ChironError
+from chiron.workflow.forms import WORKFLOW_FILE, WORKFLOW_FILES
 
 #: Most bytes of all files together: in base64 they have to fit into a request.
 LARGEST = 40 * 1024 * 1024

@@ -10,13 +10,13 @@ import dash_cytoscape
 from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.development.base_component import Component
 
-from services.dashboard.graph import STYLE
-from services.dashboard.parts import faults, labelled, table
-from services.dashboard.reading import look_at_named, look_at_upload
-from services.dashboard.uploads import LARGEST, SKIPPED, Upload
-from services.host import host
-from workflow.documents import validate
-from workflow.errors import ChironError
+from chiron.services.dashboard.graph import STYLE
+from chiron.services.dashboard.parts import faults, labelled, table
+from chiron.services.dashboard.reading import look_at_named, look_at_upload
+from chiron.services.dashboard.uploads import LARGEST, SKIPPED, Upload
+from chiron.services.host import host
+from chiron.workflow.documents import validate
+from chiron.workflow.errors import ChironError
 
 _TASKS = ["Task", "Function", "Stage", "Input from"]
 #: Where a missing part comes from: the newest job of this kind.

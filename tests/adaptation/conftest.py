@@ -18,23 +18,23 @@ from typing import Self
 import psutil
 import pytest
 
-from adaptation.blue_green import SWITCH_S
-from adaptation.events import Event
-from adaptation.latency import GatewayMetrics
-from adaptation.rules import Rules
-from adaptation.watch import Watcher
-from cli.place import build_local
-from deployment.caller import Caller
-from deployment.deploy import remove_all
-from deployment.launcher import Launcher
-from gateway.embedded import EmbeddedGateway
-from generator.settings import SHORTEST_TIMEOUT_S
-from openfaas.client import Gateway
-from pipeline.deploy import DeploymentRequest
-from workflow.answer import ExpectedAnswer
-from workflow.documents import write_atomically
-from workflow.folder import WorkflowFolder
-from workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
+from chiron.adaptation.blue_green import SWITCH_S
+from chiron.adaptation.events import Event
+from chiron.adaptation.latency import GatewayMetrics
+from chiron.adaptation.rules import Rules
+from chiron.adaptation.watch import Watcher
+from chiron.cli.place import build_local
+from chiron.deployment.caller import Caller
+from chiron.deployment.deploy import remove_all
+from chiron.deployment.launcher import Launcher
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.generator.settings import SHORTEST_TIMEOUT_S
+from chiron.openfaas.client import Gateway
+from chiron.pipeline.deploy import DeploymentRequest
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.documents import write_atomically
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
 
 ENTRY = "pair-wrap1"
 #: Answers that the load waits for, however busy the machine is.

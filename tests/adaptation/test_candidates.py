@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from adaptation.candidates import Outcome, Predicted, Residual, Search
+from chiron.adaptation.candidates import Outcome, Predicted, Residual, Search
 
 
 @st.composite

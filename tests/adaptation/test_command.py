@@ -7,17 +7,17 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from cli.watch import command
-from deployment.journal import Journal
-from services import state_folder
-from workflow.documents import dump
-from workflow.errors import ChironError
+from chiron.cli.watch import command
+from chiron.deployment.journal import Journal
+from chiron.services import state_folder
+from chiron.workflow.documents import dump
+from chiron.workflow.errors import ChironError
 
 
 @pytest.fixture
 def watch(pair, platform, tmp_path, profile_by_hand, monkeypatch):
     """Run `chiron watch` on the workflow until its first verdict."""
-    monkeypatch.setattr("cli.watch.profile", lambda *_, **__: profile_by_hand())
+    monkeypatch.setattr("chiron.cli.watch.profile", lambda *_, **__: profile_by_hand())
     (tmp_path / "platform.json").write_text(dump(platform))
     known = ["--platform", str(tmp_path / "platform.json"), "-o", str(tmp_path / "out")]
     fast = ["--window", "100ms", "--windows", "1"]
@@ -49,7 +49,7 @@ def test_every_event_is_a_line_of_json_on_stdout_and_kept(watch, place):
 
 def test_events_that_cannot_be_kept_are_told_all_the_same(watch, place, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setattr("cli.watch.state_folder", lambda: tmp_path / "file" / "state")
+    monkeypatch.setattr("chiron.cli.watch.state_folder", lambda: tmp_path / "file" / "state")
     result = watch("-g", place.gateway.url, "--json")
     assert result.exit_code == 0, result.exception
     assert "switched" in result.stdout

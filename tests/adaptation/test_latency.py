@@ -11,12 +11,12 @@ from typing import Any, cast
 
 import pytest
 
-from adaptation.latency import GatewayMetrics, Probes, Totals, find_latencies
-from adaptation.rules import Window
-from openfaas.client import Gateway
-from openfaas.objects import FunctionStatus
-from workflow.errors import ChironError
-from workflow.payloads import Payload
+from chiron.adaptation.latency import GatewayMetrics, Probes, Totals, find_latencies
+from chiron.adaptation.rules import Window
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.objects import FunctionStatus
+from chiron.workflow.errors import ChironError
+from chiron.workflow.payloads import Payload
 
 #: What is sent.
 ONE = (Payload("payload.json", b"x"),)

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-import pipeline.deploy
-from adaptation.proving import Behind, deploy_proven
-from adaptation.residuals import FILE
-from adaptation.version import serving
-from cli.place import build_local
-from deployment.invoke import Answer
-from deployment.launcher import Launcher
-from deployment.measure import Measurement
-from openfaas.stack import read_stack
-from pipeline.deploy import DeploymentRequest
-from workflow.answer import ExpectedAnswer
-from workflow.errors import ChironError
-from workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
+import chiron.pipeline.deploy
+from chiron.adaptation.proving import Behind, deploy_proven
+from chiron.adaptation.residuals import FILE
+from chiron.adaptation.version import serving
+from chiron.cli.place import build_local
+from chiron.deployment.invoke import Answer
+from chiron.deployment.launcher import Launcher
+from chiron.deployment.measure import Measurement
+from chiron.openfaas.stack import read_stack
+from chiron.pipeline.deploy import DeploymentRequest
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.errors import ChironError
+from chiron.workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
 
 SLO_MS = 50.0
 ANSWER = '["a x","b x","c x"]'
@@ -73,7 +73,7 @@ def proof(trio, profile, platform, place, tmp_path, monkeypatch):
             count = next((n for n in range(1, samples) if ends_with(latency_ms)), samples)
             return Measurement.of([latency_ms] * count, 0.0)
 
-        monkeypatch.setattr(pipeline.deploy, "measure", measure)
+        monkeypatch.setattr(chiron.pipeline.deploy, "measure", measure)
         request = DeploymentRequest(
             trio, slo_ms, profile=profile, platform=platform.model_copy(update={"cpus": 4})
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from adaptation.version import serving
-from openfaas.objects import LogLine
+from chiron.adaptation.version import serving
+from chiron.openfaas.objects import LogLine
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from adaptation.events import Event, Tell
-from adaptation.replicas import Scaler
-from adaptation.scaling import CALM
-from adaptation.version import serving
-from openfaas.client import Gateway
-from openfaas.objects import FunctionStatus
-from workflow.errors import ChironError
+from chiron.adaptation.events import Event, Tell
+from chiron.adaptation.replicas import Scaler
+from chiron.adaptation.scaling import CALM
+from chiron.adaptation.version import serving
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.objects import FunctionStatus
+from chiron.workflow.errors import ChironError
 
 NAME = "pair-wrap1"
 

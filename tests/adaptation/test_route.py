@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from adaptation.version import serving
-from deployment.invoke import find_invoker
-from pipeline.deploy import DeploymentRequest, deploy
-from workflow.errors import ChironError
-from workflow.tracing import KEY_ANNOTATION, trace_header
+from chiron.adaptation.version import serving
+from chiron.deployment.invoke import find_invoker
+from chiron.pipeline.deploy import DeploymentRequest, deploy
+from chiron.workflow.errors import ChironError
+from chiron.workflow.tracing import KEY_ANNOTATION, trace_header
 
 RIGHT = (200, "second first x")
 BOUND_S = 60
@@ -126,7 +126,7 @@ def test_with_an_outage_the_entry_is_deployed_again_and_it_is_said_how_long_that
 def test_an_entry_that_refuses_goes_on_as_it_was(watcher, place, knob, load, monkeypatch):
     watcher().run(once=True)
     before = place.names()
-    monkeypatch.setattr("adaptation.blue_green.KEY_ANNOTATION", "none")
+    monkeypatch.setattr("chiron.adaptation.blue_green.KEY_ANNOTATION", "none")
     with load:
         load.await_each()
         with pytest.raises(ChironError, match="--allow-outage") as raised:

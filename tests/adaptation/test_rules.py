@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptation.rules import Record, Rules, Served, Window, judge, side
-from generator.annotations import DeployedPrediction
-from workflow.errors import ChironError
-from workflow.plan import Plan, Prediction, Within, Wrap
+from chiron.adaptation.rules import Record, Rules, Served, Window, judge, side
+from chiron.generator.annotations import DeployedPrediction
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import Plan, Prediction, Within, Wrap
 
 PREDICTION = DeployedPrediction(cpus=2, latency_ms=100.0, low_ms=90.0, high_ms=120.0)
 RULES = Rules(windows=3, fewest=10, tolerance=0.25)

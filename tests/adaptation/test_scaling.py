@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptation.scaling import CALM, PRESSED, TARGET, Bounds, Load, Record
-from openfaas.objects import MAX_LABEL, MIN_LABEL
+from chiron.adaptation.scaling import CALM, PRESSED, TARGET, Bounds, Load, Record
+from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL
 
 AT_ONCE = 4
 bounds = st.tuples(st.integers(1, 30), st.integers(1, 30)).map(lambda b: Bounds(min(b), max(b)))

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from adaptation.version import VERSION, serving
-from cli.place import build_local
-from deployment.local_launcher import LocalLauncher
-from generator.settings import client_timeout_s
-from profiler.profile import profile
-from workflow.errors import ChironError
+from chiron.adaptation.version import VERSION, serving
+from chiron.cli.place import build_local
+from chiron.deployment.local_launcher import LocalLauncher
+from chiron.generator.settings import client_timeout_s
+from chiron.profiler.profile import profile
+from chiron.workflow.errors import ChironError
 
 RIGHT = (200, "second first x")
 SWITCH = ["adapting", "planned", "checked", "switched", "draining", "removed"]
@@ -108,7 +108,7 @@ def test_a_broken_new_version_leaves_the_old_one_serving_and_nothing_of_itself(
     handler, code, ready_s, watcher, place, knob, load, monkeypatch
 ):
     watcher().run(once=True)
-    monkeypatch.setattr("deployment.deploy._READY_TIMEOUT_S", ready_s)
+    monkeypatch.setattr("chiron.deployment.deploy._READY_TIMEOUT_S", ready_s)
     names, version = place.names(), current(place).version
     knob.turn(0.1)
     place.events.clear()

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from openfaas.sharing import TRIGGERS
+from chiron.openfaas.sharing import TRIGGERS
 
 
 def give(pair, trigger):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from adaptation.version import Serving, entry_name, named, serving, version_of
-from generator.annotations import ASKED, SOURCE
-from generator.generate import Sources
-from generator.settings import TIMEOUT_STEP_S
-from openfaas.objects import FunctionStatus
-from pipeline.deploy import DeploymentRequest
-from scheduler.choices import Choices
-from scheduler.folder_settings import FolderSettings
-from scheduler.schedule import schedule
-from workflow.constraints import Constraints
-from workflow.names import NAME
+from chiron.adaptation.version import Serving, entry_name, named, serving, version_of
+from chiron.generator.annotations import ASKED, SOURCE
+from chiron.generator.generate import Sources
+from chiron.generator.settings import TIMEOUT_STEP_S
+from chiron.openfaas.objects import FunctionStatus
+from chiron.pipeline.deploy import DeploymentRequest
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.folder_settings import FolderSettings
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.constraints import Constraints
+from chiron.workflow.names import NAME
 
 APART = Constraints(format=1, isolate={"wave": "wrap", "join": "wrap"})
 

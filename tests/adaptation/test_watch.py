@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 import pytest
 import requests
 
-from adaptation.events import Event
-from adaptation.rules import Window
-from generator.annotations import ASKED, SOURCE
-from openfaas.objects import FunctionSpec
-from pipeline.deploy import deploy
-from workflow.errors import ChironError
+from chiron.adaptation.events import Event
+from chiron.adaptation.rules import Window
+from chiron.generator.annotations import ASKED, SOURCE
+from chiron.openfaas.objects import FunctionSpec
+from chiron.pipeline.deploy import deploy
+from chiron.workflow.errors import ChironError
 
 
 class Told:

@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 import yaml
 
-from workflow.execute import execute
-from workflow.flowing import Gave, run_buckets
-from workflow.folder import WorkflowFolder
-from workflow.model import Source
+from chiron.workflow.execute import execute
+from chiron.workflow.flowing import Gave, run_buckets
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.model import Source
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 NAMESPACES = itertools.count()

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from generator.generate import Sources
-from workflow.folder import WorkflowFolder
-from workflow.reference import ReferenceRun
+from chiron.generator.generate import Sources
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.reference import ReferenceRun
 
 #: The function that runs for each part.
 EACH = {

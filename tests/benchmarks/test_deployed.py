@@ -9,18 +9,18 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.place import build_local
-from deployment.launcher import Launcher
-from gateway.embedded import EmbeddedGateway
-from generator.generate import Sources
-from openfaas.client import Gateway
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.folder import WorkflowFolder
-from workflow.model import Workflow
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.cli.place import build_local
+from chiron.deployment.launcher import Launcher
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.generator.generate import Sources
+from chiron.openfaas.client import Gateway
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 ProfileOf = Callable[[Workflow], Profile]
 #: What functions need that the profile, which is made up, has too little of.

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from workflow.folder import WorkflowFolder
+from chiron.workflow.folder import WorkflowFolder
 
 WORKFLOWS = [
     "finra",

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from generator.generate import Sources
-from workflow.folder import WorkflowFolder
-from workflow.reference import ReferenceRun
+from chiron.generator.generate import Sources
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.reference import ReferenceRun
 
 FUNCTIONS = ["Charge", "Check Order", "Confirm", "Pack", "Reserve", "Score Risk"]
 

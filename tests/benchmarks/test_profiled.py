@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workflow.platform import Platform
+from chiron.workflow.platform import Platform
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 #: What needs a program to be installed.
@@ -43,7 +43,7 @@ def test_a_benchmark_is_profiled_planned_and_deployed(
     file = tmp_path / "platform.json"
     file.write_text(platform.model_dump_json())
     words = ["deploy", str(BENCHMARKS / name), "--local", "--slo", "600s", "--platform", str(file)]
-    command = [sys.executable, "-c", "from cli.main import main; main()", *words]
+    command = [sys.executable, "-c", "from chiron.cli.main import main; main()", *words]
     done = subprocess.run(
         [*command, "--output", str(tmp_path / "out")], capture_output=True, text=True, check=False
     )

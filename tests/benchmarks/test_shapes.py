@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from openfaas.stack import read_stack
-from workflow.folder import WorkflowFolder
+from chiron.openfaas.stack import read_stack
+from chiron.workflow.folder import WorkflowFolder
 
 STAGES = {
     "finra": [5, 1],

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from generator.generate import Sources
-from workflow.folder import WorkflowFolder
+from chiron.generator.generate import Sources
+from chiron.workflow.folder import WorkflowFolder
 
 
 def answered(folder: Path, **request: Any) -> Any:

@@ -23,10 +23,10 @@ from unittest.mock import patch
 
 import pytest
 
-from cli.main import main
-from workflow.documents import dump
+from chiron.cli.main import main
+from chiron.workflow.documents import dump
 
-COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
+COMMAND = [sys.executable, "-c", "from chiron.cli.main import main; main()"]
 ROOT = Path(__file__).parents[2]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from workflow.folder import WorkflowFolder
+from chiron.workflow.folder import WorkflowFolder
 
 Machine = dict[str, Any]
 

@@ -6,13 +6,13 @@ from importlib import import_module
 
 import pytest
 
-from scheduler.choices import Choices
-from services.endpoints import DeploymentBody, ScheduleRequest
+from chiron.scheduler.choices import Choices
+from chiron.services.endpoints import DeploymentBody, ScheduleRequest
 
 
 def options_of(verb: str) -> dict[str, tuple[object, str | None]]:
     """Default and help of every option of a verb, by the name of its argument."""
-    command = import_module(f"cli.{verb}").command
+    command = import_module(f"chiron.cli.{verb}").command
     return {p.name: (p.default, p.help) for p in command.params if hasattr(p, "help")}
 
 

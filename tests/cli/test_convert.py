@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from workflow.folder import parse_workflow
+from chiron.workflow.folder import parse_workflow
 
 DAG = {"name": "demo", "tasks": {"a": "f", "b": "g"}, "edges": [["a", "b"]]}
 FLAT = """

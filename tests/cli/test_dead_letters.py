@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from generator.annotations import PLANNER, ROLE, WORKFLOW
-from workflow.tracing import KEY_ANNOTATION
+from chiron.generator.annotations import PLANNER, ROLE, WORKFLOW
+from chiron.workflow.tracing import KEY_ANNOTATION
 
 LETTER = {"name": "17", "killed": 3, "bytes": 1200, "begins": ["[1, \x1b[2J]"]}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from cli.main import chiron as root
+from chiron.cli.main import chiron as root
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [

@@ -10,12 +10,12 @@ import sys
 import psutil
 import pytest
 
-from cli import evaluate_options
-from cli.evaluate_all import find_workflows
-from cli.evaluate_options import command_line
-from evaluation.bench.machine import RESULTS, this_machine
-from workflow.documents import dump
-from workflow.errors import ChironError
+from chiron.cli import evaluate_options
+from chiron.cli.evaluate_all import find_workflows
+from chiron.cli.evaluate_options import command_line
+from chiron.evaluation.bench.machine import RESULTS, this_machine
+from chiron.workflow.documents import dump
+from chiron.workflow.errors import ChironError
 
 VERBS = ("all", "cost", "cpu", "latency", "memory", "slo", "throughput")
 

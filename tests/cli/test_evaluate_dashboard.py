@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluation import dashboard
-from evaluation.dashboard import TASKS, large, measure_dashboard
-from evaluation.runtime.rounds import RuntimeReport
-from workflow.errors import ChironError
-from workflow.folder import parse_workflow
+from chiron.evaluation import dashboard
+from chiron.evaluation.dashboard import TASKS, large, measure_dashboard
+from chiron.evaluation.runtime.rounds import RuntimeReport
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import parse_workflow
 
 REPOSITORY = Path(__file__).parents[2]
 

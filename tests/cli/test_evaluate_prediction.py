@@ -9,13 +9,13 @@ import signal
 import psutil
 import pytest
 
-from cli import evaluate_prediction
-from cli.evaluate_options import FolderFaults
-from deployment.launcher import Launcher
-from evaluation.bench.machine import Target, this_machine
-from evaluation.prediction.rows import MeasuredRow, RowSettings, TimedRequest
-from openfaas.client import Gateway
-from workflow.errors import ChironError
+from chiron.cli import evaluate_prediction
+from chiron.cli.evaluate_options import FolderFaults
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.bench.machine import Target, this_machine
+from chiron.evaluation.prediction.rows import MeasuredRow, RowSettings, TimedRequest
+from chiron.openfaas.client import Gateway
+from chiron.workflow.errors import ChironError
 
 ARGUMENTS = (
     "evaluate", "prediction", "small", "--local", "-o", "found", "--plans=1", "--samples=50",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cli import evaluate_runtime
-from evaluation.bench.machine import this_machine
-from evaluation.runtime.rounds import Figure, RuntimeReport
+from chiron.cli import evaluate_runtime
+from chiron.evaluation.bench.machine import this_machine
+from chiron.evaluation.runtime.rounds import Figure, RuntimeReport
 
 
 def test_its_help_has_an_example(chiron):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cli import evaluate_workflows
-from deployment.measure import Measurement
-from evaluation.bench.machine import this_machine
-from evaluation.intervals import Interval
-from evaluation.scientific.folder import Scaling
-from evaluation.scientific.report import (
+from chiron.cli import evaluate_workflows
+from chiron.deployment.measure import Measurement
+from chiron.evaluation.bench.machine import this_machine
+from chiron.evaluation.intervals import Interval
+from chiron.evaluation.scientific.folder import Scaling
+from chiron.evaluation.scientific.report import (
     LoadRow,
     TogetherRow,
     VariantRow,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from workflow.platform import PathCost
+from chiron.workflow.platform import PathCost
 
 REGISTRY = "registry.example:5000/team"
 
@@ -123,7 +123,7 @@ def test_what_was_assumed_and_not_measured_is_said_in_one_line(
     gateway, assumed, chiron, platform, monkeypatch
 ):
     found = platform.model_copy(update={"assumed": assumed})
-    monkeypatch.setattr("cli.calibrate.calibrate", lambda *_, **__: found)
+    monkeypatch.setattr("chiron.cli.calibrate.calibrate", lambda *_, **__: found)
 
     result = chiron("calibrate", OPENFAAS_URL=gateway)
 
@@ -140,7 +140,7 @@ def test_calibrate_says_whether_wraps_reach_each_other_and_what_each_path_costs(
     paths = {"gateway": PathCost(ms=1.3, ms_per_mb=2.0)}
     paths |= {"direct": PathCost(ms=0.4, ms_per_mb=0.75)} if direct else {}
     found = platform.model_copy(update={"paths": paths})
-    monkeypatch.setattr("cli.calibrate.calibrate", lambda *_, **__: found)
+    monkeypatch.setattr("chiron.cli.calibrate.calibrate", lambda *_, **__: found)
 
     result = chiron("calibrate", OPENFAAS_URL=gateway)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.embedded import EmbeddedGateway
-from openfaas.client import Gateway
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.openfaas.client import Gateway
 
 
 @pytest.mark.parametrize("first", ["building", "measuring"])

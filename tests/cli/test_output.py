@@ -13,10 +13,10 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from cli import logs
-from cli.output import plain, table
-from cli.place import Place
-from openfaas.objects import LogLine
+from chiron.cli import logs
+from chiron.cli.output import plain, table
+from chiron.cli.place import Place
+from chiron.openfaas.objects import LogLine
 
 #: Sets the title, clears, moves up, answers back, deletes; C1, and text from right to left.
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[1A\x1b[6n\b\x7f\r\x9b31m\u202e\u200b\x00"
@@ -59,7 +59,7 @@ def test_nothing_that_commands_a_terminal_is_left_in_plain_text():
 
 @pytest.mark.parametrize("on_terminal", [True, False])
 def test_results_are_escaped_on_a_terminal_and_whole_elsewhere(on_terminal):
-    program = "import sys; from cli.output import data; data(sys.argv[1].encode())"
+    program = "import sys; from chiron.cli.output import data; data(sys.argv[1].encode())"
     content = f"a\tb\n{HOSTILE[:-1]}"
     ours, theirs = pty.openpty() if on_terminal else os.pipe()
     command = [sys.executable, "-c", program, content]

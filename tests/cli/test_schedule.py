@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cli.schedule import bar as bar_of
+from chiron.cli.schedule import bar as bar_of
 
 
 def planned(chiron, folder, *options: str, slo: str = "20ms"):

@@ -140,7 +140,7 @@ def below(process, word):
 def test_a_supervisor_that_dies_ends_it_all_with_the_reason(start):
     process = start("serve", "gateway", "--gateway-port=0")
     process.wait_for(GATEWAY)
-    below(process, "gateway.supervisor").kill()
+    below(process, "chiron.gateway.supervisor").kill()
     how = process.wait_for(re.compile("error: the embedded gateway (.*)"))
     assert "the supervisor of the gateway was killed: restart it" in how
 

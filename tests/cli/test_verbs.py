@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from cli.main import VERBS
-from openfaas.stack import read_stack
-from workflow.documents import read_document
-from workflow.plan import Plan
+from chiron.cli.main import VERBS
+from chiron.openfaas.stack import read_stack
+from chiron.workflow.documents import read_document
+from chiron.workflow.plan import Plan
 
 
 def test_help_shows_an_example_and_every_verb(chiron):

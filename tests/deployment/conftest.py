@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from openfaas.objects import FunctionSpec, FunctionStatus, LogLine
-from workflow.errors import ChironError
+from chiron.openfaas.objects import FunctionSpec, FunctionStatus, LogLine
+from chiron.workflow.errors import ChironError
 
 
 @dataclass

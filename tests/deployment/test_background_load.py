@@ -9,7 +9,7 @@ import sys
 import psutil
 import pytest
 
-from deployment.background_load import (
+from chiron.deployment.background_load import (
     BUSY,
     await_quiet,
     busy_line,

@@ -7,16 +7,16 @@ import threading
 
 import pytest
 
-from deployment.deploy import deploy_stack, remove_all, remove_outdated
-from openfaas.stack import StackFile, StackFunction, write_stack
-from workflow.errors import ChironError
+from chiron.deployment.deploy import deploy_stack, remove_all, remove_outdated
+from chiron.openfaas.stack import StackFile, StackFunction, write_stack
+from chiron.workflow.errors import ChironError
 
 NAMES = ("w1", "w2", "w3")
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr("deployment.deploy._PAUSE_S", 0.0)
+    monkeypatch.setattr("chiron.deployment.deploy._PAUSE_S", 0.0)
 
 
 @pytest.fixture

@@ -7,15 +7,15 @@ import socket
 
 import pytest
 
-from deployment.caller import Caller
-from deployment.invoke import Invoker, find_invoker
-from deployment.route import Call, Stages
-from generator.annotations import annotate, read_flow
-from openfaas.objects import FunctionStatus
-from workflow.errors import ChironError
-from workflow.model import Task
-from workflow.timeline import Span, Timeline, Traced
-from workflow.tracing import KEY_ANNOTATION
+from chiron.deployment.caller import Caller
+from chiron.deployment.invoke import Invoker, find_invoker
+from chiron.deployment.route import Call, Stages
+from chiron.generator.annotations import annotate, read_flow
+from chiron.openfaas.objects import FunctionStatus
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Task
+from chiron.workflow.timeline import Span, Timeline, Traced
+from chiron.workflow.tracing import KEY_ANNOTATION
 
 #: Two tasks at once, then one that gets both, then the workflow's answer: a list of two.
 ROUTE = Stages(

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from deployment import journal
-from deployment.journal import Journal, Told
+from chiron.deployment import journal
+from chiron.deployment.journal import Journal, Told
 
 URL = "http://gateway:8080"
 _told = partial(Told, gateway=URL, workflow="w", planner="pgp", event="window")

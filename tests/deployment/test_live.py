@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployment import live
-from deployment.live import OVER_S, Lookout, quantile
-from openfaas.objects import FunctionStatus, LogLine
-from workflow.errors import ChironError
+from chiron.deployment import live
+from chiron.deployment.live import OVER_S, Lookout, quantile
+from chiron.openfaas.objects import FunctionStatus, LogLine
+from chiron.workflow.errors import ChironError
 
 ENTRY = "w-wrap1"
 BOUNDS = (0.01, 0.1, 1.0)
@@ -72,8 +72,8 @@ class Cluster:
         self.turns = dict[str, Any]()
         self.lines = dict[str, list[LogLine]]()
         clock = SimpleNamespace(monotonic=lambda: self.now)
-        monkeypatch.setattr("deployment.live.time", clock)
-        monkeypatch.setattr("deployment.replicas.time", clock)
+        monkeypatch.setattr("chiron.deployment.live.time", clock)
+        monkeypatch.setattr("chiron.deployment.replicas.time", clock)
 
     def add(self, name: str, *replicas: Any, scaled: int | None = None, **told: str) -> None:
         count = len(replicas) if scaled is None else scaled

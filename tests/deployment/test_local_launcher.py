@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from deployment.caller import Caller
-from deployment.local_launcher import LocalLauncher, Ports
-from openfaas.client import FUNCTION_HEADERS, Gateway
+from chiron.deployment.caller import Caller
+from chiron.deployment.local_launcher import LocalLauncher, Ports
+from chiron.openfaas.client import FUNCTION_HEADERS, Gateway
 
 #: Headers that tell of the connection and the body.
 _OF_ALL = {"host", "connection", "content-length"}

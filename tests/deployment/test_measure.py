@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from deployment.invoke import Answer
-from deployment.measure import (
+from chiron.deployment.invoke import Answer
+from chiron.deployment.measure import (
     WARM_UP,
     Measurement,
     check_of,
@@ -16,10 +16,10 @@ from deployment.measure import (
     measure,
     percentile,
 )
-from workflow.answer import ExpectedAnswer
-from workflow.errors import ChironError
-from workflow.folder import parse_workflow
-from workflow.payloads import Payload
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import parse_workflow
+from chiron.workflow.payloads import Payload
 
 WORKFLOW = parse_workflow({"tasks": {"only": "f"}})
 RIGHT = check_of(WORKFLOW, ExpectedAnswer.learned(b"", ["right"]))
@@ -73,7 +73,7 @@ def test_the_warm_up_does_not_count():
 @pytest.mark.parametrize(("looks", "share"), [([0.0, 0.9], 0.45), ([None, 0.9], 0.9)])
 def test_what_others_had_before_and_after_is_kept_and_said(monkeypatch, looks, share):
     left = list(looks)
-    monkeypatch.setattr("deployment.measure.others_share", lambda _: left.pop(0))
+    monkeypatch.setattr("chiron.deployment.measure.others_share", lambda _: left.pop(0))
     measured = measure(Scripted([1.0] * 9), [(Payload("payload.json", b""), RIGHT)], 3)
     assert measured.others == share
     assert f"{share:.0%} of the cores" in measured.busy

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from deployment.deploy import removed_on_failure
-from deployment.postmortem import explained, failed_executions
-from openfaas.objects import LogLine
-from workflow.errors import ChironError
+from chiron.deployment.deploy import removed_on_failure
+from chiron.deployment.postmortem import explained, failed_executions
+from chiron.openfaas.objects import LogLine
+from chiron.workflow.errors import ChironError
 
 KILLED = "function w1: killed: it used 200 MiB, above its memory limit of 96 MiB"
 

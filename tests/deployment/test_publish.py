@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from deployment.publish import publish
-from generator.generate import Sources, generate
-from openfaas.stack import read_stack
-from workflow.errors import ChironError
+from chiron.deployment.publish import publish
+from chiron.generator.generate import Sources, generate
+from chiron.openfaas.stack import read_stack
+from chiron.workflow.errors import ChironError
 
 REGISTRY = "registry.example:5000/team"
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from deployment.invoke import Invoker, find_invoker
-from deployment.route import deciding, through
-from generator.annotations import MACHINE, annotate, read_machine
-from openfaas.objects import FunctionStatus
-from workflow.asl import parse_states
-from workflow.errors import ChironError
-from workflow.execute import execute
-from workflow.model import Workflow
-from workflow.states.errors import StatesError
-from workflow.triggers import MOST_AT_ONCE
+from chiron.deployment.invoke import Invoker, find_invoker
+from chiron.deployment.route import deciding, through
+from chiron.generator.annotations import MACHINE, annotate, read_machine
+from chiron.openfaas.objects import FunctionStatus
+from chiron.workflow.asl import parse_states
+from chiron.workflow.errors import ChironError
+from chiron.workflow.execute import execute
+from chiron.workflow.model import Workflow
+from chiron.workflow.states.errors import StatesError
+from chiron.workflow.triggers import MOST_AT_ONCE
 
 #: A choice, a map over a parallel with a retry, and an error that is caught.
 ORDER = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from deployment.deploy import deploy_stack
-from generator.fingerprint import DEFINITION
-from generator.generate import Sources, generate
-from openfaas.stack import read_stack
-from workflow.folder import WorkflowFolder
+from chiron.deployment.deploy import deploy_stack
+from chiron.generator.fingerprint import DEFINITION
+from chiron.generator.generate import Sources, generate
+from chiron.openfaas.stack import read_stack
+from chiron.workflow.folder import WorkflowFolder
 
 HANDLER = "def handle(req):\n    return req\n"
 

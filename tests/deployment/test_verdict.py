@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from deployment.verdict import (
+from chiron.deployment.verdict import (
     AT_END,
     FEWEST,
     MOST,

@@ -8,15 +8,15 @@ from itertools import count
 
 import pytest
 
-from deployment import verify as module
-from deployment.invoke import Answer
-from deployment.verify import verify
-from workflow.answer import ExpectedAnswer
-from workflow.documents import validate
-from workflow.errors import ChironError
-from workflow.folder import parse_workflow
-from workflow.payloads import Payload
-from workflow.plan import Plan
+from chiron.deployment import verify as module
+from chiron.deployment.invoke import Answer
+from chiron.deployment.verify import verify
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.documents import validate
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import parse_workflow
+from chiron.workflow.payloads import Payload
+from chiron.workflow.plan import Plan
 
 WORKFLOW = parse_workflow({"tasks": {"a": "sample", "b": "ticket"}, "edges": [["a", "b"]]})
 WRAP = {"name": "w", "cpus": 1, "memory_mib": 64, "mechanism": "fork"}

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 import requests
 
-from gateway import docker_engine
-from gateway.build import FunctionSource, build, build_in_docker
-from gateway.embedded import EmbeddedGateway
-from gateway.errors import GatewayError
-from gateway.images import ImageStore
-from gateway.names import BackendName
-from templates import TEMPLATES
+from chiron.gateway import docker_engine
+from chiron.gateway.build import FunctionSource, build, build_in_docker
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.images import ImageStore
+from chiron.gateway.names import BackendName
+from chiron.templates import TEMPLATES
 
 TIMEOUT_S = 60
 _DEFAULT_BASE = "python:3.11-slim-bookworm"

@@ -11,8 +11,8 @@ import psutil
 import pytest
 import requests
 
-from gateway import docker_engine
-from gateway.embedded import EmbeddedGateway
+from chiron.gateway import docker_engine
+from chiron.gateway.embedded import EmbeddedGateway
 
 #: They count the containers of one name, and the next gateway removes those of a killed one.
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.quiet]

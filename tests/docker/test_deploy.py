@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from workflow.documents import dump
+from chiron.workflow.documents import dump
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
+COMMAND = [sys.executable, "-c", "from chiron.cli.main import main; main()"]
 TIMEOUT_S = 240
 
 

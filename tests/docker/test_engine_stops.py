@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from gateway.embedded import EmbeddedGateway
+from chiron.gateway.embedded import EmbeddedGateway
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 

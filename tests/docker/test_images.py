@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 import requests
 
-from gateway.build import FunctionSource, build_in_docker
-from gateway.embedded import EmbeddedGateway
-from gateway.errors import GatewayError
-from generator.generate import Sources, generate
-from openfaas.client import Gateway
-from openfaas.stack import deployment, read_stack
-from scheduler.schedule import schedule
-from templates import TEMPLATES
+from chiron.gateway.build import FunctionSource, build_in_docker
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.gateway.errors import GatewayError
+from chiron.generator.generate import Sources, generate
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.stack import deployment, read_stack
+from chiron.scheduler.schedule import schedule
+from chiron.templates import TEMPLATES
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 

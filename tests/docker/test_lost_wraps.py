@@ -17,10 +17,10 @@ import psutil
 import pytest
 import requests
 
-from cli.place import BUILDERS
-from deployment.caller import Caller
-from deployment.launcher import Launcher
-from openfaas.client import Gateway
+from chiron.cli.place import BUILDERS
+from chiron.deployment.caller import Caller
+from chiron.deployment.launcher import Launcher
+from chiron.openfaas.client import Gateway
 
 #: What is killed is found by its name, whoever on this machine has started it.
 pytestmark = [pytest.mark.slow, pytest.mark.quiet]

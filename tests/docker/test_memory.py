@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.place import BUILDERS
-from deployment.launcher import Launcher
-from openfaas.client import Gateway
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.plan import Plan
+from chiron.cli.place import BUILDERS
+from chiron.deployment.launcher import Launcher
+from chiron.openfaas.client import Gateway
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import Plan
 
 pytestmark = pytest.mark.slow
 

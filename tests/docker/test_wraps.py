@@ -9,12 +9,12 @@ from contextlib import ExitStack
 import pytest
 import requests
 
-from cli.place import BUILDERS
-from deployment.launcher import Launcher
-from generator.generate import Sources
-from openfaas.client import Gateway
-from predictor.mechanisms import MECHANISMS
-from workflow.plan import Plan
+from chiron.cli.place import BUILDERS
+from chiron.deployment.launcher import Launcher
+from chiron.generator.generate import Sources
+from chiron.openfaas.client import Gateway
+from chiron.predictor.mechanisms import MECHANISMS
+from chiron.workflow.plan import Plan
 
 pytestmark = pytest.mark.slow
 

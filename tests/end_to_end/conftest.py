@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.place import build_local
-from deployment.launcher import Deployment, Launcher
-from gateway.embedded import EmbeddedGateway
-from openfaas.client import Gateway
-from workflow.folder import WorkflowFolder
-from workflow.plan import Plan
+from chiron.cli.place import build_local
+from chiron.deployment.launcher import Deployment, Launcher
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.openfaas.client import Gateway
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import Plan
 
 
 @dataclass

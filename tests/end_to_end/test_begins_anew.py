@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import requests
 
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
 
 BOUND_S = 60
 #: A system call that does not return, where it is asked for.

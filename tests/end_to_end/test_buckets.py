@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from deployment.invoke import find_invoker
-from generator.generate import Sources, generate
-from openfaas.stack import read_stack
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.plan import Plan
+from chiron.deployment.invoke import find_invoker
+from chiron.generator.generate import Sources, generate
+from chiron.openfaas.stack import read_stack
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import Plan
 
 FUNCTIONS = {
     "filter": """

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from generator.generate import Sources
-from openfaas.stack import deployment
-from workflow.errors import ChironError
+from chiron.generator.generate import Sources
+from chiron.openfaas.stack import deployment
+from chiron.workflow.errors import ChironError
 
 #: What every task of the small workflow is in, three wraps with further processes.
 APART = {
@@ -54,7 +54,7 @@ def test_a_static_workflow(
     store, by_store, calls, mechanism, write_folder, plan_by_hand, tmp_path, wait_until, monkeypatch
 ):
     if calls == "by-gateway":  # wraps without a secret
-        monkeypatch.setattr("deployment.deploy.spec_of", deployment)
+        monkeypatch.setattr("chiron.deployment.deploy.spec_of", deployment)
     # Room for a request that is much larger than the payload that wraps are sized for.
     folder = write_folder(tmp_path / "small", fields={"split": {"limits": {"memory": "256Mi"}}})
     plan = plan_by_hand(APART, mechanism, path="store")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from generator.generate import Sources
-from workflow.documents import dump
+from chiron.generator.generate import Sources
+from chiron.workflow.documents import dump
 
-COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
+COMMAND = [sys.executable, "-c", "from chiron.cli.main import main; main()"]
 KNOWN = ("--profile", "profile.json", "--platform", "platform.json")
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from deployment.invoke import find_invoker
-from generator.generate import Sources
-from workflow.errors import ChironError
-from workflow.plan import Plan
+from chiron.deployment.invoke import find_invoker
+from chiron.generator.generate import Sources
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import Plan
 
 FUNCTIONS = {
     "check": """

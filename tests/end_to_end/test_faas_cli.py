@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from gateway.embedded import EmbeddedGateway
-from generator.generate import Sources, generate
-from openfaas.client import Gateway
-from openfaas.credentials import credentials_for
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.generator.generate import Sources, generate
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.credentials import credentials_for
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
 
 PASSWORD = "se$cret {{ x }}"  # noqa: S105
 FAAS_CLI = shutil.which("faas-cli") or shutil.which(
     "faas-cli", path=str(Path(sys.executable).parent)
 )
-CHIRON = [sys.executable, "-c", "from cli.main import main; main()"]
+CHIRON = [sys.executable, "-c", "from chiron.cli.main import main; main()"]
 #: What faas-cli would expand, were it not escaped, as it has to stand in the user's stack.yaml.
 TRICKY = "$HOME ${HOME} $$ \\"
 ESCAPED = TRICKY.replace("\\", "\\\\").replace("$", "$$")

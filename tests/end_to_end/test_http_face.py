@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from deployment.launcher import Deployment
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.plan import Plan
+from chiron.deployment.launcher import Deployment
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import Plan
 
 TIMEOUT_S = 60
 HANDLERS = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.errors import ChironError
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.errors import ChironError
 
 THERE = {"lone": "def handle(req):\n    return 'I was here before'\n"}
 LONE = {"tasks": {"only": "lone"}, "name": "lone"}

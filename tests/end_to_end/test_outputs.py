@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from deployment.launcher import Deployment
-from generator.generate import Sources
-from predictor.mechanisms import MECHANISMS
-from scheduler.choices import Choices
-from scheduler.planners import PLANNERS
-from scheduler.schedule import schedule
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.plan import Plan
+from chiron.deployment.launcher import Deployment
+from chiron.generator.generate import Sources
+from chiron.predictor.mechanisms import MECHANISMS
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.planners import PLANNERS
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import Plan
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MEGABYTE = 1_000_000

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.embedded import EmbeddedGateway
-from workflow.documents import dump
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.workflow.documents import dump
 
 ROOT = Path(__file__).parents[2]
 _BINARIES = Path(sys.executable).parent
@@ -41,7 +41,8 @@ def shell(home: Path, tmp_path: Path) -> Shell:
     binaries = tmp_path / ".venv" / "bin"
     binaries.mkdir(parents=True)
     program(
-        binaries / "chiron", f'exec {sys.executable} -c "from cli.main import main; main()" "$@"'
+        binaries / "chiron",
+        f'exec {sys.executable} -c "from chiron.cli.main import main; main()" "$@"',
     )
     if FAAS_CLI:
         (binaries / "faas-cli").symlink_to(FAAS_CLI)

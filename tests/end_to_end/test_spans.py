@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import requests
 
-from openfaas.stack import deployment
-from workflow.plan import Plan
+from chiron.openfaas.stack import deployment
+from chiron.workflow.plan import Plan
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 GIVEN = f"00-{TRACE}-{PARENT}-01"
@@ -58,7 +58,7 @@ def deployed(
     @contextmanager
     def deployed(plan: Plan, calls: str = "direct", **variables: str) -> Any:
         if calls == "by-gateway":  # wraps without a secret
-            monkeypatch.setattr("deployment.deploy.spec_of", deployment)
+            monkeypatch.setattr("chiron.deployment.deploy.spec_of", deployment)
         variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, **variables}
         folder = write_folder(
             tmp_path / "spans",

@@ -6,15 +6,15 @@ import os
 
 import pytest
 
-from cli.place import build_local
-from deployment.deployed import deployed
-from deployment.launcher import Launcher
-from gateway.embedded import EmbeddedGateway
-from openfaas.client import Gateway
-from profiler.solo import solo_plan, solo_workflow
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.errors import ChironError
+from chiron.cli.place import build_local
+from chiron.deployment.deployed import deployed
+from chiron.deployment.launcher import Launcher
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.openfaas.client import Gateway
+from chiron.profiler.solo import solo_plan, solo_workflow
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.errors import ChironError
 
 KILLS_S = 2.0
 
@@ -41,7 +41,7 @@ def launch(launcher, small, profile_of, platform):
 @pytest.fixture
 def sleepless(monkeypatch):
     """Wraps whose watchdog sleeps for longer than the gateway waits."""
-    monkeypatch.setattr("generator.settings.WATCHDOG_SLEEP", f"{KILLS_S + 60:g}s")
+    monkeypatch.setattr("chiron.generator.settings.WATCHDOG_SLEEP", f"{KILLS_S + 60:g}s")
 
 
 def names(launcher):
@@ -70,7 +70,7 @@ def test_a_removal_that_fails_is_tried_again_and_discards_nothing(launcher, laun
 def test_what_cannot_be_removed_is_known_and_discards_nothing(
     launcher, launch, sleepless, monkeypatch
 ):
-    monkeypatch.setattr("deployment.deploy._FURTHER_REMOVALS", 0)
+    monkeypatch.setattr("chiron.deployment.deploy._FURTHER_REMOVALS", 0)
     with launch() as deployment:
         pass
     assert names(launcher) == launcher.left == set(deployment.names)
@@ -81,7 +81,7 @@ def test_what_cannot_be_removed_is_known_and_discards_nothing(
 def test_the_first_error_is_not_hidden_by_what_cannot_be_removed(
     launcher, launch, sleepless, monkeypatch
 ):
-    monkeypatch.setattr("deployment.deploy._FURTHER_REMOVALS", 0)
+    monkeypatch.setattr("chiron.deployment.deploy._FURTHER_REMOVALS", 0)
     with pytest.raises(ChironError) as raised, launch() as deployment:
         raise ChironError("wrong-output", "not 4")
     (name,) = deployment.names
@@ -107,7 +107,7 @@ def test_on_kubernetes_wraps_with_more_cpus_than_there_are_run_side_by_side_and_
 def test_on_kubernetes_what_finds_no_room_is_called_pending(
     home, write_folder, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("deployment.deploy._READY_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("chiron.deployment.deploy._READY_TIMEOUT_S", 1.0)
     asks = {"requests": {"cpu": str(len(os.sched_getaffinity(0)) + 1)}}
     one = {"tasks": {"t": "wave"}}
     folder = write_folder(tmp_path / "f", one, fields={"wave": asks})
@@ -140,7 +140,7 @@ def test_of_a_build_that_does_not_start_the_one_before_is_not_taken(
         with launcher.launch(good.workflow, good, plan):
             with launcher.launch(good.workflow, good, plan) as again:
                 assert again.invoke(b"{}", trace=True).timeline
-            monkeypatch.setattr("deployment.deploy._READY_TIMEOUT_S", 2.0)
+            monkeypatch.setattr("chiron.deployment.deploy._READY_TIMEOUT_S", 2.0)
             with (
                 pytest.raises(ChironError, match="broken") as raised,
                 launcher.launch(broken.workflow, broken, plan),

@@ -7,8 +7,8 @@ import statistics
 
 import pytest
 
-from evaluation import optional
-from evaluation.prediction.baselines.features import (
+from chiron.evaluation import optional
+from chiron.evaluation.prediction.baselines.features import (
     NAMES,
     Sample,
     WrapShape,
@@ -18,7 +18,7 @@ from evaluation.prediction.baselines.features import (
     plan_sequence,
     sample_of,
 )
-from evaluation.prediction.baselines.learning import (
+from chiron.evaluation.prediction.baselines.learning import (
     Baseline,
     Candidate,
     available,
@@ -27,9 +27,9 @@ from evaluation.prediction.baselines.learning import (
     folds,
     predict_held_out,
 )
-from scheduler.layout import plan_from_layout
-from workflow.folder import parse_workflow
-from workflow.profile import FunctionProfile, Period
+from chiron.scheduler.layout import plan_from_layout
+from chiron.workflow.folder import parse_workflow
+from chiron.workflow.profile import FunctionProfile, Period
 
 
 def function(cpu_ms: float) -> FunctionProfile:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.bench.bench import Bench
-from evaluation.bench.machine import Machine, Target, this_machine
-from evaluation.bench.rounds import Journal
-from evaluation.bench.settings import Settings, open_run
-from evaluation.bench.variants import (
+from chiron.evaluation.bench.bench import Bench
+from chiron.evaluation.bench.machine import Machine, Target, this_machine
+from chiron.evaluation.bench.rounds import Journal
+from chiron.evaluation.bench.settings import Settings, open_run
+from chiron.evaluation.bench.variants import (
     distinct,
     function_limit,
     groups,
@@ -17,11 +17,11 @@ from evaluation.bench.variants import (
     parse_planners,
     variants,
 )
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.documents import Document
-from workflow.errors import ChironError
-from workflow.payloads import Payload
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.documents import Document
+from chiron.workflow.errors import ChironError
+from chiron.workflow.payloads import Payload
 
 SETTINGS = Settings(planners=("one-to-one", "pgp"), mechanisms=("fork",))
 TARGET = Target(provider="here")

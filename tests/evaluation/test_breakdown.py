@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.measurements.breakdown import break_down, covered
-from workflow.timeline import Span, Timeline
+from chiron.evaluation.measurements.breakdown import break_down, covered
+from chiron.workflow.timeline import Span, Timeline
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.evaluate_all import OTHERS
-from evaluation.bench.settings import FULL, QUICK, Settings
-from evaluation.experiments.results import EXPERIMENTS, measurements_of
-from evaluation.measurements.forecast import forecast, in_words
-from workflow.folder import WorkflowFolder
+from chiron.cli.evaluate_all import OTHERS
+from chiron.evaluation.bench.settings import FULL, QUICK, Settings
+from chiron.evaluation.experiments.results import EXPERIMENTS, measurements_of
+from chiron.evaluation.measurements.forecast import forecast, in_words
+from chiron.workflow.folder import WorkflowFolder
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SETTINGS = Settings(

@@ -7,7 +7,7 @@ import statistics
 
 import pytest
 
-from evaluation.intervals import estimate, product_mean, ratio, share
+from chiron.evaluation.intervals import estimate, product_mean, ratio, share
 
 
 def test_the_estimate_is_the_statistic_of_all_values():

@@ -11,16 +11,16 @@ from typing import TypeVar
 import pytest
 from aiohttp import web
 
-from deployment.measure import Check, Checked, in_turn
-from deployment.route import Call, Route, Stages, deciding, route_of
-from evaluation.measurements.client import FEWEST, Client, RequestError, client_of
-from evaluation.measurements.load import MOST_UNDER_WAY, closed_loop, open_loop
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.asl import parse_states
-from workflow.errors import ChironError
-from workflow.model import Task
-from workflow.payloads import Payload
+from chiron.deployment.measure import Check, Checked, in_turn
+from chiron.deployment.route import Call, Route, Stages, deciding, route_of
+from chiron.evaluation.measurements.client import FEWEST, Client, RequestError, client_of
+from chiron.evaluation.measurements.load import MOST_UNDER_WAY, closed_loop, open_loop
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.asl import parse_states
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Task
+from chiron.workflow.payloads import Payload
 
 Result = TypeVar("Result")
 Handler = Callable[[web.Request], Awaitable[web.Response]]

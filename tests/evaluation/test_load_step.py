@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from evaluation.runtime import load_step
-from evaluation.runtime.load_step import Sent, back_s, cases, measure_load_step, p95_s
+from chiron.evaluation.runtime import load_step
+from chiron.evaluation.runtime.load_step import Sent, back_s, cases, measure_load_step, p95_s
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)

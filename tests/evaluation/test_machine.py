@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.bench import machine
-from evaluation.bench.machine import no_evidence, require_evidence, this_machine
-from workflow.errors import ChironError
+from chiron.evaluation.bench import machine
+from chiron.evaluation.bench.machine import no_evidence, require_evidence, this_machine
+from chiron.workflow.errors import ChironError
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -7,21 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from evaluation.bench.machine import target_of, this_machine
-from evaluation.bench.settings import QUICK, Settings, open_run
-from evaluation.bench.setup import Place
-from evaluation.experiments.metrics import LATENCY
-from evaluation.experiments.recorded import read_run
-from evaluation.measurements.breakdown import BREAKDOWN
-from evaluation.measurements.load import CLOSED, OPEN
-from evaluation.measurements.run import measure_workflow, refused
-from evaluation.measurements.single import MEMORY, REQUESTS
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.answer import ExpectedAnswer
-from workflow.documents import dump, write_atomically
-from workflow.errors import ChironError
-from workflow.profile import PayloadProfile
+from chiron.evaluation.bench.machine import target_of, this_machine
+from chiron.evaluation.bench.settings import QUICK, Settings, open_run
+from chiron.evaluation.bench.setup import Place
+from chiron.evaluation.experiments.metrics import LATENCY
+from chiron.evaluation.experiments.recorded import read_run
+from chiron.evaluation.measurements.breakdown import BREAKDOWN
+from chiron.evaluation.measurements.load import CLOSED, OPEN
+from chiron.evaluation.measurements.run import measure_workflow, refused
+from chiron.evaluation.measurements.single import MEMORY, REQUESTS
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.documents import dump, write_atomically
+from chiron.workflow.errors import ChironError
+from chiron.workflow.profile import PayloadProfile
 
 TINY = {"name": "tiny", "tasks": {"a": "greet", "b": "greet", "c": "greet"}, "edges": [["a", "c"]]}
 GREET = {"greet": "def handle(req):\n    return req + '!'\n"}
@@ -39,7 +39,7 @@ EVERYTHING = (REQUESTS, MEMORY, CLOSED, OPEN, BREAKDOWN)
 def measure(launcher, write_folder, profile_of, platform, tmp_path, monkeypatch):
     """Measures a tiny workflow into the folder ``run``, with a profile made by hand."""
     # However slow the machine is, there is time for all rounds.
-    monkeypatch.setattr("evaluation.measurements.single._REQUEST_S", 60.0)
+    monkeypatch.setattr("chiron.evaluation.measurements.single._REQUEST_S", 60.0)
 
     def go(
         measurements=EVERYTHING, functions=GREET, scale=SCALE, launcher=launcher, say=None,

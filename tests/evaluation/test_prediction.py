@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 import pytest
 
-from deployment.launcher import Launcher
-from evaluation.bench.bench import Leftovers
-from evaluation.bench.setup import Place
-from evaluation.prediction.plans import BATCH, measure_batch, missing_batches, random_plans
-from evaluation.prediction.rows import MeasuredRow, PredictedRow, TimedRequest
-from predictor.predict import predict
-from profiler.drift import profile_at
-from workflow.answer import ExpectedAnswer
-from workflow.errors import ChironError
-from workflow.folder import parse_workflow
-from workflow.plan import Prediction, Within
-from workflow.profile import PayloadProfile
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.bench.bench import Leftovers
+from chiron.evaluation.bench.setup import Place
+from chiron.evaluation.prediction.plans import BATCH, measure_batch, missing_batches, random_plans
+from chiron.evaluation.prediction.rows import MeasuredRow, PredictedRow, TimedRequest
+from chiron.predictor.predict import predict
+from chiron.profiler.drift import profile_at
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import parse_workflow
+from chiron.workflow.plan import Prediction, Within
+from chiron.workflow.profile import PayloadProfile
 
 WIDE = {"name": "wide", "tasks": {f"t{n}": f"f{n % 3}" for n in range(8)}, "edges": [["t0", "t7"]]}
 TINY = {"name": "tiny", "tasks": {"a": "greet", "b": "greet"}, "edges": []}

@@ -9,15 +9,15 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from cli.evaluate_prediction import command
-from evaluation.prediction.comparison import as_csv, compare_stored, slos_kept
-from evaluation.prediction.errors import OURS, Distribution, by_place, error_boxes
-from evaluation.prediction.plans import random_plans
-from evaluation.prediction.rows import MeasuredRow, TimedRequest, keep_workflow, read_rows
-from predictor.predict import predict
-from workflow.documents import dump, write_atomically
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
+from chiron.cli.evaluate_prediction import command
+from chiron.evaluation.prediction.comparison import as_csv, compare_stored, slos_kept
+from chiron.evaluation.prediction.errors import OURS, Distribution, by_place, error_boxes
+from chiron.evaluation.prediction.plans import random_plans
+from chiron.evaluation.prediction.rows import MeasuredRow, TimedRequest, keep_workflow, read_rows
+from chiron.predictor.predict import predict
+from chiron.workflow.documents import dump, write_atomically
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.bench.machine import this_machine
-from evaluation.profiler import KNOWN, ProfilerReport, checked
-from workflow.profile import FunctionProfile, Period
+from chiron.evaluation.bench.machine import this_machine
+from chiron.evaluation.profiler import KNOWN, ProfilerReport, checked
+from chiron.workflow.profile import FunctionProfile, Period
 
 
 def test_shares_of_a_known_function_add_up_to_all_it_does() -> None:

@@ -10,25 +10,30 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.bench.machine import Target, this_machine
-from evaluation.bench.settings import Run, Settings
-from evaluation.bench.setup import Setup
-from evaluation.experiments.metrics import COST, CPU, LATENCY, MEMORY_USE, THROUGHPUT
-from evaluation.experiments.published import held_usd, published_error, published_value, used_usd
-from evaluation.experiments.recorded import read_run
-from evaluation.experiments.results import EXPERIMENTS, breakdown, load, results_of, slo
-from evaluation.intervals import Interval
-from evaluation.measurements.breakdown import BREAKDOWN, break_down
-from evaluation.measurements.load import CLOSED, OPEN, ClosedSample, OpenSample
-from evaluation.measurements.single import MEMORY, REQUESTS, MemorySample, RequestsSample
-from evaluation.report.glance import averages, cell
-from evaluation.report.page import write_report
-from evaluation.report.tables import facts, table_of
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.documents import dump, write_atomically
-from workflow.errors import ChironError
-from workflow.timeline import Span, Timeline
+from chiron.evaluation.bench.machine import Target, this_machine
+from chiron.evaluation.bench.settings import Run, Settings
+from chiron.evaluation.bench.setup import Setup
+from chiron.evaluation.experiments.metrics import COST, CPU, LATENCY, MEMORY_USE, THROUGHPUT
+from chiron.evaluation.experiments.published import (
+    held_usd,
+    published_error,
+    published_value,
+    used_usd,
+)
+from chiron.evaluation.experiments.recorded import read_run
+from chiron.evaluation.experiments.results import EXPERIMENTS, breakdown, load, results_of, slo
+from chiron.evaluation.intervals import Interval
+from chiron.evaluation.measurements.breakdown import BREAKDOWN, break_down
+from chiron.evaluation.measurements.load import CLOSED, OPEN, ClosedSample, OpenSample
+from chiron.evaluation.measurements.single import MEMORY, REQUESTS, MemorySample, RequestsSample
+from chiron.evaluation.report.glance import averages, cell
+from chiron.evaluation.report.page import write_report
+from chiron.evaluation.report.tables import facts, table_of
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.documents import dump, write_atomically
+from chiron.workflow.errors import ChironError
+from chiron.workflow.timeline import Span, Timeline
 
 #: Label -> latency in ms, CPU in s a request, memory in MiB, requests per second.
 KNOWN = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.runtime import rounds
-from evaluation.runtime.costs import (
+from chiron.evaluation.runtime import rounds
+from chiron.evaluation.runtime.costs import (
     PARTS,
     copying,
     large_shapes,
@@ -14,8 +14,8 @@ from evaluation.runtime.costs import (
     span_shapes,
     trigger_shapes,
 )
-from evaluation.runtime.handlers import large, spawning
-from evaluation.runtime.rounds import Quantity, interleaved, starts
+from chiron.evaluation.runtime.handlers import large, spawning
+from chiron.evaluation.runtime.rounds import Quantity, interleaved, starts
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from evaluation.runtime import events as measuring
-from evaluation.runtime import mapreduce
-from evaluation.runtime.advertising import Account, Events, Sent, Window, account, windows_in
-from evaluation.runtime.costs import measure_runtime
-from evaluation.runtime.deployed import BENCHMARKS
-from evaluation.runtime.mapreduce import measure_mapreduce
-from evaluation.runtime.query import query
-from evaluation.runtime.redundant import measure_redundant
-from evaluation.runtime.servers import SERVERS, missing, redis
-from generator.generate import Sources
-from workflow.folder import WorkflowFolder
+from chiron.evaluation.runtime import events as measuring
+from chiron.evaluation.runtime import mapreduce
+from chiron.evaluation.runtime.advertising import Account, Events, Sent, Window, account, windows_in
+from chiron.evaluation.runtime.costs import measure_runtime
+from chiron.evaluation.runtime.deployed import BENCHMARKS
+from chiron.evaluation.runtime.mapreduce import measure_mapreduce
+from chiron.evaluation.runtime.query import query
+from chiron.evaluation.runtime.redundant import measure_redundant
+from chiron.evaluation.runtime.servers import SERVERS, missing, redis
+from chiron.generator.generate import Sources
+from chiron.workflow.folder import WorkflowFolder
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_nothing_is_lost_or_counted_twice_where_the_wrap_is_killed(launcher):
 
 @pytest.fixture
 def without_stores(monkeypatch):
-    monkeypatch.setattr("evaluation.runtime.mapreduce.missing", lambda store: "make it")
+    monkeypatch.setattr("chiron.evaluation.runtime.mapreduce.missing", lambda store: "make it")
 
 
 SHUFFLED = [

@@ -6,12 +6,12 @@ import os
 
 import pytest
 
-from evaluation import optional
-from evaluation.runtime import rounds
-from evaluation.runtime.costs import measure_runtime
-from evaluation.runtime.others import HAND_OVERS, NOOPS, SYSTEMS, others, wrap_shapes
-from evaluation.runtime.systems import STARTED, System
-from workflow.errors import ChironError
+from chiron.evaluation import optional
+from chiron.evaluation.runtime import rounds
+from chiron.evaluation.runtime.costs import measure_runtime
+from chiron.evaluation.runtime.others import HAND_OVERS, NOOPS, SYSTEMS, others, wrap_shapes
+from chiron.evaluation.runtime.systems import STARTED, System
+from chiron.workflow.errors import ChironError
 
 EXTRA = "the extra comparison brings it"
 

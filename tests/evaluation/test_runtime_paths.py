@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.runtime import rounds, servers
-from evaluation.runtime.costs import measure_runtime
-from evaluation.runtime.paths import WAYS, paths, sending, shapes
-from generator.stores import StorePlace
+from chiron.evaluation.runtime import rounds, servers
+from chiron.evaluation.runtime.costs import measure_runtime
+from chiron.evaluation.runtime.paths import WAYS, paths, sending, shapes
+from chiron.generator.stores import StorePlace
 
 
 @pytest.fixture

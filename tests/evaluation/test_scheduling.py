@@ -7,8 +7,8 @@ from itertools import permutations
 
 import pytest
 
-from evaluation.scheduling.command import Case, artefacts, run_schedule, schedule_large
-from evaluation.scheduling.exhaustive import (
+from chiron.evaluation.scheduling.command import Case, artefacts, run_schedule, schedule_large
+from chiron.evaluation.scheduling.exhaustive import (
     PLATFORM,
     compare_small_stages,
     in_stages,
@@ -17,12 +17,12 @@ from evaluation.scheduling.exhaustive import (
     states_of,
     workflow_of,
 )
-from evaluation.scheduling.published import published_ms
-from predictor.predict import Predictor
-from scheduler.options import Options
-from scheduler.schedule import job_of
-from workflow.documents import dump
-from workflow.errors import ChironError
+from chiron.evaluation.scheduling.published import published_ms
+from chiron.predictor.predict import Predictor
+from chiron.scheduler.options import Options
+from chiron.scheduler.schedule import job_of
+from chiron.workflow.documents import dump
+from chiron.workflow.errors import ChironError
 
 #: A place where a fork costs next to nothing.
 CHEAP = PLATFORM.model_copy(update={"process_startup_ms": 0.5, "process_block_ms": 0.5})

@@ -7,21 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from evaluation.bench.rounds import Round
-from evaluation.bench.settings import QUICK
-from evaluation.bench.setup import PROFILE_FILE, Place
-from evaluation.bench.traffic import gateway_bytes
-from evaluation.measurements.load import ClosedSample
-from evaluation.runtime import servers
-from evaluation.runtime.deployed import BENCHMARKS
-from evaluation.scientific.alone import PLANS_FILE, Plans, Turn, prepare, turns
-from evaluation.scientific.changed import changed
-from evaluation.scientific.facts import NAMES, Facts, TaskFacts, facts_of
-from evaluation.scientific.folder import Scaling, write_folder
-from evaluation.scientific.report import together_rows, workflow_row
-from evaluation.scientific.run import Amount, measure_all
-from evaluation.scientific.together import TogetherRound, journal_in
-from evaluation.scientific.variants import (
+from chiron.evaluation.bench.rounds import Round
+from chiron.evaluation.bench.settings import QUICK
+from chiron.evaluation.bench.setup import PROFILE_FILE, Place
+from chiron.evaluation.bench.traffic import gateway_bytes
+from chiron.evaluation.measurements.load import ClosedSample
+from chiron.evaluation.runtime import servers
+from chiron.evaluation.runtime.deployed import BENCHMARKS
+from chiron.evaluation.scientific.alone import PLANS_FILE, Plans, Turn, prepare, turns
+from chiron.evaluation.scientific.changed import changed
+from chiron.evaluation.scientific.facts import NAMES, Facts, TaskFacts, facts_of
+from chiron.evaluation.scientific.folder import Scaling, write_folder
+from chiron.evaluation.scientific.report import together_rows, workflow_row
+from chiron.evaluation.scientific.run import Amount, measure_all
+from chiron.evaluation.scientific.together import TogetherRound, journal_in
+from chiron.evaluation.scientific.variants import (
     DATAFLOWER,
     FAASFLOW,
     VARIANTS,
@@ -30,10 +30,10 @@ from evaluation.scientific.variants import (
     plans_of,
     unhindered_ms,
 )
-from generator.generate import Sources
-from workflow.documents import dump, read_document, write_atomically
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
+from chiron.generator.generate import Sources
+from chiron.workflow.documents import dump, read_document, write_atomically
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
 
 #: Nothing but the data of the traces.
 INSTANT = Scaling(time=1e-6, size=0.01, computing=0)

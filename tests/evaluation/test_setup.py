@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.bench.settings import QUICK, Settings
-from evaluation.bench.setup import PROFILE_FILE, Place, prepare
-from workflow.documents import dump, write_atomically
+from chiron.evaluation.bench.settings import QUICK, Settings
+from chiron.evaluation.bench.setup import PROFILE_FILE, Place, prepare
+from chiron.workflow.documents import dump, write_atomically
 
 
 @pytest.mark.parametrize("trigger", ["stage", "data"])

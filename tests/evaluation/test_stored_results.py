@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from evaluation.bench.machine import RESULTS, no_evidence
+from chiron.evaluation.bench.machine import RESULTS, no_evidence
 
 ROOT = RESULTS.parents[1]
 DOCUMENTS = [*sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("*/README.md")), ROOT / "README.md"]

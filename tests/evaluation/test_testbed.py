@@ -8,10 +8,10 @@ import json
 
 import pytest
 
-from evaluation.prediction.errors import ErrorSummary
-from evaluation.prediction.published import as_csv, compare_with_testbed
-from evaluation.testbed import read_platform, read_profile
-from workflow.errors import ChironError
+from chiron.evaluation.prediction.errors import ErrorSummary
+from chiron.evaluation.prediction.published import as_csv, compare_with_testbed
+from chiron.evaluation.testbed import read_platform, read_profile
+from chiron.workflow.errors import ChironError
 
 WORKFLOW = {"name": "two", "tasks": {"A": "a", "B": "pbkdf2"}, "edges": []}
 BLOCKS = [

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from evaluation.bench.usage import Sandboxes, cpu_s, memory_mib, meter, trees
-from workflow.errors import ChironError
+from chiron.evaluation.bench.usage import Sandboxes, cpu_s, memory_mib, meter, trees
+from chiron.workflow.errors import ChironError
 
 BURN = "end = time.process_time() + 0.3\nwhile time.process_time() < end: pass\n"
 FORK = f"""

@@ -18,9 +18,9 @@ import psutil
 import pytest
 import requests
 
-from gateway.build import FunctionSource, build
-from gateway.embedded import EmbeddedGateway
-from gateway.images import Image, ImageStore
+from chiron.gateway.build import FunctionSource, build
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.gateway.images import Image, ImageStore
 
 ECHO = """
     def handle(request):

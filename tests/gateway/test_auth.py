@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import requests
 
-from gateway.access import Credentials
-from gateway.embedded import EmbeddedGateway
-from gateway.errors import GatewayError
+from chiron.gateway.access import Credentials
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.gateway.errors import GatewayError
 
 TIMEOUT_S = 60
 PASSWORD = "pässword:1"  # noqa: S105

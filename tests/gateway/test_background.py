@@ -14,8 +14,8 @@ import requests
 #: A gateway in which each of two things fails once: a start, and the look at a replica's liveness.
 FAULTY = """
 import sys
-from gateway import replica, revision
-from gateway.__main__ import main
+from chiron.gateway import replica, revision
+from chiron.gateway.__main__ import main
 
 def once(call):
     failed = []

@@ -11,9 +11,9 @@ from urllib.request import url2pathname
 
 import pytest
 
-from gateway.build import FunctionSource, build
-from gateway.errors import GatewayError
-from gateway.images import ImageStore
+from chiron.gateway.build import FunctionSource, build
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.images import ImageStore
 
 
 @pytest.fixture

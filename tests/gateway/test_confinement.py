@@ -20,11 +20,11 @@ from pathlib import Path
 import pytest
 import requests
 
-from gateway.build import FunctionSource, build
-from gateway.embedded import EmbeddedGateway
-from gateway.errors import GatewayError
-from gateway.function_user import FunctionUser
-from gateway.images import ImageStore
+from chiron.gateway.build import FunctionSource, build
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.function_user import FunctionUser
+from chiron.gateway.images import ImageStore
 
 TIMEOUT_S = 30
 ROOT = Path(__file__).resolve().parents[2]
@@ -143,8 +143,8 @@ SPY = """
 @pytest.mark.parametrize(
     "program",
     [
-        ["-m", "gateway", "--port=0"],
-        ["-c", "from cli.main import main; main()", "serve", "gateway", "--gateway-port=0"],
+        ["-m", "chiron.gateway", "--port=0"],
+        ["-c", "from chiron.cli.main import main; main()", "serve", "gateway", "--gateway-port=0"],
     ],
     ids=["gateway", "chiron serve"],
 )

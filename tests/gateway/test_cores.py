@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.process_backend import Cores
+from chiron.gateway.process_backend import Cores
 
 
 def test_the_least_loaded_cores_are_taken():

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from gateway.access import Credentials, is_loopback, refuse_cross_site
-from gateway.embedded import EmbeddedGateway
-from gateway.errors import GatewayError
-from gateway.server import listen
+from chiron.gateway.access import Credentials, is_loopback, refuse_cross_site
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.server import listen
 
 TIMEOUT_S = 60
 BODY = '{"name": "planted", "value": "x"}'
@@ -153,7 +153,7 @@ def test_without_credentials_the_gateway_is_for_this_machine_alone(host):
 
 
 def test_the_command_refuses_to_listen_for_others_without_credentials(store):
-    command = [sys.executable, "-m", "gateway", "--host", "0.0.0.0", "--port", "0"]  # noqa: S104
+    command = [sys.executable, "-m", "chiron.gateway", "--host", "0.0.0.0", "--port", "0"]  # noqa: S104
     done = subprocess.run(
         [*command, "--images", store.root],
         capture_output=True,

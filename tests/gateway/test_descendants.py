@@ -11,7 +11,7 @@ import psutil
 import pytest
 import requests
 
-from gateway.embedded import EmbeddedGateway
+from chiron.gateway.embedded import EmbeddedGateway
 
 TIMEOUT_S = 60
 #: Forks a daemon as System V daemons do, which takes memory if it is to and says its pid.

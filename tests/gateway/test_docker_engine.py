@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway import docker_engine, processes
-from gateway.docker_backend import cgroup_memory_bytes
-from gateway.embedded import EmbeddedGateway
-from gateway.errors import GatewayError
+from chiron.gateway import docker_engine, processes
+from chiron.gateway.docker_backend import cgroup_memory_bytes
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.gateway.errors import GatewayError
 
 docker = pytest.importorskip("docker")
 TIMEOUT_S = 60
@@ -55,7 +55,7 @@ def test_an_engine_that_one_may_not_use():
 def test_a_gateway_without_an_engine_says_so_and_leaves_nothing(monkeypatch, tmp_path):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    command = [sys.executable, "-m", "gateway", "--port", "0", "--backend", "docker"]
+    command = [sys.executable, "-m", "chiron.gateway", "--port", "0", "--backend", "docker"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: no Docker engine answers at ")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.embedded import EmbeddedGateway
+from chiron.gateway.embedded import EmbeddedGateway
 
 TIMEOUT_S = 60
 PASSWORD = "kept-here"  # noqa: S105

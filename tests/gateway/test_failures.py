@@ -14,9 +14,9 @@ from unittest.mock import Mock
 import pytest
 import requests
 
-from gateway import processes
-from gateway.embedded import EmbeddedGateway
-from gateway.process_backend import Launcher
+from chiron.gateway import processes
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.gateway.process_backend import Launcher
 
 CRASHER = """
     import os

@@ -20,11 +20,11 @@ import aiohttp
 import pytest
 import requests
 
-from gateway.embedded import EmbeddedGateway
-from gateway.errors import GatewayError
-from gateway.exchange import LARGEST_BYTES, Pieces
-from gateway.registry import Function
-from gateway.revision import backoff_s
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.exchange import LARGEST_BYTES, Pieces
+from chiron.gateway.registry import Function
+from chiron.gateway.revision import backoff_s
 
 TIMEOUT_S = 30
 SLOW = """
@@ -134,7 +134,7 @@ def test_a_body_in_pieces_that_gets_too_large_is_413(deploy):
 
 
 def test_a_body_in_pieces_is_broken_off_at_the_limit(monkeypatch):
-    monkeypatch.setattr("gateway.exchange.LARGEST_BYTES", 8)
+    monkeypatch.setattr("chiron.gateway.exchange.LARGEST_BYTES", 8)
 
     async def read():
         source = aiohttp.StreamReader(Mock(), limit=8)
@@ -230,7 +230,7 @@ def test_a_head_that_is_too_large_is_400(gateway, head):
 
 
 def test_calls_above_what_a_function_takes_are_429(monkeypatch):
-    monkeypatch.setattr("gateway.registry._MOST_CALLS", 1)
+    monkeypatch.setattr("chiron.gateway.registry._MOST_CALLS", 1)
     function = Function("busy", Mock(), Mock(), Mock())
 
     with ExitStack() as calls:
@@ -307,7 +307,7 @@ def status(url):
 def test_connections_above_what_descriptors_allow_are_503(store, wait_until):
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64));"
-        "from gateway.__main__ import main; sys.exit(main(sys.argv[1:]))"
+        "from chiron.gateway.__main__ import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, "--port", "0", "--images", str(store.root)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from gateway.embedded import EmbeddedGateway
+from chiron.gateway.embedded import EmbeddedGateway
 
 #: How long a start may take here.
 READY_S = 22

@@ -11,8 +11,8 @@ from itertools import pairwise
 import pytest
 import requests
 
-from gateway.docker_backend import unframed
-from gateway.logs import LineReader, Log
+from chiron.gateway.docker_backend import unframed
+from chiron.gateway.logs import LineReader, Log
 
 TIMEOUT_S = 60
 PRINTER = """

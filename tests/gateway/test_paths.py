@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway import images
+from chiron.gateway import images
 
 
 def test_the_cache_of_an_ordinary_user_is_that_users_alone(tmp_path, monkeypatch):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.deployment import cpu_cores, duration_s, memory_bytes
-from gateway.errors import GatewayError
+from chiron.gateway.deployment import cpu_cores, duration_s, memory_bytes
+from chiron.gateway.errors import GatewayError
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import gateway
-from gateway.errors import GatewayError
-from gateway.requirements import satisfied, union
+import chiron.gateway
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.requirements import satisfied, union
 
 HAVE = metadata.version("flask")
 OPTIONS = [
@@ -86,7 +86,7 @@ def test_places_that_others_can_reach_are_taken(tmp_path):
 
 
 def test_the_gateway_and_the_rest_read_requirements_alike():
-    root = Path(gateway.__file__).parents[1]
+    root = Path(chiron.gateway.__file__).resolve().parents[1]
     one, other = (root / name / "handler_folder.py" for name in ("gateway", "openfaas"))
     assert one.read_bytes() == other.read_bytes()
 

@@ -13,8 +13,8 @@ import psutil
 import pytest
 import requests
 
-from gateway.embedded import EmbeddedGateway
-from gateway.errors import GatewayError
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.gateway.errors import GatewayError
 
 TIMEOUT_S = 60
 FAMILY = """
@@ -93,7 +93,7 @@ def test_killing_the_supervisor_ends_the_gateway_and_leaves_no_function(
 def test_a_gateway_ends_with_the_process_that_embeds_it(store, alive, wait_until):
     code = (
         "import sys, os, time; from pathlib import Path;"
-        "from gateway.embedded import EmbeddedGateway;"
+        "from chiron.gateway.embedded import EmbeddedGateway;"
         "gateway = EmbeddedGateway(images=Path(sys.argv[1])).__enter__();"
         "print(gateway.pid, flush=True); os.kill(os.getpid(), 9)"
     )
@@ -129,7 +129,7 @@ def test_a_request_in_flight_is_answered_before_the_end(
 def test_a_port_in_use_is_one_line_that_names_it_and_exit_2(store):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        command = [sys.executable, "-m", "gateway", "--port", str(port)]
+        command = [sys.executable, "-m", "chiron.gateway", "--port", str(port)]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )

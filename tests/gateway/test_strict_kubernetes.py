@@ -7,7 +7,7 @@ import os
 import pytest
 import requests
 
-from gateway.embedded import EmbeddedGateway
+from chiron.gateway.embedded import EmbeddedGateway
 
 TIMEOUT_S = 60
 CORES = len(os.sched_getaffinity(0))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from generator.annotations import PREDICTION, annotate, read_prediction
-from workflow.errors import ChironError
+from chiron.generator.annotations import PREDICTION, annotate, read_prediction
+from chiron.workflow.errors import ChironError
 
 
 @pytest.mark.parametrize("planner", ["faastlane+", "one-to-one"])

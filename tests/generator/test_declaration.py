@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from generator.declaration import declare, functions_in, numbered, task_numbers
-from workflow.model import Failure, Task, Workflow
+from chiron.generator.declaration import declare, functions_in, numbered, task_numbers
+from chiron.workflow.model import Failure, Task, Workflow
 
 STYLES = {"split": "flask", "wave": "flask", "mirror": "http", "join": "flask"}
 LAST = "Zusammen/fügen? {50 %}"

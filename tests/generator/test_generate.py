@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from generator.generate import Sources, generate
-from openfaas.stack import read_stack
-from templates import TEMPLATES
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE
+from chiron.generator.generate import Sources, generate
+from chiron.openfaas.stack import read_stack
+from chiron.templates import TEMPLATES
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE
 
 HANDLER = "def handle(req):\n    return req\n"
 #: What faas-cli would expand, were it not escaped.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from generator.merging import merge_requirements
-from openfaas.handlers import Handler
-from workflow.errors import ChironError
+from chiron.generator.merging import merge_requirements
+from chiron.openfaas.handlers import Handler
+from chiron.workflow.errors import ChironError
 
 
 @pytest.fixture

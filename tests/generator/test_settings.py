@@ -6,18 +6,18 @@ import json
 
 import pytest
 
-from generator.annotations import TaskFlow, annotate, read_flow
-from generator.settings import (
+from chiron.generator.annotations import TaskFlow, annotate, read_flow
+from chiron.generator.settings import (
     client_timeout_s,
     concurrency,
     function_timeouts_s,
     timeout_s,
     wrap_environment,
 )
-from scheduler.memory import FORKED_MEMORY_MIB
-from workflow.model import Failure, Task, Workflow
-from workflow.plan import Demand, Plan, Prediction
-from workflow.units import LONGEST_S, go_duration_s
+from chiron.scheduler.memory import FORKED_MEMORY_MIB
+from chiron.workflow.model import Failure, Task, Workflow
+from chiron.workflow.plan import Demand, Plan, Prediction
+from chiron.workflow.units import LONGEST_S, go_duration_s
 
 
 def predicted(plan: Plan, high_ms: float) -> Plan:

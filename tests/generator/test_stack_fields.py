@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from deployment.local_launcher import LocalLauncher
-from generator.fingerprint import source_of
-from generator.generate import Sources, generate
-from openfaas.sharing import (
+from chiron.deployment.local_launcher import LocalLauncher
+from chiron.generator.fingerprint import source_of
+from chiron.generator.generate import Sources, generate
+from chiron.openfaas.sharing import (
     BUILD_ARGUMENTS,
     PACKAGES,
     TRIGGERS,
@@ -25,14 +25,14 @@ from openfaas.sharing import (
     one_valued,
     united,
 )
-from openfaas.stack import StackFile, StackFunction, deployment, read_stack
-from scheduler.conflict_rules import variable_conflicts
-from scheduler.folder_settings import read_settings
-from scheduler.schedule import schedule
-from templates import TEMPLATES
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.plan import Plan
+from chiron.openfaas.stack import StackFile, StackFunction, deployment, read_stack
+from chiron.scheduler.conflict_rules import variable_conflicts
+from chiron.scheduler.folder_settings import read_settings
+from chiron.scheduler.schedule import schedule
+from chiron.templates import TEMPLATES
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import Plan
 
 #: The fields that faas-cli reads: go-sdk's stack/schema.go as vendored in
 #: github.com/openfaas/faas-cli at c8191b71e7edf10be3b660ddcaee52c11de79238 (2026-07-24).

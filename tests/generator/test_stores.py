@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from generator.generate import Sources, generate
-from generator.stores import NO_STORE, StorePlace
-from openfaas.stack import read_stack
-from workflow.errors import ChironError
+from chiron.generator.generate import Sources, generate
+from chiron.generator.stores import NO_STORE, StorePlace
+from chiron.openfaas.stack import read_stack
+from chiron.workflow.errors import ChironError
 
 APART = {"small-main": [["Split it", "Wave", "M1", "M2"]], "small-far": [["M3"]]}
 REST = ["Zusammen/fügen? {50 %}"]

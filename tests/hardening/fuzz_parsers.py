@@ -14,16 +14,16 @@ from typing import Any
 
 import yaml
 
-from openfaas.handlers import Handler, read_requirements
-from openfaas.stack import read_stack
-from profiler.strace_text import parse as parse_strace
-from workflow.documents import parse_json, validate
-from workflow.errors import ChironError
-from workflow.folder import parse_workflow
-from workflow.forms import known_form
-from workflow.plan import Plan
-from workflow.profile import Profile
-from workflow.strict_yaml import load_document
+from chiron.openfaas.handlers import Handler, read_requirements
+from chiron.openfaas.stack import read_stack
+from chiron.profiler.strace_text import parse as parse_strace
+from chiron.workflow.documents import parse_json, validate
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import parse_workflow
+from chiron.workflow.forms import known_form
+from chiron.workflow.plan import Plan
+from chiron.workflow.profile import Profile
+from chiron.workflow.strict_yaml import load_document
 
 Parser = Callable[[bytes, Path], Any]
 

@@ -15,19 +15,19 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from generator.generate import Sources, generate
-from openfaas.stack import deployment, read_stack
-from scheduler.folder_settings import FolderSettings
-from scheduler.schedule import schedule
-from workflow.constraints import read_constraints
-from workflow.documents import validate
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.names import NAME
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import Profile
-from workflow.strict_yaml import dump_yaml
+from chiron.generator.generate import Sources, generate
+from chiron.openfaas.stack import deployment, read_stack
+from chiron.scheduler.folder_settings import FolderSettings
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.constraints import read_constraints
+from chiron.workflow.documents import validate
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.names import NAME
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
+from chiron.workflow.strict_yaml import dump_yaml
 
 MARK = "Evil"
 HOSTILE = {

@@ -19,8 +19,8 @@ from hostile import Hostile
 from load import Load, Tally, inputs_of
 from place import ANSWERING, DAEMON, WORKFLOW, open_place
 
-from evaluation.bench.machine import Measured, this_machine
-from workflow.folder import parse_workflow
+from chiron.evaluation.bench.machine import Measured, this_machine
+from chiron.workflow.folder import parse_workflow
 
 CLIENTS = 3
 #: How long a soak takes unless CHIRON_SOAK_SECONDS says otherwise.

@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from openfaas.handlers import find_handler
-from openfaas.stack import StackFile, StackFunction, read_stack
-from workflow import documents
-from workflow.documents import parse_json, read_file
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.forms import WORKFLOW_LIMIT
-from workflow.model import Task, Workflow
-from workflow.reference import Handler, run_reference
+from chiron.openfaas.handlers import find_handler
+from chiron.openfaas.stack import StackFile, StackFunction, read_stack
+from chiron.workflow import documents
+from chiron.workflow.documents import parse_json, read_file
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.forms import WORKFLOW_LIMIT
+from chiron.workflow.model import Task, Workflow
+from chiron.workflow.reference import Handler, run_reference
 
 DEEPEST = "[" * documents.LEVELS + "]" * documents.LEVELS
 

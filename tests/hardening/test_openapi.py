@@ -18,9 +18,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from services.app import Config, create_app
-from services.jobs import JobStore
-from workflow.errors import ChironError
+from chiron.services.app import Config, create_app
+from chiron.services.jobs import JobStore
+from chiron.workflow.errors import ChironError
 
 #: Cases of every operation: of all together more than 20,000 in a soak.
 CASES, SOAK_CASES = 25, 2_300
@@ -62,7 +62,9 @@ def app(tmp_path_factory):
     """All services, with a queue that takes every job and runs none."""
     folder = tmp_path_factory.mktemp("services")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("services.host.JobStore", lambda path: JobStore(path, queue_limit=10**9))
+        patch.setattr(
+            "chiron.services.host.JobStore", lambda path: JobStore(path, queue_limit=10**9)
+        )
         yield create_app(
             Config(_no_gateway, "http://127.0.0.1:9", folder, folder / "state", run=_run_here)
         )

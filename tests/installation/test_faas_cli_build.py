@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import installation
+import chiron.installation
 
-SCRIPT = Path(installation.__file__).parent / "faas-cli" / "install.sh"
+SCRIPT = Path(chiron.installation.__file__).parent / "faas-cli" / "install.sh"
 
 
 @pytest.fixture

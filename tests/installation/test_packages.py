@@ -2,7 +2,7 @@
 
 import pytest
 
-from installation.packages import install_commands, install_line, os_release
+from chiron.installation.packages import install_commands, install_line, os_release
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from installation.packages import Finding
-from installation.preflight import (
+from chiron.installation.packages import Finding
+from chiron.installation.preflight import (
     check_cgroup,
     check_cores,
     check_docker,

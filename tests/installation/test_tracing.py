@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from installation.tracing import check_strace, check_tracing, explain_refusal
+from chiron.installation.tracing import check_strace, check_tracing, explain_refusal
 
 SYS_PTRACE = 1 << 19
 

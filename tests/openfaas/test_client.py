@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from openfaas.client import FunctionSpec, Gateway
-from openfaas.credentials import Credentials
-from openfaas.objects import GatewayInfo, Resources
-from workflow.errors import ChironError
+from chiron.openfaas.client import FunctionSpec, Gateway
+from chiron.openfaas.credentials import Credentials
+from chiron.openfaas.objects import GatewayInfo, Resources
+from chiron.workflow.errors import ChironError
 
 ADMIN = Credentials.basic("admin", "s3cret:with-colon")
 BASIC = "Basic " + base64.b64encode(b"admin:s3cret:with-colon").decode()
@@ -149,7 +149,7 @@ def test_remove_waits_for_what_somebody_else_removes(client, gateway):
 def test_a_removal_that_does_not_end_is_an_error_with_the_line_that_tells_more(
     client, gateway, monkeypatch
 ):
-    monkeypatch.setattr("openfaas.client.GONE_S", 0.2)
+    monkeypatch.setattr("chiron.openfaas.client.GONE_S", 0.2)
     gateway.answer("DELETE /system/functions", (202, b""))
     gateway.answer("GET /system/function/side", (200, {"name": "side", "namespace": "mine"}))
 
@@ -173,7 +173,7 @@ def test_deploy_waits_for_one_of_that_name_that_is_being_removed(client, gateway
 
 
 def test_deploy_gives_up_where_a_removal_does_not_end(client, gateway, monkeypatch):
-    monkeypatch.setattr("openfaas.client.GONE_S", 0.2)
+    monkeypatch.setattr("chiron.openfaas.client.GONE_S", 0.2)
     gateway.answer("PUT /system/functions", (404, b'services "side" not found'))
     gateway.answer("POST /system/functions", (500, BEING_REMOVED))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from openfaas.handlers import Handler, find_handler
-from openfaas.stack import StackFile, StackFunction
-from workflow.errors import ChironError
+from chiron.openfaas.handlers import Handler, find_handler
+from chiron.openfaas.stack import StackFile, StackFunction
+from chiron.workflow.errors import ChironError
 
 
 def stack(fprocess: str, handler: str = "./side", lang: str = "command") -> StackFile:

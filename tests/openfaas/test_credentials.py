@@ -5,14 +5,14 @@ import subprocess
 
 import pytest
 
-from openfaas.client import Gateway
-from openfaas.credentials import (
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.credentials import (
     Credentials,
     config_file,
     credentials_for,
     gateway_url,
 )
-from workflow.errors import ChironError
+from chiron.workflow.errors import ChironError
 
 URL = "http://127.0.0.1:8080"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from openfaas.endings import last_words, memory_note
-from openfaas.objects import LogLine
-from workflow.errors import ChironError
+from chiron.openfaas.endings import last_words, memory_note
+from chiron.openfaas.objects import LogLine
+from chiron.workflow.errors import ChironError
 
 WATCHDOG = "2026/11/23 10:00:00 Forked function has terminated: signal: killed"
 

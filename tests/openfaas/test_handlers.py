@@ -2,9 +2,9 @@
 
 import pytest
 
-from openfaas.handlers import Handler, find_handler, handler_style
-from openfaas.stack import StackFile, StackFunction
-from workflow.errors import ChironError
+from chiron.openfaas.handlers import Handler, find_handler, handler_style
+from chiron.openfaas.stack import StackFile, StackFunction
+from chiron.workflow.errors import ChironError
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from openfaas.client import Gateway
-from workflow.errors import ChironError
+from chiron.openfaas.client import Gateway
+from chiron.workflow.errors import ChironError
 
 HEALTH = "GET /function/side/_/health"
 OPTIONS = "OPTIONS /function/side"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from openfaas.objects import Resources
-from openfaas.stack import (
+from chiron.openfaas.objects import Resources
+from chiron.openfaas.stack import (
     Configuration,
     Provider,
     StackFile,
@@ -19,7 +19,7 @@ from openfaas.stack import (
     unknown_fields,
     write_stack,
 )
-from workflow.errors import ChironError
+from chiron.workflow.errors import ChironError
 
 FULL = """\
 version: 1.0

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openfaas.substitution import escape, expand
-from workflow.errors import ChironError
+from chiron.openfaas.substitution import escape, expand
+from chiron.workflow.errors import ChironError
 
 VARIABLES = {"A": "one", "EMPTY": "", "B_2": "two"}
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from deployment.launcher import Launcher
-from openfaas.objects import GatewayInfo
-from openfaas.sharing import TRIGGERS
-from pipeline.deploy import DeploymentRequest, checked_sources, deploy
-from scheduler.choices import Choices
-from workflow.errors import ChironError
+from chiron.deployment.launcher import Launcher
+from chiron.openfaas.objects import GatewayInfo
+from chiron.openfaas.sharing import TRIGGERS
+from chiron.pipeline.deploy import DeploymentRequest, checked_sources, deploy
+from chiron.scheduler.choices import Choices
+from chiron.workflow.errors import ChironError
 
 
 @dataclass

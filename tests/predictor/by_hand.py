@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workflow.plan import Plan, Wrap
+from chiron.workflow.plan import Plan, Wrap
 
 
 def plan(wraps: list[list[str]], trigger: str = "data", mechanism: str = "pool") -> Plan:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from oracle import Process
 
-from predictor.execution import Execution, Node
-from predictor.mechanisms.mechanism import Costs
-from predictor.simulator import Interpreter, Simulator, Span, Work
+from chiron.predictor.execution import Execution, Node
+from chiron.predictor.mechanisms.mechanism import Costs
+from chiron.predictor.simulator import Interpreter, Simulator, Span, Work
 
 
 def simulate(

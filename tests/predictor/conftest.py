@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from workflow.platform import Platform
-from workflow.profile import FunctionProfile, Period, Profile
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import FunctionProfile, Period, Profile
 
 sys.path.append(str(Path(__file__).parent))  # for the oracle
 

@@ -1,4 +1,5 @@
-"""The engines of a plan's wraps, in virtual time: the oracle of `predictor.wiring` and the kernel.
+"""The engines of a plan's wraps, in virtual time: the oracle of `chiron.predictor.wiring` and the
+kernel.
 
 They go by the triggers that wraps go by, and start tasks in the processes of `oracle`.
 """
@@ -13,17 +14,17 @@ from typing import Any
 
 from oracle import Cores, Gil, Simulation, Thread
 
-from predictor.emissions import expanded, known_with
-from predictor.mechanisms import mechanism_of
-from predictor.moments import Flow, Moment, work_with
-from predictor.paths import taken_by
-from predictor.simulator import Interpreter, Span, Work
-from predictor.streams import streams_of
-from workflow.model import Task, Workflow, names_in
-from workflow.plan import Plan, Wrap
-from workflow.platform import PathCost, Platform
-from workflow.profile import Profile
-from workflow.triggers import BySet, Group, buckets, groups
+from chiron.predictor.emissions import expanded, known_with
+from chiron.predictor.mechanisms import mechanism_of
+from chiron.predictor.moments import Flow, Moment, work_with
+from chiron.predictor.paths import taken_by
+from chiron.predictor.simulator import Interpreter, Span, Work
+from chiron.predictor.streams import streams_of
+from chiron.workflow.model import Task, Workflow, names_in
+from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.platform import PathCost, Platform
+from chiron.workflow.profile import Profile
+from chiron.workflow.triggers import BySet, Group, buckets, groups
 
 Action = Callable[[], None]
 #: After all else that happens at an instant.

@@ -1,7 +1,7 @@
 """The slow, plain simulation, which the compiled kernel has to agree with, spans included.
 
-It defines the truth: `predictor.kernel` says what is simulated and why. Here are threads, processes
-and cores; `engines` starts tasks in them.
+It defines the truth: `chiron.predictor.kernel` says what is simulated and why. Here are threads,
+processes and cores; `engines` starts tasks in them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from predictor.simulator import COMPUTING, Interpreter, Span, Work, WorkKind
+from chiron.predictor.simulator import COMPUTING, Interpreter, Span, Work, WorkKind
 
 #: Times closer than this are one instant; profiles have microseconds.
 INSTANT_MS = 1e-9

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from by_hand import plan
 
-from predictor.explain import explain
-from predictor.plan_timeline import plan_timeline
-from predictor.predict import Predictor
-from workflow.errors import ChironError
-from workflow.model import Task, Workflow
-from workflow.platform import Platform
-from workflow.profile import Emission, Profile
+from chiron.predictor.explain import explain
+from chiron.predictor.plan_timeline import plan_timeline
+from chiron.predictor.predict import Predictor
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Task, Workflow
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Emission, Profile
 
 #: b takes what a emits, c what a answers, d what b and c answer.
 WORKFLOW = Workflow(

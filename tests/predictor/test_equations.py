@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from predictor.equations import call_computing_ms, call_ms, workflow_latency_ms
-from predictor.mechanisms import MECHANISMS, mechanism_of
-from workflow.errors import ChironError
+from chiron.predictor.equations import call_computing_ms, call_ms, workflow_latency_ms
+from chiron.predictor.mechanisms import MECHANISMS, mechanism_of
+from chiron.workflow.errors import ChironError
 
 FORK, POOL = MECHANISMS["fork"], MECHANISMS["pool"]
 

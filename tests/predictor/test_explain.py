@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from predictor.explain import Parts, explain
-from predictor.plan_timeline import plan_timeline
-from predictor.predict import Predictor
-from workflow.chrome_trace import chrome_trace
-from workflow.model import Task, Workflow
-from workflow.plan import Plan, Wrap
-from workflow.platform import Platform
-from workflow.profile import FunctionProfile, Period, Profile
+from chiron.predictor.explain import Parts, explain
+from chiron.predictor.plan_timeline import plan_timeline
+from chiron.predictor.predict import Predictor
+from chiron.workflow.chrome_trace import chrome_trace
+from chiron.workflow.model import Task, Workflow
+from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import FunctionProfile, Period, Profile
 
 #: a, b and c in parallel, then d.
 WORKFLOW = Workflow(

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from predictor import compiling
-from predictor.execution import Execution, Node
-from predictor.mechanisms.mechanism import Costs
-from predictor.simulator import Interpreter, Processes, Simulator, Span, Work
+from chiron.predictor import compiling
+from chiron.predictor.execution import Execution, Node
+from chiron.predictor.mechanisms.mechanism import Costs
+from chiron.predictor.simulator import Interpreter, Processes, Simulator, Span, Work
 
 several = settings(deadline=None, max_examples=300)
 
@@ -138,7 +138,7 @@ def test_nothing_pays_for_llvm_before_it_simulates_nor_for_numba_once_the_kernel
     found = "print({'numba', 'numpy', 'llvmlite'} & set(sys.modules) or 'nothing')"
     assert loaded(f"import sys, cli.main; {found}") == "nothing"
     compiling.kernel()
-    simulated = "from predictor.compiling import kernel; kernel()"
+    simulated = "from chiron.predictor.compiling import kernel; kernel()"
     assert loaded(f"import sys, cli.predict, cli.schedule; {simulated}; {found}") == "{'llvmlite'}"
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from predictor.paths import crossings
-from predictor.plan_timeline import plan_timeline
-from predictor.predict import Predictor, predict
-from workflow.errors import ChironError
-from workflow.model import Task, Workflow
-from workflow.plan import Plan, Wrap
-from workflow.platform import PathCost, Platform
-from workflow.profile import Profile
+from chiron.predictor.paths import crossings
+from chiron.predictor.plan_timeline import plan_timeline
+from chiron.predictor.predict import Predictor, predict
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Task, Workflow
+from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.platform import PathCost, Platform
+from chiron.workflow.profile import Profile
 
 #: From one to the next, c gives the answer.
 CHAIN = Workflow("demo", (Task("a", "a", None), Task("b", "b", "a"), Task("c", "c", "b")), "c")

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from predictor.predict import Predictor, predict
-from predictor.wiring import as_idle
-from workflow.errors import ChironError
-from workflow.model import Task, Workflow
-from workflow.plan import Plan, Wrap
-from workflow.platform import Platform
-from workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile
+from chiron.predictor.predict import Predictor, predict
+from chiron.predictor.wiring import as_idle
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Task, Workflow
+from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(90, method="thread")

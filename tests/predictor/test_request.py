@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from oracle import Process, simulate
 from test_kernel import close
 
-from predictor.equations import call_ms
-from predictor.explain import explain
-from predictor.mechanisms import mechanism_of
-from predictor.plan_timeline import plan_timeline
-from predictor.predict import Predictor
-from predictor.simulator import Interpreter, Span
-from predictor.wiring import wired
-from workflow.model import NOTHING, Stream, Task, Workflow
-from workflow.plan import Plan, Processes, Wrap
-from workflow.platform import PathCost, Platform
-from workflow.profile import FunctionProfile, Period, Profile
-from workflow.triggers import buckets, groups
+from chiron.predictor.equations import call_ms
+from chiron.predictor.explain import explain
+from chiron.predictor.mechanisms import mechanism_of
+from chiron.predictor.plan_timeline import plan_timeline
+from chiron.predictor.predict import Predictor
+from chiron.predictor.simulator import Interpreter, Span
+from chiron.predictor.wiring import wired
+from chiron.workflow.model import NOTHING, Stream, Task, Workflow
+from chiron.workflow.plan import Plan, Processes, Wrap
+from chiron.workflow.platform import PathCost, Platform
+from chiron.workflow.profile import FunctionProfile, Period, Profile
+from chiron.workflow.triggers import buckets, groups
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(120, method="thread")

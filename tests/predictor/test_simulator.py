@@ -8,9 +8,9 @@ import pytest
 from by_process import simulate
 from oracle import Process
 
-from predictor.execution import Execution, Node
-from predictor.mechanisms.mechanism import Costs
-from predictor.simulator import Interpreter, Simulator, Span, Work
+from chiron.predictor.execution import Execution, Node
+from chiron.predictor.mechanisms.mechanism import Costs
+from chiron.predictor.simulator import Interpreter, Simulator, Span, Work
 
 FREE = Interpreter(switch_interval_ms=5.0, switch_cost_ms=0.0, thread_startup_ms=0.0)
 

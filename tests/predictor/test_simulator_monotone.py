@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import Process
 
-from predictor.simulator import Interpreter, Span, Work
+from chiron.predictor.simulator import Interpreter, Span, Work
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(90, method="thread")

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from predictor.predict import predict
-from predictor.spread import DRAWS, Spread, evenly, mean_ms, percentile_ms
-from workflow.model import Task, Workflow
-from workflow.plan import Plan, Wrap
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.predictor.predict import predict
+from chiron.predictor.spread import DRAWS, Spread, evenly, mean_ms, percentile_ms
+from chiron.workflow.model import Task, Workflow
+from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 ALONE = Workflow("demo", (Task("a", "a", None),), "a")
 CHAIN = Workflow("demo", (Task("a", "a", None), Task("b", "b", "a")), "b")

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from by_hand import plan
 
-from predictor.explain import explain
-from predictor.plan_timeline import plan_timeline
-from predictor.predict import Predictor
-from workflow.model import NOTHING, Stream, Task, Workflow
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.predictor.explain import explain
+from chiron.predictor.plan_timeline import plan_timeline
+from chiron.predictor.predict import Predictor
+from chiron.workflow.model import NOTHING, Stream, Task, Workflow
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 #: b reads what a writes, d gets what b answers, and c what a answers as a whole.
 WORKFLOW = Workflow(

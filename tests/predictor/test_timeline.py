@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import Process
 
-from predictor.simulator import Interpreter, Span
+from chiron.predictor.simulator import Interpreter, Span
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(90, method="thread")

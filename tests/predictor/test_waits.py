@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from predictor.waits import waits_of
-from workflow.buckets import parse_buckets
-from workflow.model import Task, Workflow
+from chiron.predictor.waits import waits_of
+from chiron.workflow.buckets import parse_buckets
+from chiron.workflow.model import Task, Workflow
 
 
 def buckets(**held: Any) -> Workflow:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from profiler.handler_run import HandlerRun, handler_runs
-from profiler.strace_text import parse
+from chiron.profiler.handler_run import HandlerRun, handler_runs
+from chiron.profiler.strace_text import parse
 
 #: (thread, start in ms, duration in ms, call with its arguments, result)
 Line = tuple[int, float, float, str, str]

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from profiler.blocking import Wait, waits
-from profiler.handler_run import HandlerRun, handler_runs
-from profiler.shared_resources import files
-from profiler.strace_text import parse
+from chiron.profiler.blocking import Wait, waits
+from chiron.profiler.handler_run import HandlerRun, handler_runs
+from chiron.profiler.shared_resources import files
+from chiron.profiler.strace_text import parse
 
 MakeRun = Callable[..., HandlerRun]
 

@@ -13,21 +13,21 @@ from typing import Any
 
 import pytest
 
-from deployment.launcher import Launcher
-from openfaas.client import Gateway
-from openfaas.stack import read_stack
-from predictor.plan_timeline import plan_timeline
-from predictor.predict import Predictor, predict
-from profiler import calibrate as calibration
-from profiler import noop_handler
-from profiler.calibrate import best_of, calibrate
-from profiler.constants import SHORT_RELEASE_MS, Interpreter, Seen, platform, spread
-from profiler.known_work import HASH, NOTHING, PAUSE, WORK, Work
-from profiler.noop_handler import BLOCK
-from profiler.noop_shapes import FUNCTIONS, Shape, chains, crowd, shape, shapes, write_folder
-from workflow.errors import ChironError
-from workflow.platform import Platform
-from workflow.profile import FunctionProfile, Period, PeriodKind, Profile
+from chiron.deployment.launcher import Launcher
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.stack import read_stack
+from chiron.predictor.plan_timeline import plan_timeline
+from chiron.predictor.predict import Predictor, predict
+from chiron.profiler import calibrate as calibration
+from chiron.profiler import noop_handler
+from chiron.profiler.calibrate import best_of, calibrate
+from chiron.profiler.constants import SHORT_RELEASE_MS, Interpreter, Seen, platform, spread
+from chiron.profiler.known_work import HASH, NOTHING, PAUSE, WORK, Work
+from chiron.profiler.noop_handler import BLOCK
+from chiron.profiler.noop_shapes import FUNCTIONS, Shape, chains, crowd, shape, shapes, write_folder
+from chiron.workflow.errors import ChironError
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, Profile
 
 NOOP_MS, PAUSE_MS = 0.004, 10.0
 

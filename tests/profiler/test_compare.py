@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from profiler.chrome_trace import chrome_trace
-from profiler.compare import compare
-from profiler.drift import at_one_speed, latency_at, profile_at
-from workflow.profile import FunctionProfile, Period, Profile
+from chiron.profiler.chrome_trace import chrome_trace
+from chiron.profiler.compare import compare
+from chiron.profiler.drift import at_one_speed, latency_at, profile_at
+from chiron.workflow.profile import FunctionProfile, Period, Profile
 
 
 def function(

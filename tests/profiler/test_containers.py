@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from profiler.sandbox import docker_pids, faasd_pids, kubernetes_pids, servers
+from chiron.profiler.sandbox import docker_pids, faasd_pids, kubernetes_pids, servers
 
 Process = Callable[..., None]
 

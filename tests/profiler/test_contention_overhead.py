@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from profiler import contention_overhead
-from profiler.contention_overhead import (
+from chiron.profiler import contention_overhead
+from chiron.profiler.contention_overhead import (
     Computing,
     CrowdRound,
     contention_overhead_quartiles,
     run_crowd,
 )
-from profiler.cpu_speed import CpuSpeed
-from profiler.known_work import WORK, waiting_ms
-from profiler.noop_shapes import CROWD_THREADS, crowd
-from workflow.timeline import Span, Timeline
+from chiron.profiler.cpu_speed import CpuSpeed
+from chiron.profiler.known_work import WORK, waiting_ms
+from chiron.profiler.noop_shapes import CROWD_THREADS, crowd
+from chiron.workflow.timeline import Span, Timeline
 
 COMPUTING_MS = 10.0
 ALONE_MS = COMPUTING_MS + waiting_ms(WORK.first)

@@ -10,8 +10,8 @@ from types import CodeType
 
 import pytest
 
-from openfaas.handlers import Handler
-from profiler.cpu_speed import (
+from chiron.openfaas.handlers import Handler
+from chiron.profiler.cpu_speed import (
     CpuSpeed,
     cpu_probe_ms,
     mean_probe_ms,
@@ -19,10 +19,10 @@ from profiler.cpu_speed import (
     steady,
     with_cpu_speed,
 )
-from profiler.drift import run_at
-from profiler.function_profile import function_profile
-from profiler.probe_run import CORES, ProbeRun, Stretch
-from profiler.sampling import Samples, Untraced
+from chiron.profiler.drift import run_at
+from chiron.profiler.function_profile import function_profile
+from chiron.profiler.probe_run import CORES, ProbeRun, Stretch
+from chiron.profiler.sampling import Samples, Untraced
 
 WRAP_LOOP = Path(__file__).resolve().parents[2] / "templates/python3-wrap/wrap/observe/cpu_speed.py"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.handler_run import HandlerRun
-from profiler.shared_resources import RELATIVE, ports, unshareable
+from chiron.profiler.handler_run import HandlerRun
+from chiron.profiler.shared_resources import RELATIVE, ports, unshareable
 
 
 def test_ports_are_those_that_are_bound_and_not_left_to_the_kernel(

@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from deployment.local_launcher import LocalLauncher
-from profiler.profile import IncompleteProfileError, profile
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
+from chiron.deployment.local_launcher import LocalLauncher
+from chiron.profiler.profile import IncompleteProfileError, profile
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
 
 MakeFolder = Callable[..., WorkflowFolder]
 
@@ -107,7 +107,7 @@ def test_without_strace_the_local_launcher_profiles_by_the_probe_alone(
     nowhere = tmp_path / "nowhere"
     nowhere.mkdir()
     monkeypatch.setenv("PATH", os.fspath(nowhere))
-    monkeypatch.setattr("profiler.profile.others_share", lambda _: 0.62)
+    monkeypatch.setattr("chiron.profiler.profile.others_share", lambda _: 0.62)
     said: list[str] = []
     found = profile(
         folder, LocalLauncher(said.append), samples=8, progress=said.append, probe_alone=True

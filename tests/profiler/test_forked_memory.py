@@ -6,13 +6,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from deployment.launcher import Launcher
-from deployment.local_launcher import LocalLauncher
-from profiler.profile import profile
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.folder import WorkflowFolder
-from workflow.platform import Platform
+from chiron.deployment.launcher import Launcher
+from chiron.deployment.local_launcher import LocalLauncher
+from chiron.profiler.profile import profile
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.platform import Platform
 
 MIB = 40
 AT_ONCE = 4

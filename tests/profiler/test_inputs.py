@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from deployment.function_error import FunctionFailedError
-from profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
-from workflow.asl import parse_states
-from workflow.buckets import parse_buckets
-from workflow.errors import ChironError
-from workflow.streams.flow import ALL
+from chiron.deployment.function_error import FunctionFailedError
+from chiron.profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
+from chiron.workflow.asl import parse_states
+from chiron.workflow.buckets import parse_buckets
+from chiron.workflow.errors import ChironError
+from chiron.workflow.streams.flow import ALL
 
 EACH = {"StartAt": "Each", "States": {"Each": {"Type": "Task", "Resource": "work", "End": True}}}
 WORKFLOW = parse_states(
@@ -113,7 +113,7 @@ def test_a_failure_that_is_caught_took_no_time_of_others() -> None:
 
 def test_an_answer_after_its_timeout_took_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 0.0
-    monkeypatch.setattr("workflow.execute.time.monotonic", lambda: now_s)
+    monkeypatch.setattr("chiron.workflow.execute.time.monotonic", lambda: now_s)
     document = {"StartAt": "Late", "States": {"Late": {"Type": "Task", "Resource": "late"}}}
     document["States"]["Late"] |= {
         "TimeoutSeconds": 1,

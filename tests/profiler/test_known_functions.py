@@ -7,10 +7,10 @@ from itertools import groupby
 
 import pytest
 
-from deployment.launcher import Launcher
-from evaluation.profiler import KNOWN, write_known
-from profiler.profile import profile
-from workflow.profile import FunctionProfile
+from chiron.deployment.launcher import Launcher
+from chiron.evaluation.profiler import KNOWN, write_known
+from chiron.profiler.profile import profile
+from chiron.workflow.profile import FunctionProfile
 
 pytestmark = [pytest.mark.slow, pytest.mark.quiet]
 #: Shares are right within this: what is taken for another kind shows.

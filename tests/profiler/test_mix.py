@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from deployment.local_launcher import LocalLauncher
-from profiler.function_profile import mixed
-from profiler.profile import profile
-from workflow.folder import WorkflowFolder
-from workflow.profile import FunctionProfile, Period
+from chiron.deployment.local_launcher import LocalLauncher
+from chiron.profiler.function_profile import mixed
+from chiron.profiler.profile import profile
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.profile import FunctionProfile, Period
 
 MakeFolder = Callable[..., WorkflowFolder]
 

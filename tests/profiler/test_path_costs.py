@@ -8,17 +8,17 @@ from typing import Any, cast
 
 import pytest
 
-from deployment.invoke import Answer
-from deployment.launcher import Deployment
-from predictor.predict import Predictor
-from profiler.known_work import NOTHING, PAUSE
-from profiler.noop_handler import LARGE, LARGE_MB
-from profiler.noop_shapes import FUNCTIONS, Shape
-from profiler.path_costs import path_costs, path_shapes
-from workflow.errors import ChironError
-from workflow.plan import PathKind
-from workflow.platform import Path, PathCost, Platform
-from workflow.profile import Profile
+from chiron.deployment.invoke import Answer
+from chiron.deployment.launcher import Deployment
+from chiron.predictor.predict import Predictor
+from chiron.profiler.known_work import NOTHING, PAUSE
+from chiron.profiler.noop_handler import LARGE, LARGE_MB
+from chiron.profiler.noop_shapes import FUNCTIONS, Shape
+from chiron.profiler.path_costs import path_costs, path_shapes
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import PathKind
+from chiron.workflow.platform import Path, PathCost, Platform
+from chiron.workflow.profile import Profile
 
 BY_PATH: dict[Path, PathCost] = {
     "direct": PathCost(ms=0.4, ms_per_mb=0.8),
@@ -77,7 +77,7 @@ def found_on(place: Platform, *paths: PathKind, counts: bool = True) -> dict[Pat
 
 @pytest.fixture
 def place(monkeypatch: pytest.MonkeyPatch) -> Platform:
-    monkeypatch.setattr("profiler.path_costs.mean_probe_ms", lambda: 1.0)
+    monkeypatch.setattr("chiron.profiler.path_costs.mean_probe_ms", lambda: 1.0)
     constants = (
         "ipc_ms process_startup_ms process_block_ms pool_dispatch_ms switch_cost_ms invoke_ms"
     )

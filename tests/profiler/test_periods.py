@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profiler.blocking import Wait, waits
-from profiler.handler_run import HandlerRun
-from profiler.periods import periods
-from profiler.typical_run import TracedRun
-from workflow.profile import FunctionProfile, Period
+from chiron.profiler.blocking import Wait, waits
+from chiron.profiler.handler_run import HandlerRun
+from chiron.profiler.periods import periods
+from chiron.profiler.typical_run import TracedRun
+from chiron.workflow.profile import FunctionProfile, Period
 
 MakeRun = Callable[..., HandlerRun]
 

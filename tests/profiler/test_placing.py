@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from deployment.local_launcher import LocalLauncher
-from profiler.profile import IncompleteProfileError, profile
-from profiler.solo import alone, alone_under_strace
-from profiler.tracer import Launched
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
+from chiron.deployment.local_launcher import LocalLauncher
+from chiron.profiler.profile import IncompleteProfileError, profile
+from chiron.profiler.solo import alone, alone_under_strace
+from chiron.profiler.tracer import Launched
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
 
 MakeFolder = Callable[..., WorkflowFolder]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.probe_run import CORES, ProbeRun, probe_run, read_ticks, syscall_name
+from chiron.profiler.probe_run import CORES, ProbeRun, probe_run, read_ticks, syscall_name
 
 #: A tick without what the handler and the probe had no core.
 Row = tuple[int, int, int, int, str]

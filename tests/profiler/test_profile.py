@@ -14,11 +14,11 @@ from typing import NoReturn
 import psutil
 import pytest
 
-from deployment.launcher import Launcher
-from profiler.profile import profile
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder
-from workflow.profile import FunctionProfile
+from chiron.deployment.launcher import Launcher
+from chiron.profiler.profile import profile
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.profile import FunctionProfile
 
 MakeFolder = Callable[..., WorkflowFolder]
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from profiler.probe_run import CORES, ProbeRun, Stretch
-from profiler.reconcile import probed_periods, reconciled
-from workflow.profile import Period, PeriodKind
+from chiron.profiler.probe_run import CORES, ProbeRun, Stretch
+from chiron.profiler.reconcile import probed_periods, reconciled
+from chiron.workflow.profile import Period, PeriodKind
 
 Part = tuple[PeriodKind, float] | tuple[PeriodKind, float, str]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from profiler.sandbox import Sandbox, find_sandbox
-from workflow.errors import ChironError
-from workflow.tracing import KEY_VARIABLE
+from chiron.profiler.sandbox import Sandbox, find_sandbox
+from chiron.workflow.errors import ChironError
+from chiron.workflow.tracing import KEY_VARIABLE
 
 #: Another one in each process, as tests run side by side.
 PORT = 20_000 + os.getpid() % 20_000

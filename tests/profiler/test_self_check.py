@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from predictor.predict import predict
-from predictor.spread import longest_wait_ms
-from profiler.known_work import CHECKED, HASH, WORK, Work, both
-from profiler.noop_handler import BLOCK, CPU, NATIVE
-from profiler.noop_shapes import FUNCTIONS, Shape, chains, crowd, shapes
-from profiler.self_check import QUANTILES, SelfCheck, nine_of_ten, speed_drift, warnings
-from workflow.platform import Platform
-from workflow.timeline import Span, Timeline
+from chiron.predictor.predict import predict
+from chiron.predictor.spread import longest_wait_ms
+from chiron.profiler.known_work import CHECKED, HASH, WORK, Work, both
+from chiron.profiler.noop_handler import BLOCK, CPU, NATIVE
+from chiron.profiler.noop_shapes import FUNCTIONS, Shape, chains, crowd, shapes
+from chiron.profiler.self_check import QUANTILES, SelfCheck, nine_of_ten, speed_drift, warnings
+from chiron.workflow.platform import Platform
+from chiron.workflow.timeline import Span, Timeline
 
 PLATFORM = Platform(
     format=1,

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from profiler.inputs import run_alone
-from profiler.solo import solo_plan, solo_workflow
-from workflow.model import NOTHING, Stream, Task, Workflow
-from workflow.names import NAME
+from chiron.profiler.inputs import run_alone
+from chiron.profiler.solo import solo_plan, solo_workflow
+from chiron.workflow.model import NOTHING, Stream, Task, Workflow
+from chiron.workflow.names import NAME
 
 
 def workflow(name: str, *functions: str) -> Workflow:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profiler.strace_text import parse
+from chiron.profiler.strace_text import parse
 
 SLEEP = (
     "71 1700000000.000100 clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, "

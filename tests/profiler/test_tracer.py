@@ -11,11 +11,11 @@ from statistics import median
 import psutil
 import pytest
 
-from profiler.blocking import waits
-from profiler.handler_run import HandlerRun, handler_runs
-from profiler.shared_resources import files
-from profiler.tracer import tracing
-from workflow.errors import ChironError
+from chiron.profiler.blocking import waits
+from chiron.profiler.handler_run import HandlerRun, handler_runs
+from chiron.profiler.shared_resources import files
+from chiron.profiler.tracer import tracing
+from chiron.workflow.errors import ChironError
 
 pytestmark = pytest.mark.strace
 

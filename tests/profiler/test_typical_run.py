@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from profiler.handler_run import HandlerRun
-from profiler.typical_run import TracedRun, traced_run, typical_run
+from chiron.profiler.handler_run import HandlerRun
+from chiron.profiler.typical_run import TracedRun, traced_run, typical_run
 
 MakeRun = Callable[..., HandlerRun]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from deployment.function_error import FunctionFailedError
-from profiler.function_profile import mixed, with_forks
-from profiler.invocation import Invocation
-from workflow.profile import FunctionProfile, Period
+from chiron.deployment.function_error import FunctionFailedError
+from chiron.profiler.function_profile import mixed, with_forks
+from chiron.profiler.invocation import Invocation
+from chiron.workflow.profile import FunctionProfile, Period
 
 PERIOD = Period(kind="cpu", start_ms=0.0, duration_ms=10.0)
 

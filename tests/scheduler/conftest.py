@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from workflow.model import Source, Task, Workflow
-from workflow.platform import Platform
-from workflow.profile import FunctionProfile, Period, Profile
+from chiron.workflow.model import Source, Task, Workflow
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import FunctionProfile, Period, Profile
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.chains import chains
-from workflow.dag import parse_dag
-from workflow.model import Workflow
+from chiron.scheduler.chains import chains
+from chiron.workflow.dag import parse_dag
+from chiron.workflow.model import Workflow
 
 
 def free(tasks, others) -> bool:

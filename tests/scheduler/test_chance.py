@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.report import __file__ as report
-from scheduler.chance import SURPRISES, chance, in_words, surprise
-from scheduler.schedule import schedule
-from workflow.plan import PredictedRange, Within
+from chiron.evaluation.report import __file__ as report
+from chiron.scheduler.chance import SURPRISES, chance, in_words, surprise
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.plan import PredictedRange, Within
 
 RESULTS = Path(report).parents[1] / "results" / "quick" / "latency.json"
 

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.choices import Choices
-from scheduler.closeness import closer
-from scheduler.folder_settings import FolderSettings
-from scheduler.schedule import schedule
-from workflow.constraints import Constraints
-from workflow.errors import ChironError
-from workflow.model import Source, Task, Workflow
-from workflow.plan import Plan
-from workflow.platform import PathCost
-from workflow.profile import Profile
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.closeness import closer
+from chiron.scheduler.folder_settings import FolderSettings
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.constraints import Constraints
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Source, Task, Workflow
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import PathCost
+from chiron.workflow.profile import Profile
 
 MB = 1_000_000
 #: Two chains beside each other, each of which hands on megabytes; e has the answer.

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.choices import Choices
-from scheduler.conflict_rules import find_conflicts
-from scheduler.folder_settings import FolderSettings
-from scheduler.schedule import schedule
-from workflow.apart import broken
-from workflow.constraints import NO_CONSTRAINTS, Constraints, read_constraints
-from workflow.dag import parse_dag
-from workflow.documents import validate
-from workflow.errors import ChironError
-from workflow.plan import Plan
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.conflict_rules import find_conflicts
+from chiron.scheduler.folder_settings import FolderSettings
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.apart import broken
+from chiron.workflow.constraints import NO_CONSTRAINTS, Constraints, read_constraints
+from chiron.workflow.dag import parse_dag
+from chiron.workflow.documents import validate
+from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import Plan
 
 
 @pytest.fixture(scope="session")

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from predictor.explain import explanation
-from predictor.predict import predict
-from scheduler.choices import Choices
-from scheduler.folder_settings import FolderSettings
-from scheduler.pareto import considered
-from scheduler.schedule import job_of, schedule
-from workflow.answer import ExpectedAnswer
-from workflow.asl import parse_states
-from workflow.constraints import Constraints
-from workflow.errors import ChironError
-from workflow.execute import execute
-from workflow.profile import PayloadProfile, Period, Profile
-from workflow.triggers import MOST_AT_ONCE
+from chiron.predictor.explain import explanation
+from chiron.predictor.predict import predict
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.folder_settings import FolderSettings
+from chiron.scheduler.pareto import considered
+from chiron.scheduler.schedule import job_of, schedule
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.asl import parse_states
+from chiron.workflow.constraints import Constraints
+from chiron.workflow.errors import ChironError
+from chiron.workflow.execute import execute
+from chiron.workflow.profile import PayloadProfile, Period, Profile
+from chiron.workflow.triggers import MOST_AT_ONCE
 
 
 def task(function: str, **fields: Any) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from scheduler.diff import compare
-from scheduler.schedule import schedule
-from workflow.plan import Plan, Wrap
+from chiron.scheduler.diff import compare
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.plan import Plan, Wrap
 
 
 def plan(*processes: tuple[str, ...], name: str = "demo-wrap1") -> Plan:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from generator.settings import wrap_environment
-from scheduler.folder_settings import OF_WRAPS, read_settings
-from scheduler.schedule import schedule
-from workflow.errors import ChironError
+from chiron.generator.settings import wrap_environment
+from chiron.scheduler.folder_settings import OF_WRAPS, read_settings
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.errors import ChironError
 
 
 def test_inline_variables_and_files_are_read(write_folder, tmp_path):

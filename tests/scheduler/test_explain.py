@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from scheduler.choices import Choices
-from scheduler.folder_settings import FolderSettings
-from scheduler.schedule import schedule
-from workflow.buckets import parse_buckets
-from workflow.constraints import Constraints
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.folder_settings import FolderSettings
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.buckets import parse_buckets
+from chiron.workflow.constraints import Constraints
 
 
 def test_a_plan_that_meets_its_slo_says_by_how_much(workflow, profile, platform):

@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from predictor.unrolling import Run
-from scheduler.choices import Choices
-from scheduler.conflicts import Conflicts
-from scheduler.faasflow import Group, hashed, merges, packed
-from scheduler.folder_settings import FolderSettings
-from scheduler.limits import Limits
-from scheduler.planners import PLANNERS
-from scheduler.room import Room
-from scheduler.schedule import schedule
-from scheduler.traffic import Traffic, Weight, transfer_ms
-from workflow.constraints import Constraints
-from workflow.dag import parse_dag
-from workflow.errors import ChironError
-from workflow.model import Workflow
-from workflow.platform import Platform
-from workflow.profile import FunctionProfile, Period, Profile
+from chiron.predictor.unrolling import Run
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.conflicts import Conflicts
+from chiron.scheduler.faasflow import Group, hashed, merges, packed
+from chiron.scheduler.folder_settings import FolderSettings
+from chiron.scheduler.limits import Limits
+from chiron.scheduler.planners import PLANNERS
+from chiron.scheduler.room import Room
+from chiron.scheduler.schedule import schedule
+from chiron.scheduler.traffic import Traffic, Weight, transfer_ms
+from chiron.workflow.constraints import Constraints
+from chiron.workflow.dag import parse_dag
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Workflow
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import FunctionProfile, Period, Profile
 
 MIB = 2**20
 

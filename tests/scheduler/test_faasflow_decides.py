@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from predictor.unrolling import run_of
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from scheduler.traffic import Step, Traffic
-from workflow.answer import ExpectedAnswer
-from workflow.asl import parse_states
-from workflow.plan import Plan
-from workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
-from workflow.trace import Instance
+from chiron.predictor.unrolling import run_of
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.scheduler.traffic import Step, Traffic
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.asl import parse_states
+from chiron.workflow.plan import Plan
+from chiron.workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
+from chiron.workflow.trace import Instance
 
 EACH = {"StartAt": "Item", "States": {"Item": {"Type": "Task", "Resource": "item", "End": True}}}
 WORKFLOW = parse_states(

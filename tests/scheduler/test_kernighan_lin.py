@@ -9,7 +9,7 @@ from itertools import pairwise, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.kernighan_lin import TRIED, Exchange, Functions, exchanged, kernighan_lin
+from chiron.scheduler.kernighan_lin import TRIED, Exchange, Functions, exchanged, kernighan_lin
 
 several = settings(deadline=None, max_examples=150)
 sides = st.lists(st.integers(0, 9), min_size=1, max_size=5).map(lambda side: tuple(sorted(side)))

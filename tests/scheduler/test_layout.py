@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.choices import Choices
-from scheduler.layout import aligned, over_stages, plan_from_layout, widest, wrap_name
-from scheduler.planners import PLANNERS
-from scheduler.schedule import schedule
-from workflow.dag import parse_dag
-from workflow.names import NAME
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.layout import aligned, over_stages, plan_from_layout, widest, wrap_name
+from chiron.scheduler.planners import PLANNERS
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.dag import parse_dag
+from chiron.workflow.names import NAME
 
 
 def test_a_wrap_has_a_cpu_for_each_process_of_its_widest_stage(workflow, profile):

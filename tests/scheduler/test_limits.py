@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.choices import Choices
-from scheduler.limits import exceeded
-from scheduler.pareto import considered, pareto
-from scheduler.schedule import job_of, schedule
-from workflow.profile import Profile
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.limits import exceeded
+from chiron.scheduler.pareto import considered, pareto
+from chiron.scheduler.schedule import job_of, schedule
+from chiron.workflow.profile import Profile
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.memory import FORKED_MEMORY_MIB, at_once_mib, running_mib
-from workflow.model import NOTHING, Stream, Task, Workflow
-from workflow.profile import FunctionProfile, Profile
+from chiron.scheduler.memory import FORKED_MEMORY_MIB, at_once_mib, running_mib
+from chiron.workflow.model import NOTHING, Stream, Task, Workflow
+from chiron.workflow.profile import FunctionProfile, Profile
 
 
 def known(needs: dict[str, str], mib: dict[str, float]) -> tuple[Workflow, Profile]:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from predictor.predict import predict
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.answer import ExpectedAnswer
-from workflow.asl import parse_states
-from workflow.platform import Platform
-from workflow.profile import PayloadProfile, Profile
-from workflow.trace import Instance
+from chiron.predictor.predict import predict
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.asl import parse_states
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import PayloadProfile, Profile
+from chiron.workflow.trace import Instance
 
 #: What a payload has run: a, then b twice at once, and c never.
 TRACE = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.slots import pair_latency
+from chiron.scheduler.slots import pair_latency
 
 times = st.floats(0, 100)
 

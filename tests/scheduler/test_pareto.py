@@ -6,11 +6,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scheduler.choices import Choices
-from scheduler.options import Option
-from scheduler.pareto import considered, pareto, preferred, undominated
-from scheduler.picture import Picture, draw
-from scheduler.schedule import job_of, schedule
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.options import Option
+from chiron.scheduler.pareto import considered, pareto, preferred, undominated
+from chiron.scheduler.picture import Picture, draw
+from chiron.scheduler.schedule import job_of, schedule
 
 periods = st.tuples(st.sampled_from(["cpu", "cpu", "block", "native"]), st.integers(0, 20))
 texts = st.lists(periods, min_size=1, max_size=3).map(

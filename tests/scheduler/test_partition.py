@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.conflict_rules import find_conflicts
-from scheduler.fill import fill
-from scheduler.partition import Costs, Partition, partition
-from scheduler.problem import Problem
-from scheduler.shapes import Shape, bounds_ms, slots_of
-from scheduler.slots import Slots, water_level_ms
-from workflow.constraints import NO_CONSTRAINTS
+from chiron.scheduler.conflict_rules import find_conflicts
+from chiron.scheduler.fill import fill
+from chiron.scheduler.partition import Costs, Partition, partition
+from chiron.scheduler.problem import Problem
+from chiron.scheduler.shapes import Shape, bounds_ms, slots_of
+from chiron.scheduler.slots import Slots, water_level_ms
+from chiron.workflow.constraints import NO_CONSTRAINTS
 
 several = settings(deadline=None, max_examples=60)
 periods = st.tuples(st.sampled_from(["cpu", "cpu", "block", "native"]), st.integers(0, 20))

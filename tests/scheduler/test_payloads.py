@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from predictor.predict import predict
-from scheduler.choices import Choices
-from scheduler.options import Options
-from scheduler.schedule import job_of, schedule
-from scheduler.strategies import every
+from chiron.predictor.predict import predict
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.options import Options
+from chiron.scheduler.schedule import job_of, schedule
+from chiron.scheduler.strategies import every
 
 QUICK = dict.fromkeys("abcd", "cpu 2 block 5")
 SLOW = dict.fromkeys("abcd", "cpu 20 block 5")

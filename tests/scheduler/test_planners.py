@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.choices import Choices
-from scheduler.planners import (
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.planners import (
     PLANNERS,
     faastlane,
     faastlane_plus,
@@ -16,8 +16,8 @@ from scheduler.planners import (
     sand,
     task_names,
 )
-from scheduler.schedule import schedule
-from workflow.names import NAME
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.names import NAME
 
 
 @pytest.fixture

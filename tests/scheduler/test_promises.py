@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from predictor.predict import predict
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.plan import Plan
+from chiron.predictor.predict import predict
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.plan import Plan
 
 several = settings(deadline=None, max_examples=60)
 periods = st.tuples(st.sampled_from(["cpu", "cpu", "block", "native"]), st.integers(0, 20))

@@ -10,16 +10,16 @@ import sys
 
 import pytest
 
-from scheduler.choices import Choices
-from scheduler.options import Options
-from scheduler.schedule import assess, job_of, schedule
-from workflow.dag import parse_dag
-from workflow.documents import dump, parse_json, validate
-from workflow.errors import ChironError
-from workflow.folder import parse_workflow
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.options import Options
+from chiron.scheduler.schedule import assess, job_of, schedule
+from chiron.workflow.dag import parse_dag
+from chiron.workflow.documents import dump, parse_json, validate
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import parse_workflow
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 WORKFLOW = {
     "StartAt": "P",
@@ -44,12 +44,12 @@ FUNCTIONS = {
 }
 SCRIPT = """
 import json, sys
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.documents import dump, validate
-from workflow.folder import parse_workflow
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.documents import dump, validate
+from chiron.workflow.folder import parse_workflow
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 job = json.load(sys.stdin)
 plan = schedule(

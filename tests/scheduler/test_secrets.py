@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.choices import Choices
-from scheduler.folder_settings import FolderSettings, read_settings
-from scheduler.schedule import schedule
-from workflow.constraints import Constraints
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.folder_settings import FolderSettings, read_settings
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.constraints import Constraints
 
 
 def told(plan) -> list[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from predictor.forked import wrongly_forked
-from predictor.mechanisms import MECHANISMS
-from scheduler.choices import Choices
-from scheduler.schedule import schedule
-from workflow.plan import Unforkable
+from chiron.predictor.forked import wrongly_forked
+from chiron.predictor.mechanisms import MECHANISMS
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.plan import Unforkable
 
 REASON = "its answers vary, but not there"
 

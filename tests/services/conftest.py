@@ -17,10 +17,10 @@ from flask.testing import FlaskClient
 from flask_openapi3.openapi import OpenAPI
 from werkzeug.serving import make_server
 
-from deployment.launcher import Launcher
-from services.app import Config, create_app
-from services.child import Failed, Limits, Progress, Stop, Work, partial_result
-from workflow.errors import ChironError
+from chiron.deployment.launcher import Launcher
+from chiron.services.app import Config, create_app
+from chiron.services.child import Failed, Limits, Progress, Stop, Work, partial_result
+from chiron.workflow.errors import ChironError
 
 _BOUND_S = 60
 _HANDLER = "def handle(req):\n    return req\n"
@@ -33,7 +33,7 @@ def _no_gateway() -> Iterator[Launcher]:
 
 
 def _run_here(work: Work, _: Limits, tell: Progress, stop: Stop) -> Any:
-    """Do work as `services.child.run` does, but in this process, where a test can look at it."""
+    """Do work as `chiron.services.child.run` does, but in this process, where a test can look."""
 
     def progress(line: str) -> None:
         if reason := stop():

@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from generator.stores import NO_STORE
-from openfaas.credentials import Credentials
-from services.app import Config, create_app
-from services.serve import listen, serve
+from chiron.generator.stores import NO_STORE
+from chiron.openfaas.credentials import Credentials
+from chiron.services.app import Config, create_app
+from chiron.services.serve import listen, serve
 
 
 class HangingLauncher:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from services.access import basic_auth, bearer_token
-from services.app import create_app
-from workflow.errors import ChironError
+from chiron.services.access import basic_auth, bearer_token
+from chiron.services.app import create_app
+from chiron.workflow.errors import ChironError
 
 TOKEN = "correct-horse-battery"  # noqa: S105
 

@@ -9,10 +9,10 @@ import zipfile
 
 import pytest
 
-from services import archives
-from services.archives import unpack
-from services.folders import folder_name
-from workflow.errors import ChironError
+from chiron.services import archives
+from chiron.services.archives import unpack
+from chiron.services.folders import folder_name
+from chiron.workflow.errors import ChironError
 
 FILES = {"workflow.json": b"{}", "functions/side/handler.py": b"def handle(req): ..."}
 

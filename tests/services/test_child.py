@@ -13,11 +13,11 @@ from multiprocessing import forkserver
 import psutil
 import pytest
 
-from services import fork_server
-from services.child import Failed, Limits, call, run
-from workflow.documents import parse_json
-from workflow.errors import ChironError
-from workflow.folder import parse_workflow
+from chiron.services import fork_server
+from chiron.services.child import Failed, Limits, call, run
+from chiron.workflow.documents import parse_json
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import parse_workflow
 
 AMPLE = Limits(time_s=60.0, cpu_s=60)
 #: Starts a process that leaves its group and its parent, and says which it is.
@@ -141,8 +141,8 @@ def test_what_work_has_started_ends_with_it(daemon, wait_until):
 def test_what_work_has_started_ends_with_the_server(daemon, wait_until):
     code, started = daemon
     program = f"""
-from services.child import call, run
-from services.child import Limits
+from chiron.services.child import call, run
+from chiron.services.child import Limits
 if __name__ == "__main__":
     work = call(exec, {code + "import time; time.sleep(600)"!r})
     run(work, Limits(600.0, 600), print, lambda: None)
@@ -220,7 +220,7 @@ def test_faults_that_are_joined_arrive_as_several(failure):
 #: Of a process that is forked: what it has loaded; of the fork server: its threads.
 STATE = """[
     "networkx" in __import__("sys").modules,
-    __import__("predictor.compiling").compiling.kernel.cache_info().currsize,
+    __import__("chiron.predictor.compiling").predictor.compiling.kernel.cache_info().currsize,
     __import__("psutil").Process(__import__("os").getppid()).num_threads(),
 ]"""
 

@@ -12,10 +12,10 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 from waitress import wasyncore
 
-from openfaas.credentials import Credentials
-from services import connections
-from services.connections import Server
-from services.serve import listen
+from chiron.openfaas.credentials import Credentials
+from chiron.services import connections
+from chiron.services.connections import Server
+from chiron.services.serve import listen
 
 TOKEN = "correct-horse-battery"  # noqa: S105
 AUTHORISED = f"Authorization: Bearer {TOKEN}\r\n"

@@ -11,14 +11,14 @@ from dataclasses import replace
 import pytest
 from dash import html
 
-from openfaas.credentials import Credentials
-from scheduler.choices import NO_CHOICES, Choices
-from services.app import create_app
-from services.dashboard.options import chosen
-from services.dashboard.options import fields as fields_of
-from services.dashboard.uploads import Upload
-from workflow.errors import ChironError
-from workflow.units import parse_duration_ms
+from chiron.openfaas.credentials import Credentials
+from chiron.scheduler.choices import NO_CHOICES, Choices
+from chiron.services.app import create_app
+from chiron.services.dashboard.options import chosen
+from chiron.services.dashboard.options import fields as fields_of
+from chiron.services.dashboard.uploads import Upload
+from chiron.workflow.errors import ChironError
+from chiron.workflow.units import parse_duration_ms
 
 PATHS = ("/", "/_dash-layout", "/_dash-dependencies", "/assets/dashboard.css")
 JSON = {"Content-Type": "application/json"}

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import pytest
 
-from evaluation.dashboard import TASKS, large
-from openfaas.credentials import Credentials
-from services.app import create_app
-from services.dashboard.uploads import Upload
-from services.jobs import Submission
-from workflow.plan import Plan
+from chiron.evaluation.dashboard import TASKS, large
+from chiron.openfaas.credentials import Credentials
+from chiron.services.app import create_app
+from chiron.services.dashboard.uploads import Upload
+from chiron.services.jobs import Submission
+from chiron.workflow.plan import Plan
 
 pytestmark = pytest.mark.browser
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.place import build_local
-from deployment.launcher import Launcher
-from gateway.embedded import EmbeddedGateway
-from openfaas.client import Gateway
-from services.app import create_app
-from workflow.folder import WorkflowFolder
+from chiron.cli.place import build_local
+from chiron.deployment.launcher import Launcher
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.openfaas.client import Gateway
+from chiron.services.app import create_app
+from chiron.workflow.folder import WorkflowFolder
 
 pytestmark = pytest.mark.browser
 FINRA = Path(__file__).parents[2] / "benchmarks" / "finra"

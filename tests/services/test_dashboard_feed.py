@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from services.dashboard.feed import LiveFeed
-from workflow.errors import ChironError
+from chiron.services.dashboard.feed import LiveFeed
+from chiron.workflow.errors import ChironError
 
 
 class Asked(ThreadingHTTPServer):
@@ -52,7 +52,7 @@ def gateway(monkeypatch, tmp_path):
 
 
 def test_one_look_does_for_all_who_ask_and_nobody_looks_unasked(gateway, monkeypatch):
-    monkeypatch.setattr("services.dashboard.feed.EVERY_S", 0.2)
+    monkeypatch.setattr("chiron.services.dashboard.feed.EVERY_S", 0.2)
     feed = LiveFeed(gateway.url)
     assert gateway.asked == 0
     with ThreadPoolExecutor(8) as threads:
@@ -66,8 +66,8 @@ def test_one_look_does_for_all_who_ask_and_nobody_looks_unasked(gateway, monkeyp
 
 
 def test_a_gateway_that_hangs_holds_nobody_up_and_is_told(gateway, monkeypatch, wait_until):
-    monkeypatch.setattr("services.dashboard.feed.EVERY_S", 0.0)
-    monkeypatch.setattr("services.dashboard.feed._LATE_S", 1.0)
+    monkeypatch.setattr("chiron.services.dashboard.feed.EVERY_S", 0.0)
+    monkeypatch.setattr("chiron.services.dashboard.feed._LATE_S", 1.0)
     feed = LiveFeed(gateway.url)
     gateway.may.clear()
     began = time.monotonic()
@@ -83,7 +83,7 @@ def test_a_gateway_that_hangs_holds_nobody_up_and_is_told(gateway, monkeypatch, 
 
 
 def test_a_refusal_is_told_until_there_are_other_credentials(gateway, monkeypatch, wait_until):
-    monkeypatch.setattr("services.dashboard.feed.EVERY_S", 0.0)
+    monkeypatch.setattr("chiron.services.dashboard.feed.EVERY_S", 0.0)
     feed = LiveFeed(gateway.url)
     gateway.status = 401
     with pytest.raises(ChironError) as refusal:

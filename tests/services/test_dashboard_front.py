@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import pytest
 
-from scheduler.planners import DEFAULT_PLANNER, PLANNERS
-from services.dashboard.reading import front_of
-from services.endpoints import ScheduleRequest, scheduled
-from workflow.documents import validate
-from workflow.folder import parse_workflow
+from chiron.scheduler.planners import DEFAULT_PLANNER, PLANNERS
+from chiron.services.dashboard.reading import front_of
+from chiron.services.endpoints import ScheduleRequest, scheduled
+from chiron.workflow.documents import validate
+from chiron.workflow.folder import parse_workflow
 
 #: What each of eight tasks beside each other computes for, in milliseconds.
 COMPUTES_MS = (40, 35, 30, 20, 20, 10, 5, 5)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 import requests
 
-from deployment.journal import Journal, Told
-from deployment.live import Live
-from workflow.errors import ChironError
+from chiron.deployment.journal import Journal, Told
+from chiron.deployment.live import Live
+from chiron.workflow.errors import ChironError
 
 pytestmark = pytest.mark.browser
 NAME = "small-wrap1"
@@ -101,7 +101,7 @@ def test_load_a_failure_and_a_decision_are_seen_while_they_come(
 
 def test_only_what_somebody_can_see_is_asked_for(open_page, deployed, monkeypatch):
     asked = []
-    monkeypatch.setattr("services.dashboard.feed.LiveFeed.newest", lambda _: asked.append(1))
+    monkeypatch.setattr("chiron.services.dashboard.feed.LiveFeed.newest", lambda _: asked.append(1))
     page = open_page()
     page.locator("#live").scroll_into_view_if_needed()
     page.wait_for_timeout(4000)
@@ -122,7 +122,7 @@ def test_a_gateway_that_is_away_is_told_once_and_the_page_goes_on(open_page, mon
             raise away
         return Live(gateway="http://gateway", at="2026-01-01T00:00:00+00:00", workflows=())
 
-    monkeypatch.setattr("services.dashboard.feed.LiveFeed.newest", newest)
+    monkeypatch.setattr("chiron.services.dashboard.feed.LiveFeed.newest", newest)
     page = open_page()
     page.locator("#live").scroll_into_view_if_needed()
     faults = page.locator("#live-faults")

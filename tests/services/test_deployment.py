@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import requests
 
-from cli.place import build_local
-from deployment.launcher import Launcher
-from deployment.verdict import clean_requests
-from gateway.embedded import EmbeddedGateway
-from openfaas.client import Gateway
-from services.app import create_app
-from workflow.folder import WorkflowFolder
+from chiron.cli.place import build_local
+from chiron.deployment.launcher import Launcher
+from chiron.deployment.verdict import clean_requests
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.openfaas.client import Gateway
+from chiron.services.app import create_app
+from chiron.workflow.folder import WorkflowFolder
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 BOUND_S = 90

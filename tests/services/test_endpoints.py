@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from openfaas.stack import read_stack
-from pipeline.deploy import find_plan
-from services import endpoints
-from services.app import create_app
-from services.endpoints import run_deployment
-from workflow.documents import validate
-from workflow.plan import Plan
-from workflow.platform import Platform
-from workflow.profile import Profile
+from chiron.openfaas.stack import read_stack
+from chiron.pipeline.deploy import find_plan
+from chiron.services import endpoints
+from chiron.services.app import create_app
+from chiron.services.endpoints import run_deployment
+from chiron.workflow.documents import validate
+from chiron.workflow.plan import Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import logging
 import pytest
 from click.testing import CliRunner
 
-import services.folders
-from cli import deploy
-from workflow.errors import ChironError
+import chiron.services.folders
+from chiron.cli import deploy
+from chiron.workflow.errors import ChironError
 
 
 @pytest.mark.parametrize("slo", ["200", "200 parsecs", "0ms", "-1s", "", "nan ms", "1e400s"])
@@ -183,7 +183,7 @@ def test_a_fault_of_the_service_is_logged_and_not_shown(client, deployment, monk
     def fail(*_):
         raise ZeroDivisionError("a secret of the implementation")
 
-    monkeypatch.setattr(services.folders.Sources, "read", fail)
+    monkeypatch.setattr(chiron.services.folders.Sources, "read", fail)
     with caplog.at_level(logging.ERROR):
         answer = client.post("/deployments", json=deployment)
 
@@ -237,7 +237,7 @@ def test_the_gateways_errors_keep_their_status(client, deployment, monkeypatch):
     def fail(*_):
         raise ChironError("no-gateway", "no gateway answers", status=502)
 
-    monkeypatch.setattr(services.folders.Sources, "read", fail)
+    monkeypatch.setattr(chiron.services.folders.Sources, "read", fail)
 
     assert client.post("/deployments", json=deployment).status_code == 502
 

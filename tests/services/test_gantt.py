@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from services.dashboard.gantt import drawn
-from services.endpoints import PredictRequest
-from workflow.documents import validate
-from workflow.errors import ChironError
-from workflow.timeline import Span, Timeline
+from chiron.services.dashboard.gantt import drawn
+from chiron.services.endpoints import PredictRequest
+from chiron.workflow.documents import validate
+from chiron.workflow.errors import ChironError
+from chiron.workflow.timeline import Span, Timeline
 
 
 @pytest.fixture

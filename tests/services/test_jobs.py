@@ -9,13 +9,13 @@ from datetime import timedelta
 
 import pytest
 
-from services import jobs, state_folder
-from services.app import create_app
-from services.child import Failed
-from services.jobs import JobStore, Submission
-from services.problems import Problem
-from services.worker import Worker
-from workflow.errors import ChironError
+from chiron.services import jobs, state_folder
+from chiron.services.app import create_app
+from chiron.services.child import Failed
+from chiron.services.jobs import JobStore, Submission
+from chiron.services.problems import Problem
+from chiron.services.worker import Worker
+from chiron.workflow.errors import ChironError
 
 
 @pytest.fixture

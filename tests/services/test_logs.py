@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from services.logs import JsonLines
+from chiron.services.logs import JsonLines
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from services.app import COMPONENTS, create_app
-from workflow.errors import ChironError
+from chiron.services.app import COMPONENTS, create_app
+from chiron.workflow.errors import ChironError
 
 ENDPOINTS = {
     ("POST", "/profiler/profile"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.dashboard.outline import outline
+from chiron.services.dashboard.outline import outline
 
 TASK = {"Type": "Task", "Resource": "arn:aws:states:::sns:publish"}
 MACHINE = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cli.main import main
+from chiron.cli.main import main
 
 Artefacts = dict[str, Any]
 HOUR_MS = 3_600_000.0

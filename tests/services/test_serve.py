@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from openfaas.credentials import Credentials
-from services.jobs import JobStore
-from services.serve import listen
-from workflow.errors import ChironError
+from chiron.openfaas.credentials import Credentials
+from chiron.services.jobs import JobStore
+from chiron.services.serve import listen
+from chiron.workflow.errors import ChironError
 
 TIMEOUT_S = 60
 
@@ -179,7 +179,7 @@ def test_with_a_secret_the_services_are_for_others_too():
 FAULTY = """
 import sys
 from pathlib import Path
-from services.jobs import JobStore
+from chiron.services.jobs import JobStore
 import server_process
 
 claim = JobStore.claim

@@ -12,8 +12,8 @@ from wrap.core.dag import Engine
 from wrap.core.recovery import Attempts, Component, Tally, to_run_again
 from wrap.core.triggers import buckets
 
-from workflow.dag import parse_dag
-from workflow.streaming import begins_with, live_streams
+from chiron.workflow.dag import parse_dag
+from chiron.workflow.streaming import begins_with, live_streams
 
 NAMES = ("home", "far", "near")
 

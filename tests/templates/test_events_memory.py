@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from workflow.buckets import parse_buckets
+from chiron.workflow.buckets import parse_buckets
 
 EVENTS = 1000
 #: What is measured may be above what is counted by this factor.

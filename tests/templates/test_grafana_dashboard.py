@@ -16,7 +16,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.parser import text_string_to_metric_families
 
-from workflow.buckets import parse_buckets
+from chiron.workflow.buckets import parse_buckets
 
 FILE = Path(__file__).resolve().parents[2] / "installation" / "grafana-dashboard.json"
 DASHBOARD = json.loads(FILE.read_text())

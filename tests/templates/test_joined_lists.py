@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workflow.buckets import parse_buckets
+from chiron.workflow.buckets import parse_buckets
 
 LEAF = parse_buckets(
     {

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from workflow.buckets import parse_buckets
+from chiron.workflow.buckets import parse_buckets
 
 pytestmark = [
     pytest.mark.redis,

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow.data import resolve
+from chiron.workflow.data import resolve
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 SIZES = (1, 2, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE)

@@ -69,7 +69,7 @@ def test_headers_and_attributes_are_those_that_were_set(
     assert request.resource == task.resource
     assert request.resource == {
         "service.name": "shop",
-        "deployment.environment.name": "a b",
+        "chiron.deployment.environment.name": "a b",
         "faas.name": "test-wrap1",
     }
     assert request.attributes["chiron.execution"] == "0123-456"
@@ -204,7 +204,7 @@ def test_a_wrap_that_is_not_there_is_no_span_and_the_workflow_goes_on(
 def test_what_buckets_fire_is_part_of_a_request_that_waits_for_it(
     start: Any, wrap_image: Any, collector: Any
 ) -> None:
-    from workflow.buckets import parse_buckets
+    from chiron.workflow.buckets import parse_buckets
 
     buckets = {"events": {"trigger": "immediate", "function": "first"}}
     workflow = parse_buckets({"entry": "events", "buckets": buckets}, "test")

@@ -7,7 +7,7 @@ from wrap.config.wrap_spec import Entry, Wrap
 from wrap.net.messages import Result
 from wrap.observe.timeline import timeline
 
-from workflow.timeline import Timeline
+from chiron.workflow.timeline import Timeline
 
 #: a here and b far away begin with the request, and c, here, waits for both.
 WRAP = Wrap(

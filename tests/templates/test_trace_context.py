@@ -126,7 +126,7 @@ def test_handlers_of_every_kind_and_place_get_it(start: Any, wrap_image: Any, ga
 
 
 def test_what_buckets_fire_for_a_request_is_part_of_its_trace(start: Any, wrap_image: Any) -> None:
-    from workflow.buckets import parse_buckets
+    from chiron.workflow.buckets import parse_buckets
 
     buckets = {"events": {"trigger": "immediate", "function": "first"}}
     workflow = parse_buckets({"entry": "events", "buckets": buckets}, "test")

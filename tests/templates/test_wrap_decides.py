@@ -18,20 +18,20 @@ from typing import Any
 import pytest
 from state_machines import HANDLERS, given, run, state_machine
 
-from generator.declaration import declare
-from generator.render import render_handler
-from predictor.mechanisms import MECHANISMS
-from scheduler.choices import Choices
-from scheduler.planners import PLANNERS
-from scheduler.schedule import schedule
-from templates import TEMPLATES
-from workflow.answer import ExpectedAnswer
-from workflow.asl import parse_states
-from workflow.execute import execute
-from workflow.model import Workflow
-from workflow.plan import Plan, Wrap
-from workflow.platform import Platform
-from workflow.profile import PayloadProfile, Profile
+from chiron.generator.declaration import declare
+from chiron.generator.render import render_handler
+from chiron.predictor.mechanisms import MECHANISMS
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.planners import PLANNERS
+from chiron.scheduler.schedule import schedule
+from chiron.templates import TEMPLATES
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.asl import parse_states
+from chiron.workflow.execute import execute
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import PayloadProfile, Profile
 
 TRIGGERS = ("data", "stage")
 #: The client of one-to-one is no wrap. That plans come about at random is no planner's idea.

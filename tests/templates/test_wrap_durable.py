@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from workflow.buckets import parse_buckets
+from chiron.workflow.buckets import parse_buckets
 
 #: After how long a replica that says nothing is taken for dead, in seconds; see
 #: `wrap.cluster.durable`.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from workflow.buckets import parse_buckets
+from chiron.workflow.buckets import parse_buckets
 
 #: Appends what it gets to a file, and returns it; null where the text has "drop".
 NOTE = """

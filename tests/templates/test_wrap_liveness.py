@@ -13,10 +13,10 @@ import pytest
 import requests
 from wrap.event_loop.liveness import END_SIGNAL
 
-from gateway.build import FunctionSource, build
-from gateway.embedded import EmbeddedGateway
-from gateway.images import ImageStore
-from templates import TEMPLATES
+from chiron.gateway.build import FunctionSource, build
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.gateway.images import ImageStore
+from chiron.templates import TEMPLATES
 
 ONE: dict[str, Any] = {"output": 0}
 #: Raises in the thread that the request names; what a module has started does not end.

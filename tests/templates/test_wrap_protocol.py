@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workflow.timeline import Traced
+from chiron.workflow.timeline import Traced
 
 ECHO = "def handle(req):\n    return req\n"
 ONE: dict[str, Any] = {"output": 0}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from workflow.errors import ChironError
-from workflow.folder import parse_workflow
-from workflow.reference import Handler, ReferenceRun, run_reference
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import parse_workflow
+from chiron.workflow.reference import Handler, ReferenceRun, run_reference
 
 Refused = Callable[..., ChironError]
 Machine = Callable[..., dict[str, Any]]

@@ -14,7 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from workflow.states.errors import StatesError
+from chiron.workflow.states.errors import StatesError
 
 State = dict[str, Any]
 #: States by name, the first of them, and those that are to lead on.

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow.answer import LONGEST, ExpectedAnswer
-from workflow.errors import ChironError
-from workflow.folder import parse_workflow
+from chiron.workflow.answer import LONGEST, ExpectedAnswer
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import parse_workflow
 
 WORKFLOW = parse_workflow({"tasks": {"first": "f", "second": "g"}})
 values = st.recursive(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from workflow.asl import parse_states
-from workflow.model import Failure, Task
+from chiron.workflow.asl import parse_states
+from chiron.workflow.model import Failure, Task
 
 TASK = {"Type": "Task", "Resource": "f", "End": True}
 

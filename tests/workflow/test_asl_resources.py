@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from workflow.asl import parse_states
-from workflow.model import Task
-from workflow.names import FunctionNames
+from chiron.workflow.asl import parse_states
+from chiron.workflow.model import Task
+from chiron.workflow.names import FunctionNames
 
 INVOKE = "arn:aws:states:::lambda:invoke"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from workflow.asl import parse_states
-from workflow.model import Task
+from chiron.workflow.asl import parse_states
+from chiron.workflow.model import Task
 
 TASK = {"Type": "Task", "Resource": "f", "End": True}
 #: Instead of a field's value: the state is without it.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from workflow.asl import parse_states
+from chiron.workflow.asl import parse_states
 
 TASK = {"Type": "Task", "Resource": "f", "End": True}
 RULE = {"Variable": "$.a", "IsNull": True}

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow.buckets import parse_buckets
-from workflow.errors import ChironError
-from workflow.flowing import Gave, run_buckets
-from workflow.folder import parse_workflow
+from chiron.workflow.buckets import parse_buckets
+from chiron.workflow.errors import ChironError
+from chiron.workflow.flowing import Gave, run_buckets
+from chiron.workflow.folder import parse_workflow
 
 ADS: dict[str, Any] = {
     "entry": "events",

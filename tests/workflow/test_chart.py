@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from workflow.asl import parse_states
-from workflow.chart import BEGIN, END, chart_of, said
-from workflow.chart_layout import Layout, layout
-from workflow.chart_svg import svg
-from workflow.dag import parse_dag
+from chiron.workflow.asl import parse_states
+from chiron.workflow.chart import BEGIN, END, chart_of, said
+from chiron.workflow.chart_layout import Layout, layout
+from chiron.workflow.chart_svg import svg
+from chiron.workflow.dag import parse_dag
 
 TASK = {"Type": "Task", "Resource": "f"}
 MACHINE = {

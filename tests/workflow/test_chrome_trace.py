@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from workflow.chrome_trace import chrome_trace
-from workflow.timeline import Span, Timeline
+from chiron.workflow.chrome_trace import chrome_trace
+from chiron.workflow.timeline import Span, Timeline
 
 
 def span(kind, start_ms, end_ms, wrap, process=None, task=None, **more):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from workflow.asl import parse_states
-from workflow.conversion import as_plain, as_states
-from workflow.dag import parse_dag
-from workflow.errors import ChironError
-from workflow.model import Workflow
+from chiron.workflow.asl import parse_states
+from chiron.workflow.conversion import as_plain, as_states
+from chiron.workflow.dag import parse_dag
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Workflow
 
 
 def dag(edges: str, tasks: str = "") -> Workflow:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from workflow.dag import parse_dag
-from workflow.model import Stream, Task
+from chiron.workflow.dag import parse_dag
+from chiron.workflow.model import Stream, Task
 
 
 def dag(tasks: str, *edges: str) -> dict[str, object]:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow.data import is_json, resolve
-from workflow.errors import ChironError
+from chiron.workflow.data import is_json, resolve
+from chiron.workflow.errors import ChironError
 
 
 def test_no_source_is_the_request_and_one_source_is_that_output():

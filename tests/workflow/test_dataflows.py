@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from workflow.dataflows import translate_dataflows
-from workflow.folder import parse_workflow
+from chiron.workflow.dataflows import translate_dataflows
+from chiron.workflow.folder import parse_workflow
 
 
 def to(function: str, data: str) -> dict[str, Any]:
@@ -151,17 +151,17 @@ def test_a_switch_decides_by_its_own_data():
         (
             {"split": SPLIT, "count": COUNT},
             "unknown-next",
-            "templates.count.blocks.block.output_datas.n",
+            "chiron.templates.count.blocks.block.output_datas.n",
         ),
         (
             {"split": SPLIT, "count": COUNT, "sum": block({"more": "LIST"}, {})},
             "unknown-read",
-            "templates.count.blocks.block.output_datas.n",
+            "chiron.templates.count.blocks.block.output_datas.n",
         ),
         (
             {"split": SPLIT, "count": COUNT, "sum": block({"all": "NORMAL"}, {})},
             "bad-field",
-            "templates.count.blocks.block.output_datas.n",
+            "chiron.templates.count.blocks.block.output_datas.n",
         ),
         (
             {
@@ -170,27 +170,27 @@ def test_a_switch_decides_by_its_own_data():
                 "sum": SUM,
             },
             "unsupported-field",
-            "templates.count.blocks.block.output_datas.n",
+            "chiron.templates.count.blocks.block.output_datas.n",
         ),
         (
             {"one": block({"text": "NORMAL", "x": "NORMAL"}, {})},
             "unknown-read",
-            "templates.one.blocks.block.input_datas.x",
+            "chiron.templates.one.blocks.block.input_datas.x",
         ),
         (
             {"one": block({"text": "NORMAL"}, {"x": ("MERGE", "$USER")})},
             "bad-field",
-            "templates.one.blocks.block.output_datas.x",
+            "chiron.templates.one.blocks.block.output_datas.x",
         ),
         (
             {"one": block({"text": "ANY"}, {})},
             "bad-field",
-            "templates.one.blocks.block.input_datas.text.type",
+            "chiron.templates.one.blocks.block.input_datas.text.type",
         ),
         (
             {"one": block({"text": "NORMAL"}, {}, typ="SWITCH")},
             "unknown-field",
-            "templates.one.blocks.block.typ",
+            "chiron.templates.one.blocks.block.typ",
         ),
         (
             {"one": block({"text": "NORMAL"}, {}, conditions={"odd==True": {}})},
@@ -200,7 +200,7 @@ def test_a_switch_decides_by_its_own_data():
         (
             {"one": {"blocks": {"a": {}, "b": {}}}},
             "unsupported-field",
-            "templates.one.blocks",
+            "chiron.templates.one.blocks",
         ),
     ],
 )

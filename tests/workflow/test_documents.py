@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field
 
-from workflow.constraints import Constraints
-from workflow.documents import (
+from chiron.workflow.constraints import Constraints
+from chiron.workflow.documents import (
     Document,
     dotted,
     dump,
@@ -22,7 +22,7 @@ from workflow.documents import (
     validate,
     write_atomically,
 )
-from workflow.errors import ChironError
+from chiron.workflow.errors import ChironError
 
 
 class Inner(Document):

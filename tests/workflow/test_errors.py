@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from workflow.errors import ChironError
+from chiron.workflow.errors import ChironError
 
 
 def test_programs_get_code_message_path_and_functions():

@@ -8,13 +8,13 @@ import pkgutil
 
 import pytest
 
-import predictor
-import scheduler
-import workflow
+import chiron.predictor
+import chiron.scheduler
+import chiron.workflow
 
 MODULES = [
     f"{package.__name__}.{module.name}"
-    for package in (workflow, predictor, scheduler)
+    for package in (chiron.workflow, chiron.predictor, chiron.scheduler)
     for module in pkgutil.iter_modules(package.__path__)
 ]
 
@@ -24,7 +24,7 @@ def test_examples_answer_what_they_say(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-@pytest.mark.parametrize("package", ["workflow", "predictor", "scheduler"])
+@pytest.mark.parametrize("package", ["chiron.workflow", "chiron.predictor", "chiron.scheduler"])
 def test_every_package_shows_an_example(package):
     modules = [importlib.import_module(name) for name in MODULES if name.startswith(package)]
     assert any(doctest.testmod(module).attempted for module in modules)

@@ -26,10 +26,10 @@ from typing import Any
 import pytest
 from state_machines import given, run, state_machine
 
-from workflow.asl import parse_states
-from workflow.execute import execute
-from workflow.states.errors import StatesError
-from workflow.states.values import dump
+from chiron.workflow.asl import parse_states
+from chiron.workflow.execute import execute
+from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.values import dump
 
 moto = pytest.importorskip("moto", reason="moto, an extra of dev, is not installed")
 

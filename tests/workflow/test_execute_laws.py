@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from state_machines import run, state_machines
 
-from workflow.asl import parse_states
-from workflow.execute import Execution, execute
-from workflow.model import Workflow
-from workflow.states.errors import StatesError
-from workflow.states.machine import Begin, Delay, Machine, Step, _Visit
-from workflow.states.values import dump
-from workflow.trace import task_of, unrolled
+from chiron.workflow.asl import parse_states
+from chiron.workflow.execute import Execution, execute
+from chiron.workflow.model import Workflow
+from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.machine import Begin, Delay, Machine, Step, _Visit
+from chiron.workflow.states.values import dump
+from chiron.workflow.trace import task_of, unrolled
 
 Given = tuple[dict[str, Any], str]
 several = settings(max_examples=150)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from workflow.faasflow import translate_flat, translate_nested
-from workflow.folder import parse_workflow
+from chiron.workflow.faasflow import translate_flat, translate_nested
+from chiron.workflow.folder import parse_workflow
 
 
 def function(name: str, **more: Any) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from workflow.buckets import parse_buckets
-from workflow.streams.flow import RUN_BYTES, Flow
+from chiron.workflow.buckets import parse_buckets
+from chiron.workflow.streams.flow import RUN_BYTES, Flow
 
 
 class Values:

@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow.buckets import parse_buckets
-from workflow.streams.flow import Firing, Flow
-from workflow.streams.triggers import Item, Number
+from chiron.workflow.buckets import parse_buckets
+from chiron.workflow.streams.flow import Firing, Flow
+from chiron.workflow.streams.triggers import Item, Number
 
 #: Events go through `first`, which emits each and returns it once more, to windows, and what fires
 #: to `last`.

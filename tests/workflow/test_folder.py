@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow.documents import parse_json
-from workflow.errors import ChironError
-from workflow.folder import WorkflowFolder, check_links, default_name, parse_workflow
-from workflow.model import Workflow
+from chiron.workflow.documents import parse_json
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder, check_links, default_name, parse_workflow
+from chiron.workflow.model import Workflow
 
 TASK = {"Type": "Task", "Resource": "f", "End": True}
 STATES = {"StartAt": "A", "States": {"A": TASK}}

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow.asl import parse_states
-from workflow.errors import ChironError
-from workflow.states.errors import StatesError
-from workflow.states.machine import Begin, Delay, Machine, execution_context
-from workflow.states.values import dump
+from chiron.workflow.asl import parse_states
+from chiron.workflow.errors import ChironError
+from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.machine import Begin, Delay, Machine, execution_context
+from chiron.workflow.states.values import dump
 
 #: Examples in the short form and in a soak, and what one of them may look at.
 EXAMPLES, MANY = 300, 30_000

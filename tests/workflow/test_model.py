@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow.model import Source, Task, Workflow
+from chiron.workflow.model import Source, Task, Workflow
 
 
 def workflow(**sources: Source) -> Workflow:

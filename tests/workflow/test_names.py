@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow.errors import ChironError
-from workflow.names import (
+from chiron.workflow.errors import ChironError
+from chiron.workflow.names import (
     FunctionNames,
     check_distinct,
     check_name,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from workflow.documents import parse_json, validate
-from workflow.errors import ChironError
-from workflow.profile import Profile
+from chiron.workflow.documents import parse_json, validate
+from chiron.workflow.errors import ChironError
+from chiron.workflow.profile import Profile
 
 
 @pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])

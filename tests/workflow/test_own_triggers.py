@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from workflow.errors import ChironError
-from workflow.flowing import Gave, run_buckets
-from workflow.folder import WorkflowFolder
-from workflow.model import Workflow
-from workflow.streams.own import OwnTrigger, TriggerError, loaded
-from workflow.streams.triggers import Batch, ByBatchSize, Item, StreamTrigger
+from chiron.workflow.errors import ChironError
+from chiron.workflow.flowing import Gave, run_buckets
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.model import Workflow
+from chiron.workflow.streams.own import OwnTrigger, TriggerError, loaded
+from chiron.workflow.streams.triggers import Batch, ByBatchSize, Item, StreamTrigger
 
 PAIRS = """
 from chiron_triggers import Batch, StreamTrigger

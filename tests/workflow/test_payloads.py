@@ -7,10 +7,10 @@ from itertools import islice
 
 import pytest
 
-from workflow.answer import ExpectedAnswer
-from workflow.folder import WorkflowFolder
-from workflow.payloads import Payload, turns
-from workflow.profile import PayloadProfile, Profile
+from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.payloads import Payload, turns
+from chiron.workflow.profile import PayloadProfile, Profile
 
 LARGE, SMALL = "payloads/large.json", "payloads/small.json"
 

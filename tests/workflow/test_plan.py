@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from workflow.documents import dump, parse_json, validate
-from workflow.folder import parse_workflow
-from workflow.plan import Plan
+from chiron.workflow.documents import dump, parse_json, validate
+from chiron.workflow.folder import parse_workflow
+from chiron.workflow.plan import Plan
 
 WORKFLOW = parse_workflow(
     {"tasks": {"a": "f", "b": "g", "c": "h"}, "edges": [["a", "c"], ["b", "c"]]}

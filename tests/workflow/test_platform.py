@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from workflow.documents import validate
-from workflow.platform import Platform
+from chiron.workflow.documents import validate
+from chiron.workflow.platform import Platform
 
 PLATFORM = {
     "format": 1,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from workflow.documents import validate
-from workflow.profile import Profile
+from chiron.workflow.documents import validate
+from chiron.workflow.profile import Profile
 
 
 def profile(*periods: tuple[float, float], latency_ms: float = 10.0, **fields: Any) -> Any:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from workflow.data import bytes_of
+from chiron.workflow.data import bytes_of
 
 ECHO = "def handle(req): return req"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from workflow.data import bytes_of
-from workflow.folder import parse_workflow
-from workflow.reference import Handler, run_reference
+from chiron.workflow.data import bytes_of
+from chiron.workflow.folder import parse_workflow
+from chiron.workflow.reference import Handler, run_reference
 
 ECHO = "def handle(req): return req"
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow.streams import triggers
-from workflow.streams.triggers import (
+from chiron.workflow.streams import triggers
+from chiron.workflow.streams.triggers import (
     Batch,
     ByBatchSize,
     ByName,

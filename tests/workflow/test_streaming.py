@@ -8,9 +8,9 @@ import networkx as nx
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from workflow.dag import parse_dag
-from workflow.model import Workflow, giver_of
-from workflow.streaming import begins_with, live_streams
+from chiron.workflow.dag import parse_dag
+from chiron.workflow.model import Workflow, giver_of
+from chiron.workflow.streaming import begins_with, live_streams
 
 
 @st.composite

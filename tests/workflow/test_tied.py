@@ -7,11 +7,11 @@ import signal
 import subprocess
 import sys
 
-from workflow.tied import tied
+from chiron.workflow.tied import tied
 
 _STARTS_ANOTHER = """
 import subprocess, sys
-from workflow.tied import tied
+from chiron.workflow.tied import tied
 
 started = subprocess.Popen(tied(["/bin/sh", "-c", "echo $$; exec sleep 1000"]))
 started.wait()

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow.model import Task, Workflow
-from workflow.triggers import Bucket, BySet, Group, Immediate, buckets, groups
+from chiron.workflow.model import Task, Workflow
+from chiron.workflow.triggers import Bucket, BySet, Group, Immediate, buckets, groups
 
 KINDS = ["stage", "data"]
 

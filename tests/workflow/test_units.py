@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workflow.units import parse_duration_ms
+from chiron.workflow.units import parse_duration_ms
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from math import log1p
 from typing import Literal, NamedTuple, get_args
 
-from predictor.mechanisms import mechanism_of
-from workflow.model import Workflow
-from workflow.plan import Plan
-from workflow.profile import FunctionProfile, PeriodKind, Profile
+from chiron.predictor.mechanisms import mechanism_of
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan
+from chiron.workflow.profile import FunctionProfile, PeriodKind, Profile
 
 #: The functions that run as the threads of one process, in the order in which they start.
 Process = tuple[FunctionProfile, ...]

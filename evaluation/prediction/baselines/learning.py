@@ -9,10 +9,15 @@ from functools import partial
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from evaluation.optional import missing
-from evaluation.prediction.baselines.features import Sample, delay_ms, latency_ms, plan_features
-from evaluation.prediction.errors import Distribution
-from workflow.documents import Document
+from chiron.evaluation.optional import missing
+from chiron.evaluation.prediction.baselines.features import (
+    Sample,
+    delay_ms,
+    latency_ms,
+    plan_features,
+)
+from chiron.evaluation.prediction.errors import Distribution
+from chiron.workflow.documents import Document
 
 #: A trained model: the latency of every sample in milliseconds, whatever was measured.
 Model = Callable[[Sequence[Sample]], list[float]]
@@ -171,7 +176,7 @@ def available() -> tuple[list[Baseline], dict[str, str]]:
         elif name == "RFR":
             found.append(_FOREST)
         else:
-            from evaluation.prediction.baselines import networks
+            from chiron.evaluation.prediction.baselines import networks
 
             found.append(networks.LSTM if name == "LSTM" else networks.GNN)
     return found, not_run

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch  # type: ignore[import-not-found,unused-ignore]
 from torch import Tensor
 
-from evaluation.prediction.baselines.features import (
+from chiron.evaluation.prediction.baselines.features import (
     Graph,
     Sample,
     delay_ms,
@@ -21,7 +21,7 @@ from evaluation.prediction.baselines.features import (
     plan_graph,
     plan_sequence,
 )
-from evaluation.prediction.baselines.learning import (
+from chiron.evaluation.prediction.baselines.learning import (
     Baseline,
     Candidate,
     Fold,

@@ -20,10 +20,10 @@ from urllib.parse import urlsplit
 import requests
 from repeated import repeated
 
-from evaluation.bench.machine import Measured, this_machine
-from gateway.build import FunctionSource, build
-from gateway.embedded import EmbeddedGateway
-from gateway.images import ImageStore
+from chiron.evaluation.bench.machine import Measured, this_machine
+from chiron.gateway.build import FunctionSource, build
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.gateway.images import ImageStore
 
 CROWD = 1000
 LORISES = 200

@@ -18,13 +18,13 @@ from typing import Any
 import psutil
 import requests
 
-from cli.place import build_local
-from deployment.launcher import Launcher
-from gateway.embedded import EmbeddedGateway
-from openfaas.client import Gateway
-from workflow.documents import validate
-from workflow.folder import WorkflowFolder
-from workflow.plan import Plan
+from chiron.cli.place import build_local
+from chiron.deployment.launcher import Launcher
+from chiron.gateway.embedded import EmbeddedGateway
+from chiron.openfaas.client import Gateway
+from chiron.workflow.documents import validate
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import Plan
 
 FUNCTIONS = {
     "front": "def handle(req):\n    return req\n",
@@ -239,7 +239,7 @@ def open_place(folder: Path) -> Iterator[Place]:
         for name, (document, plan) in others().items():
             other = write_workflow(folder / "root" / name, document)
             stack.enter_context(launcher.launch(other.workflow, other, plan))
-        code = "from cli.main import main; main()"
+        code = "from chiron.cli.main import main; main()"
         command = [sys.executable, "-c", code, "serve", "predictor", "scheduler", "deployments"]
         command += ["-g", embedded.url, "--port", str(port), "--root", str(folder / "root")]
         services = Services(port, command, dict(os.environ), folder / "services.log")

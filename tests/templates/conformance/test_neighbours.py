@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from neighbours import CHANGING, CHANGING_AT_IMPORT, KEEPING
 
-from deployment.local_launcher import LocalLauncher
-from profiler.profile import profile
-from scheduler.schedule import schedule
-from workflow.plan import Plan
+from chiron.deployment.local_launcher import LocalLauncher
+from chiron.profiler.profile import profile
+from chiron.scheduler.schedule import schedule
+from chiron.workflow.plan import Plan
 
 _ALL = {**CHANGING, **CHANGING_AT_IMPORT, **KEEPING}
 #: So many workflows have them. One is for every day.

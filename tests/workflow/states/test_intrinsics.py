@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow.states.errors import StatesError
-from workflow.states.intrinsics import call, check_call
-from workflow.states.values import Text
+from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.intrinsics import call, check_call
+from chiron.workflow.states.values import Text
 
 DATA = {
     "name": "Ann",

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from workflow.states.errors import StatesError
-from workflow.states.limit import Limited
-from workflow.states.machine import MOST_SECONDS, Machine
-from workflow.states.paths import check_path, evaluate
-from workflow.states.templates import render
-from workflow.states.values import dump
+from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.limit import Limited
+from chiron.workflow.states.machine import MOST_SECONDS, Machine
+from chiron.workflow.states.paths import check_path, evaluate
+from chiron.workflow.states.templates import render
+from chiron.workflow.states.values import dump
 
 ITEMS = [{"v": number} for number in range(1000)]
 

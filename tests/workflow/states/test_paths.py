@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow.states.errors import StatesError
-from workflow.states.paths import (
+from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.paths import (
     check_path,
     check_reference_path,
     check_result_path,

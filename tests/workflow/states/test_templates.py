@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow.states.errors import StatesError
-from workflow.states.templates import check_expression, check_template, render, resolve
+from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.templates import check_expression, check_template, render, resolve
 
 DATA = {"flagged": 7, "vals": [0, 10, 20, 30, 40, 50]}
 CONTEXT = {"DayOfWeek": "TUESDAY"}

@@ -12,8 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow.states.errors import StatesError
-from workflow.states.values import MOST_LEVELS, Text, dump, identity, instant, is_number, parse
+from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.values import (
+    MOST_LEVELS,
+    Text,
+    dump,
+    identity,
+    instant,
+    is_number,
+    parse,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)

@@ -1,0 +1,1 @@
+"""Finds, generates and deploys the cheapest OpenFaaS deployment that meets a latency SLO."""
