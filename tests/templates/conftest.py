@@ -384,7 +384,8 @@ def _wrap_images(tmp_path: Path) -> Callable[..., Path]:
         ) + "".join(f", {name}={value!r}" for name, value in others.items())
         entry_text = f", entry=Entry(**{entry!r})" if entry is not None else ""
         (image / "function" / "handler.py").write_text(
-            "from wrap.declaration import Entry, Wrap\n" + f"WRAP = Wrap({fields}{entry_text})\n"
+            "from wrap.config.wrap_spec import Entry, Wrap\n"
+            + f"WRAP = Wrap({fields}{entry_text})\n"
         )
         for function, source in handlers.items():
             files = {"handler.py": source} if isinstance(source, str) else source

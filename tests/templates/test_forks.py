@@ -287,7 +287,7 @@ def test_a_remote_wrap_that_answers_another_execution_is_not_believed(
     liar = wrap_image(
         {"one": "def handle(req):\n    return req\n"}, tasks={1: "one"}, name="test-wrap2"
     )
-    remote = liar / "wrap" / "remote.py"
+    remote = liar / "wrap" / "net" / "gateway_client.py"
     told = "    clock = json.dumps("
     assert remote.read_text().count(told) == 1
     remote.write_text(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,7 @@ def test_the_quota_is_kept_and_nothing_is_lost_whatever_happens(steps: list[Any]
     for number, (what, *about) in enumerate(steps):
         if what == "hold" and sink.full:
             sink.when_room(lambda: None)
+            clock.go_on(0)
         if what == "hold" and not sink.full:
             execution, key, size = about
             consumers = 1 + number % 2
@@ -151,18 +153,22 @@ def test_the_largest_go_first_and_of_these_the_oldest(made: Any) -> None:
         clock.go_on(1)
     assert (sink.held, sink.spilled, sink.full) == (1050, 0, True)
     sink.when_room(lambda: None)
+    clock.go_on(0)
     assert (sink.held, sink.spilled, sink.full) == (750, 300, False)
     sink.hold("two", 0, text("y", 260))
     sink.when_room(lambda: None)
+    clock.go_on(0)
     assert (sink.held, sink.spilled) == (710, 600)
 
 
 def test_an_object_above_the_quota_waits_in_memory_unless_there_is_another(made: Any) -> None:
     """Its consumer may well come before anybody needs the room."""
-    sink, _, _ = made
+    sink, clock, _ = made
     sink.hold("one", 1, text("x", 5000))
+    clock.go_on(0)
     assert (sink.held, sink.spilled) == (5000, 0)
     sink.hold("one", 2, text("y", 4000))
+    clock.go_on(0)
     assert (sink.held, sink.spilled) == (4000, 5000)
 
 
@@ -174,6 +180,7 @@ def test_a_sink_without_room_on_disk_pushes_back_until_there_is_some(made: Any) 
     sink.hold("one", 1, text("x", 900))
     sink.hold("two", 1, text("y", 900))
     sink.when_room(lambda: told.append("when one has gone"))
+    clock.go_on(0)
     assert (sink.full, told, sink.get("one", 1).size) == (True, ["at once"], 900)
     sink.release("one", 1)
     assert (sink.full, told[1:]) == (False, ["when one has gone"])
@@ -181,9 +188,43 @@ def test_a_sink_without_room_on_disk_pushes_back_until_there_is_some(made: Any) 
     sink.when_room(lambda: told.append("when the disk has room"))
     room.is_full = False
     sink.when_room(lambda: told.append("it is not asked again and again"))
+    clock.go_on(0)
     assert sink.full
     clock.go_on(1)
     assert (sink.full, len(told)) == (False, 4)
+
+
+def test_nobody_waits_for_the_disk_but_who_writes(tmp_path: Path) -> None:
+    """The event loop holds objects, under the lock of their execution."""
+    from wrap.values.budget import MemoryBudget
+    from wrap.values.disk import Disk
+
+    writing, go_on, due = threading.Event(), threading.Event(), list[float]()
+
+    def write(contents: Any) -> Any:
+        writing.set()
+        go_on.wait()
+        return Disk(tmp_path).write(contents)
+
+    sink = MemoryBudget(QUOTA, TTL, write, due.append)
+    sink.hold("one", 1, text("x", 900))
+    sink.hold("one", 2, text("y", 900))
+    sink.hold("one", 3, text("z", 10))
+    assert due, "tend is to be called"
+    thread = threading.Thread(target=sink.tend)
+    thread.start()
+    try:
+        writing.wait()
+        sink.hold("two", 1, text("n", 900))
+        assert sink.get("one", 1).size == 900
+        sink.release("one", 1)
+        sink.drop("two")
+    finally:
+        go_on.set()
+        thread.join()
+    assert [sink.get("one", key).text() for key in (2, 3)] == ["y" * 900, "z" * 10]
+    sink.drop("one")
+    assert (sink.held, sink.spilled) == (0, 0)
 
 
 def test_an_object_goes_when_its_last_consumer_has_it(made: Any) -> None:
@@ -232,8 +273,9 @@ def test_a_wrap_whose_objects_are_above_its_quota_answers_as_ever(
 ) -> None:
     """Also where there is no disk for them."""
     grown = "def handle(req):\n    return req[:1] * (int(req[1:]) if len(req) < 20 else len(req))\n"
+    late = "import time\n" + grown.replace("    return", "    time.sleep(0.3)\n    return")
     image = wrap_image(
-        {"first": grown, "left": grown, "right": grown, "join": "def handle(req):\n    return req"},
+        {"first": grown, "left": grown, "right": late, "join": "def handle(req):\n    return req"},
         processes,
         inputs={0: None, 1: 0, 2: 0, 3: [0, 1, 2, None]},
         entry={"output": [3, 1]},

@@ -88,7 +88,7 @@ def test_in_one_place_there_is_a_group_for_each_bucket_that_none_fires_within(wo
 
 def test_wraps_and_the_predictor_go_by_one_file():
     root = Path(__file__).parents[2]
-    shipped = root / "templates" / "python3-wrap" / "wrap" / "triggers.py"
+    shipped = root / "templates" / "python3-wrap" / "wrap" / "core" / "triggers.py"
     assert (root / "workflow" / "triggers.py").samefile(shipped)
 
 

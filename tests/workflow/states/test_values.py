@@ -193,13 +193,13 @@ def test_the_offset_of_a_timestamp_does_not_matter(moment, minutes):
 
 def test_wraps_and_the_tools_go_by_one_package():
     root = Path(__file__).parents[3]
-    shipped = root / "templates" / "python3-wrap" / "wrap" / "states"
+    shipped = root / "templates" / "python3-wrap" / "wrap" / "core" / "statemachine"
     assert (root / "workflow" / "states").samefile(shipped)
 
 
 def test_a_wrap_imports_it_under_its_own_name_and_nothing_else_of_ours():
     code = (
-        "import sys, wrap.states.choices, wrap.states.templates;"
+        "import sys, wrap.core.statemachine.choices, wrap.core.statemachine.templates;"
         "print(sorted({n for n in sys.modules if n.split('.')[0] in ('wrap', 'workflow')}))"
     )
     wrap = Path(__file__).parents[3] / "templates" / "python3-wrap"
@@ -207,7 +207,10 @@ def test_a_wrap_imports_it_under_its_own_name_and_nothing_else_of_ours():
         [sys.executable, "-c", code], cwd=wrap, capture_output=True, text=True, check=True
     )
     names = done.stdout.strip("[]\n").replace("'", "").split(", ")
-    assert [name for name in names if not name.startswith("wrap.core.statemachine")] == ["wrap"]
+    assert [name for name in names if not name.startswith("wrap.core.statemachine")] == [
+        "wrap",
+        "wrap.core",
+    ]
 
 
 @given(JSON)

@@ -1,11 +1,14 @@
 """Which of the objects that executions wait with are in memory, and which are on disk.
 
-An engine keeps an object from its coming until its last consumer has it. The sink is where those
+An engine keeps an object from its coming until its last consumer has it. The budget is where those
 of all executions are accounted for. In memory they may take what the wrap's limit leaves over what
 its functions need, as in FaaSFlow's Quota(G), the sum of what is left of each container (paper,
 section on memory reclamation in FaaStore). Above that, and after a time to live, they go to disk.
-Where the disk has no room either, nothing is lost and nothing fails: the sink says that it is
+Where the disk has no room either, nothing is lost and nothing fails: the budget says that it is
 full, and whoever reads from connections stops until there is room.
+
+Only `tend` writes, in a thread of its own and without the lock: nobody who holds, gets or releases
+an object waits for the disk.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from wrap.values.disk import Spilled
 from wrap.values.value import Object
@@ -53,9 +57,10 @@ class MemoryBudget:
     ttl_s
         After so many seconds an object goes to disk in any case.
     spill
-        Puts contents on disk, all or none; raises OSError where there is no room.
+        Puts contents on disk, all or none; called by `tend` alone, without the lock. Raises OSError
+        where there is no room.
     wake
-        Has `tend` called at a time of the clock.
+        Has `tend` called at a time of the clock, by a thread that may wait for the disk.
     clock
         Seconds.
 
@@ -85,6 +90,7 @@ class MemoryBudget:
         self._in_memory: dict[int, _Held] = {}
         self._again, self._wakes_at = -math.inf, math.inf
         self._waiting: list[Callable[[], None]] = []
+        self._writing = False
         self._lock = threading.RLock()
         self.held = self.spilled = self.spills = 0
 
@@ -94,10 +100,7 @@ class MemoryBudget:
         return self.held > self._quota
 
     def hold(self, execution: Hashable, key: Hashable, content: Object, consumers: int = 1) -> None:
-        """Keep an object until so many consumers have it; in place of one of the same key.
-
-        The caller waits while others are spilled for it.
-        """
+        """Keep an object until so many consumers have it; in place of one of the same key."""
         with self._lock:
             its = self._held.setdefault(execution, {})
             if key in its:
@@ -105,12 +108,7 @@ class MemoryBudget:
             held = its[key] = _Held(content, content.size, self._clock(), consumers)
             self._in_memory[id(held)] = held
             self.held += held.size
-            over = self.full
-            if over:
-                self._spill_due()
             self._see_to_waking()
-        if over:
-            self._tell()
 
     def get(self, execution: Hashable, key: Hashable) -> Object:
         """An object, wherever it is. Raises KeyError where it is not held."""
@@ -172,47 +170,58 @@ class MemoryBudget:
         """Put on disk what should be there. Where that has no room it is tried again later."""
         with self._lock:
             self._wakes_at = math.inf
-            self._spill_due()
-            self._see_to_waking()
+            if self._writing:  # that thread goes on until nothing is due
+                return
+            self._writing = True
+        try:
+            while self._spill_some():
+                self._tell()
+        finally:
+            with self._lock:
+                self._writing = False
+                self._see_to_waking()
         self._tell()
 
-    def _spill_due(self) -> None:
-        now = self._clock()
-        if now < self._again:
-            return
-        for batch in _batches(self._due(now)):
-            try:
-                places = self._spill(each.object.view() for each in batch)
-            except (OSError, UnicodeEncodeError) as error:  # a text may have no UTF-8
-                self._again = now + _AGAIN_S
-                print(f"{self.held} bytes wait in memory, and cannot go to disk: {error}")
-                return
+    def _spill_some(self) -> bool:
+        """Put a file's worth of what is due on disk; whether there was any, and room for it."""
+        with self._lock:
+            now = self._clock()
+            batch = _first_file(self._due(now)) if now >= self._again else []
+        if not batch:
+            return False
+        try:
+            places = self._spill(each.object.view() for each in batch)
+        except (OSError, UnicodeEncodeError) as error:  # a text may have no UTF-8
+            self._again = now + _AGAIN_S
+            print(f"{self.held} bytes wait in memory, and cannot go to disk: {error}")
+            return False
+        with self._lock:
             for each, place in zip(batch, places, strict=True):
+                if self._in_memory.pop(id(each), None) is None:
+                    continue  # its last consumer has it by now
                 each.object.spill(place)
-                del self._in_memory[id(each)]
                 self.held -= each.size
                 self.spilled += each.size
                 self.spills += 1
+        return True
 
     def _see_to_waking(self) -> None:
-        """Be called when the oldest has waited long enough, or the disk may have room again."""
+        """Have `tend` called: now, when the oldest is old, or when the disk may have room again."""
         oldest = next(iter(self._in_memory.values()), None)
-        if oldest is None:
+        if oldest is None or self._writing:
             return
-        when = max(self._again, oldest.since + self._ttl_s)
-        if self.full and self._waiting:
-            when = self._again
+        now = self._clock()
+        due = self.full and self._due(now)
+        when = max(self._again, now if due else oldest.since + self._ttl_s)
         if when < self._wakes_at:
             self._wakes_at = when
             self._wake(when)
 
     def when_room(self, action: Callable[[], None]) -> None:
-        """Call `action` once when the sink is not full: now, or by the thread that makes room."""
+        """Call `action` once when it is not full: now, or by the thread that makes room."""
         with self._lock:
             self._waiting.append(action)
-            if self.full:
-                self._spill_due()
-                self._see_to_waking()
+            self._see_to_waking()
         self._tell()
 
     def _tell(self) -> None:
@@ -224,14 +233,8 @@ class MemoryBudget:
             action()
 
 
-def _batches(due: Sequence[_Held]) -> Iterator[list[_Held]]:
-    """What goes into one file each."""
-    batch, size = list[_Held](), 0
-    for each in due:
-        batch.append(each)
-        size += each.size
-        if size >= _FILE:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+def _first_file(due: Sequence[_Held]) -> list[_Held]:
+    """The first of them, as many as go into one file."""
+    sizes = accumulate(each.size for each in due)
+    whole = next((count for count, size in enumerate(sizes, 1) if size >= _FILE), len(due))
+    return list(due[:whole])

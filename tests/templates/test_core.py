@@ -1,0 +1,49 @@
+"""The core is rules alone: what it imports can wait for nothing and touch nothing."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+CORE = Path(__file__).parents[2] / "templates" / "python3-wrap" / "wrap" / "core"
+#: What waits, or touches what is outside the process.
+IMPURE = {
+    *(
+        "_thread",
+        "asyncio",
+        "concurrent",
+        "ctypes",
+        "fcntl",
+        "http",
+        "io",
+        "mmap",
+        "multiprocessing",
+    ),
+    *("os", "queue", "select", "selectors", "shutil", "signal", "socket", "ssl", "subprocess"),
+    *("tempfile", "threading", "time", "urllib"),
+}
+MODULES = sorted(CORE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(CORE)))
+def test_the_core_imports_no_clock_thread_socket_or_file(module: Path) -> None:
+    imported = set[str]()
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            imported.add(str(node.module).partition(".")[0])
+    assert not imported & IMPURE
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(CORE)))
+def test_the_core_imports_nothing_else_of_the_wrap(module: Path) -> None:
+    names = [
+        str(node.module)
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and not node.level
+    ]
+    ours = [name for name in names if name.partition(".")[0] == "wrap"]
+    assert all(name.startswith("wrap.core") for name in ours)
