@@ -46,7 +46,7 @@ setup: .venv/developing ## Set up .venv for development (LOCKED=1: what chiron r
 
 lock: $(TOOLS)/pip-tools ## Renew requirements.lock after a change of the dependencies
 	@CUSTOM_COMPILE_COMMAND="make lock" $(TOOLS)/bin/pip-compile --quiet --upgrade --generate-hashes \
-		--all-build-deps --allow-unsafe --strip-extras --no-emit-find-links --no-emit-index-url \
+		--extra dashboard --all-build-deps --allow-unsafe --strip-extras --no-emit-find-links --no-emit-index-url \
 		--output-file requirements.lock pyproject.toml
 
 audit: $(TOOLS)/pip-audit ## Look for known faults of what requirements.lock pins (needs pypi.org)
@@ -70,7 +70,7 @@ endif
 	@touch $@
 
 .venv/developing: .venv/installed
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[benchmarks,dev,docker,evaluation]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[benchmarks,dashboard,dev,docker,evaluation]'
 	@touch $@
 
 $(TOOLS)/%:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from chiron.installation.packages import Finding, extra_line, os_release
@@ -79,6 +80,14 @@ def check_docker() -> Finding:
         fix = "start it (sudo systemctl start docker) or see installation/docker.md"
         return Finding("docker", False, detail, fix, required=False)
     return Finding("docker", True, f"engine {version}", required=False)
+
+
+def check_dashboard() -> Finding:
+    """Whether the libraries of the dashboard are installed."""
+    if all(map(find_spec, ("dash", "dash_cytoscape"))):
+        return Finding("dashboard", True, "installed", required=False)
+    fix = extra_line("dashboard")
+    return Finding("dashboard", False, "Dash is not installed", fix, required=False)
 
 
 def _reason(error: BaseException) -> str:
@@ -192,6 +201,7 @@ def preflight(gateway: str, variables: Mapping[str, str]) -> list[Finding]:
         finding,
         check_images(variables, pulling),
         check_docker(),
+        check_dashboard(),
     ]
 
 

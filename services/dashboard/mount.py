@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING
 from flask import Blueprint, g, request
 from werkzeug.wrappers import Response as Answer
 
+from chiron.installation.packages import extra_line
 from chiron.services.host import Host, host
+from chiron.workflow.errors import ChironError
 
 if TYPE_CHECKING:
     from dash import Dash
 
 #: What Dash's scripts, styles and callbacks are below.
 _ROUTES = ("/", "/assets/<path:_>", "/_dash-<path:_>")
+#: What the extra `dashboard` brings.
+_LIBRARIES = ("dash", "dash_cytoscape")
 #: Where Dash's application finds the id that the services gave the request.
 REQUEST_ID = "chiron.request_id"
 _lock = threading.Lock()
@@ -44,8 +48,13 @@ def _answer(_: str = "") -> Answer:
 
 @cache
 def _dash_of(owner: Host) -> Dash:
-    from chiron.services.dashboard.app import create_dash  # takes half a second
-
+    try:
+        from chiron.services.dashboard.app import create_dash  # takes half a second
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] not in _LIBRARIES:
+            raise
+        message = f"the dashboard is not installed: {extra_line('dashboard')}"
+        raise ChironError("no-dashboard", message, status=501) from error
     return create_dash(owner)
 
 

@@ -14,6 +14,7 @@ from chiron.installation.packages import Finding
 from chiron.installation.preflight import (
     check_cgroup,
     check_cores,
+    check_dashboard,
     check_docker,
     check_faas_cli,
     check_gateway,
@@ -125,6 +126,12 @@ def test_without_docker_py_the_extra_is_named(monkeypatch):
     assert "chiron-openfaas[docker]" in check_docker().fix
 
 
+def test_without_dash_the_extra_is_named(monkeypatch):
+    assert check_dashboard().ok
+    monkeypatch.setitem(sys.modules, "dash_cytoscape", None)
+    assert "chiron-openfaas[dashboard]" in check_dashboard().fix
+
+
 def test_preflight_has_one_finding_a_thing_and_a_fix_for_each_that_is_missing(tmp_path):
     variables = {"PATH": str(tmp_path), "OPENFAAS_CONFIG": str(tmp_path)}
 
@@ -141,6 +148,7 @@ def test_preflight_has_one_finding_a_thing_and_a_fix_for_each_that_is_missing(tm
         "gateway",
         "images",
         "docker",
+        "dashboard",
     ]
     assert not any(by_name[name].ok for name in ("strace", "ptrace", "faas-cli", "gateway"))
     assert all(finding.ok is (finding.fix == "") for finding in findings)

@@ -39,6 +39,22 @@ def test_without_the_token_nothing_is_told(config, path):
     assert admitted.status_code == 200
 
 
+def test_without_dash_the_page_names_the_extra_and_the_api_answers(config, monkeypatch):
+    monkeypatch.setitem(sys.modules, "chiron.services.dashboard.app", None)
+    monkeypatch.setitem(sys.modules, "dash", None)
+    monkeypatch.delitem(sys.modules, "chiron.services.dashboard.app")
+    for name in [name for name in sys.modules if name.startswith("chiron.services.dashboard.")]:
+        if name != "chiron.services.dashboard.mount":
+            monkeypatch.delitem(sys.modules, name)
+    client = create_app(config).test_client()
+
+    answer = client.get("/")
+
+    assert (answer.status_code, answer.json["code"]) == (501, "no-dashboard")
+    assert "chiron-openfaas[dashboard]" in answer.json["message"]
+    assert client.get("/healthz").status_code == 200
+
+
 @pytest.mark.parametrize("headers", [{"Origin": "http://evil.example"}, {"Host": "evil.example"}])
 def test_pages_of_other_sites_are_refused(client, headers):
     for answer in (
