@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from random import SystemRandom
 from uuid import uuid4
 
 from chiron.workflow.data import text_of
@@ -42,7 +43,7 @@ class Running:
         self, workflow: Workflow, request: bytes, now: Callable[[], float] = time.time
     ) -> None:
         context = partial(execution_context, workflow.name, str(uuid4()))
-        self._machine = Machine(workflow.machine or {}, context)
+        self._machine = Machine(workflow.machine or {}, context, SystemRandom())
         self._now = now
         self._request = text_of(request)
         self._delays: list[tuple[float, int, Delay]] = []

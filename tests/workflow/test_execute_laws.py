@@ -35,7 +35,7 @@ class Play:
     def __init__(self, workflow: Workflow, order: Random) -> None:
         self._workflow = workflow
         self._order = order
-        self.machine = Machine(workflow.machine or {}, self._context)
+        self.machine = Machine(workflow.machine or {}, self._context, Random(1))
         self.open: dict[int, Begin | Delay] = {}
         self.known: set[int] = set()
         self.ended: set[int] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from itertools import count
+from random import Random
 from typing import Any
 
 import pytest
@@ -261,7 +262,9 @@ def outcome_of(document: dict[str, Any], request: str, answers: list[Any]) -> An
         if next(looks) > LOOKS:
             raise OverdueError
 
-    machine = Machine(workflow.machine or {}, partial(execution_context, "demo", "1"), check)
+    machine = Machine(
+        workflow.machine or {}, partial(execution_context, "demo", "1"), Random(1), check
+    )
     step = machine.start(request, now)
     waiting: list[Begin | Delay] = []
     for number in range(EVENTS):

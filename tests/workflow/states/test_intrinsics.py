@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chiron.workflow.states import intrinsics
 from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.intrinsics import call, check_call
+from chiron.workflow.states.intrinsics import check_call
 from chiron.workflow.states.values import Text
 
 DATA = {
@@ -25,6 +28,11 @@ DATA = {
     "text": Text("no JSON"),
 }
 CONTEXT = {"Execution": {"Id": "run-1"}}
+CHANCE = Random(1)
+
+
+def call(text: str, data: Any, context: Any) -> Any:
+    return intrinsics.call(text, data, context, CHANCE)
 
 
 @pytest.mark.parametrize(
@@ -244,6 +252,12 @@ def test_every_uuid_is_another_of_version_4():
     first, second = (call("States.UUID()", {}, {}) for _ in range(2))
     assert first != second
     assert uuid.UUID(first).version == 4 and str(uuid.UUID(first)) == first
+
+
+@pytest.mark.parametrize("text", ["States.UUID()", "States.MathRandom(0, 1000000)"])
+def test_equal_chances_give_equal_values(text):
+    first, second, third = (intrinsics.call(text, {}, {}, Random(seed)) for seed in (1, 1, 2))
+    assert first == second != third
 
 
 def test_random_numbers_are_from_the_start_to_before_the_end():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from random import Random
 from typing import Any
 
 import pytest
@@ -62,7 +63,7 @@ def test_after_an_evaluation_nothing_is_limited() -> None:
 
 def machine_of(check: Callable[[], None], **state: Any) -> Machine:
     states = {"S": {"End": True, **state}}
-    return Machine({"StartAt": "S", "States": states}, lambda *_: {}, check)
+    return Machine({"StartAt": "S", "States": states}, lambda *_: {}, Random(1), check)
 
 
 PASS = {"StartAt": "P", "States": {"P": {"Type": "Pass", "End": True}}}
@@ -156,7 +157,7 @@ def test_what_is_nested_too_deep_for_a_function_is_its_failure() -> None:
     for _ in range(5000):
         value = [value]
     with pytest.raises(StatesError) as caught:
-        render({"x.$": "States.Format('{}', $)"}, value, {})
+        render({"x.$": "States.Format('{}', $)"}, value, {}, Random(1))
     assert caught.value.name == "States.IntrinsicFailure"
 
 
@@ -198,7 +199,7 @@ def test_json_that_has_no_place_here_fails_what_gave_it(text: str) -> None:
         "S": {"Type": "Task", "Resource": "f", "End": True, "Catch": catch},
         "Then": {"Type": "Pass", "Result": "caught", "End": True},
     }
-    machine = Machine({"StartAt": "S", "States": states}, lambda *_: {})
+    machine = Machine({"StartAt": "S", "States": states}, lambda *_: {}, Random(1))
     step = machine.start("1", 0.0)
     machine.ended(step.begins[0].number, text, 0.0)
     assert machine.outcome == "caught"
@@ -209,7 +210,7 @@ def test_states_that_are_nested_too_deep_end_in_an_error() -> None:
     for number in range(300):
         state = {"Type": "Parallel", "Branches": [scope], "End": True}
         scope = {"StartAt": f"{number}", "States": {f"{number}": state}}
-    machine = Machine(scope, lambda *_: {})
+    machine = Machine(scope, lambda *_: {}, Random(1))
     machine.start("1", 0.0)
     assert machine.outcome.name == "States.Runtime"
 
@@ -219,7 +220,7 @@ def test_no_wildcard_takes_an_error_that_ends_the_execution(name):
     caught = {"ErrorEquals": ["States.ALL"], "Next": "After"}
     task = {"Type": "Task", "Resource": "f", "Catch": [caught], "Next": "After"}
     document = {"StartAt": "Do", "States": {"Do": task, "After": {"Type": "Succeed"}}}
-    machine = Machine(document, lambda *_: {})
+    machine = Machine(document, lambda *_: {}, Random(1))
     (begin,) = machine.start("{}", 0.0).begins
     machine.failed(begin.number, StatesError(name, "it is so"), 0.0)
     assert isinstance(machine.outcome, StatesError) and machine.outcome.name == name

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import copy
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chiron.workflow.states import templates
 from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.templates import check_expression, check_template, render, resolve
+from chiron.workflow.states.templates import check_expression, check_template
 
 DATA = {"flagged": 7, "vals": [0, 10, 20, 30, 40, 50]}
 CONTEXT = {"DayOfWeek": "TUESDAY"}
+
+
+def render(template: Any, data: Any, context: Any) -> Any:
+    return templates.render(template, data, context, Random(1))
+
+
+def resolve(expression: str, data: Any, context: Any) -> Any:
+    return templates.resolve(expression, data, context, Random(1))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from random import SystemRandom
 from typing import Any
 
 from wrap.config.wrap_spec import Entry, Wrap
@@ -199,7 +200,7 @@ class Deciding(Placement):
         self._longest = longest
         self._states = entry.states
         context = partial(execution_context, wrap.workflow, ident)
-        self._machine = Machine(entry.machine or {}, context, self._in_time)
+        self._machine = Machine(entry.machine or {}, context, SystemRandom(), self._in_time)
         self._deadline = deadline
         self._in_stages = entry.in_stages
         self._numbers: dict[int, int] = {}

@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-import random
 import re
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .chance import Chance
 from .values import Text, dump, identity, is_number, parse
 
 #: Most elements of a range, and most characters to encode or hash.
@@ -144,12 +144,14 @@ def _merged(first: dict[str, Any], second: dict[str, Any], deep: bool) -> dict[s
     return merged
 
 
-def _math_random(start: Any, end: Any, seed: Any = None) -> int:
+def _math_random(chance: Chance, start: Any, end: Any, seed: Any = None) -> int:
     low, high = _integer(start), _integer(end)
     if low >= high:
         raise Refused("the end, which is exclusive, has to be greater than the start")
-    source = random.Random(None if seed is None else _integer(seed))  # noqa: S311  # no secret
-    return source.randrange(low, high)
+    if seed is None:
+        return chance.randrange(low, high)
+    digest = hashlib.sha256(str(_integer(seed)).encode()).digest()
+    return low + int.from_bytes(digest) % (high - low)
 
 
 def _math_add(first: Any, second: Any) -> int:
@@ -166,8 +168,8 @@ def _string_split(text: Any, delimiters: Any) -> list[str]:
     return [part for part in parts if part]
 
 
-def _uuid() -> str:
-    return str(uuid.uuid4())
+def _uuid(chance: Chance) -> str:
+    return str(uuid.UUID(int=chance.getrandbits(128), version=4))
 
 
 def _text(value: Any) -> str:
@@ -228,5 +230,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "States.UUID": _uuid,
 }
 
-#: Those that give another value each time.
+#: Those that give another value each time, of the chance that they get first.
 RANDOM = frozenset((_math_random, _uuid))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
+from .chance import Chance
 from .errors import StatesError
 from .functions import FUNCTIONS, RANDOM, Refused, filled, format_
 from .paths import check_path, evaluate, is_of_context
@@ -52,13 +53,13 @@ class _Call(NamedTuple):
 _Argument: TypeAlias = "_Path | _Literal | _Constant | _Call"
 
 
-def call(text: str, data: Any, context: Any) -> Any:
+def call(text: str, data: Any, context: Any, chance: Chance) -> Any:
     """What the intrinsic function `text` gives, its paths applied to `data` and `context`.
 
     Raises StatesError, ``States.IntrinsicFailure``, and ValueError where `text` is none.
     """
     try:
-        return _value(_compiled(text), data, context)
+        return _value(_compiled(text), data, context, chance)
     except Refused as refused:
         cause = f"{text}: {refused}"
     except StatesError as error:
@@ -87,7 +88,7 @@ def check_call(text: str) -> None:
     _compiled(text)
 
 
-def _value(argument: _Argument, data: Any, context: Any) -> Any:
+def _value(argument: _Argument, data: Any, context: Any, chance: Chance) -> Any:
     if isinstance(argument, _Path):
         return evaluate(argument.path, data, context)
     if isinstance(argument, _Constant):
@@ -98,7 +99,9 @@ def _value(argument: _Argument, data: Any, context: Any) -> Any:
     if function is format_ and isinstance(arguments[0], _Literal):
         # Its braces that are escaped are no places, which its value does not show any more.
         function, arguments = partial(filled, arguments[0].texts), arguments[1:]
-    return function(*(_value(each, data, context) for each in arguments))
+    if function in RANDOM:
+        function = partial(function, chance)
+    return function(*(_value(each, data, context, chance) for each in arguments))
 
 
 @lru_cache(_KEPT)
@@ -131,7 +134,7 @@ class _Parser:
             raise self.fault(f"a field may have {_MOST_CALLS} functions, not more")
         function, arguments = FUNCTIONS[name], tuple(self._arguments())
         try:
-            inspect.signature(function).bind(*arguments)
+            inspect.signature(function).bind(*(None,) * (function in RANDOM), *arguments)
         except TypeError as error:
             raise self.fault(f"{name} cannot take these arguments ({error})") from None
         return _Call(function, arguments)

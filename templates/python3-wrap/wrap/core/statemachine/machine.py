@@ -7,7 +7,6 @@ decided. Definitions are as `workflow.asl` normalises them. The language: states
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -15,11 +14,12 @@ from itertools import count
 from math import floor, inf
 from typing import Any, NamedTuple
 
+from .chance import Chance
 from .choices import matches
 from .errors import StatesError
 from .limit import Check, Limited, unlimited
 from .paths import evaluate, put
-from .templates import render
+from .templates import render, resolve
 from .values import dump, instant, is_number, parse
 
 #: States that may follow each other with no task or wait among them: more are a loop without end.
@@ -137,6 +137,8 @@ class Machine:
     context
         Of the input and the time of the start, the context object, but for what changes from state
         to state.
+    chance
+        What random values and jitter come from.
     check
         Called again and again while values are evaluated. What it raises ends the event: the
         execution is then over for its caller, and gets no other event.
@@ -157,6 +159,7 @@ class Machine:
         self,
         definition: Mapping[str, Any],
         context: Callable[[Any, float], Mapping[str, Any]],
+        chance: Chance,
         check: Check = unlimited,
     ) -> None:
         self.over = False
@@ -165,6 +168,7 @@ class Machine:
         self.result: Any = None
         self._definition = definition
         self._make_context = context
+        self._chance = chance
         self._check = check
         self._limited = Limited(check)
         self._context: Mapping[str, Any] = {}
@@ -380,7 +384,7 @@ class Machine:
         given = self._input(visit)
         if "Parameters" not in visit.state:
             return given
-        return render(visit.state["Parameters"], given, self._context_of(visit))
+        return render(visit.state["Parameters"], given, self._context_of(visit), self._chance)
 
     def _found(self, visit: _Visit, field: str, default: Any, given: Any) -> Any:
         """The value of a field, or what the path in the field that is called so finds."""
@@ -388,14 +392,15 @@ class Machine:
         if path is None:
             return visit.state.get(field, default)
         if path.startswith("States."):
-            return render({"value.$": path}, given, self._context_of(visit))["value"]
+            return resolve(path, given, self._context_of(visit), self._chance)
         return evaluate(path, given, self._context_of(visit))
 
     def _combined(self, visit: _Visit, result: Any) -> Any:
         """A state's input with its result."""
         state = visit.state
         if "ResultSelector" in state:
-            result = render(state["ResultSelector"], result, self._context_of(visit))
+            context = self._context_of(visit)
+            result = render(state["ResultSelector"], result, context, self._chance)
         path = state.get("ResultPath", "$")
         if path == "$":
             return result
@@ -499,7 +504,9 @@ class Machine:
             if "ItemSelector" in state:
                 context = {**self._context_of(visit), "Map": scope.item}
                 try:
-                    given = render(state["ItemSelector"], visit.given, context, visit.known)
+                    given = render(
+                        state["ItemSelector"], visit.given, context, self._chance, visit.known
+                    )
                 except StatesError as error:
                     self._fail_scope(scope, _at(visit, error), after)
                     return
@@ -554,7 +561,7 @@ class Machine:
         except OverflowError:
             seconds = most
         if retrier.get("JitterStrategy") == "FULL":
-            return random.uniform(0.0, seconds)  # noqa: S311  (no secret)
+            return self._chance.uniform(0.0, seconds)
         return seconds
 
 

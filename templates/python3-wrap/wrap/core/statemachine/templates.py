@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .chance import Chance
 from .errors import StatesError
 from .intrinsics import call, check_call, is_lasting_call
 from .paths import check_path, evaluate, is_of_context
@@ -11,11 +12,15 @@ from .paths import check_path, evaluate, is_of_context
 _DYNAMIC = ".$"
 
 
-def render(template: Any, data: Any, context: Any, known: dict[str, Any] | None = None) -> Any:
+def render(
+    template: Any, data: Any, context: Any, chance: Chance, known: dict[str, Any] | None = None
+) -> Any:
     """`template` with the values of its ``.$`` fields, at any depth, under names without it.
 
     Parameters
     ----------
+    chance
+        What random values come from.
     known
         Values of expressions that this `data` determines. What is found is added: the items of a
         Map share it.
@@ -24,28 +29,30 @@ def render(template: Any, data: Any, context: Any, known: dict[str, Any] | None 
     """
     if isinstance(template, dict):
         return {
-            name.removesuffix(_DYNAMIC): resolve(each, data, context, known)
+            name.removesuffix(_DYNAMIC): resolve(each, data, context, chance, known)
             if name.endswith(_DYNAMIC)
-            else render(each, data, context, known)
+            else render(each, data, context, chance, known)
             for name, each in template.items()
         }
     if isinstance(template, list):
-        return [render(each, data, context, known) for each in template]
+        return [render(each, data, context, chance, known) for each in template]
     return template
 
 
-def resolve(expression: str, data: Any, context: Any, known: dict[str, Any] | None = None) -> Any:
+def resolve(
+    expression: str, data: Any, context: Any, chance: Chance, known: dict[str, Any] | None = None
+) -> Any:
     """The value of `expression`, a path or an intrinsic function; raises what `render` does."""
     if known is None or not _is_lasting(expression):
-        return _resolved(expression, data, context)
+        return _resolved(expression, data, context, chance)
     if expression not in known:
-        known[expression] = _resolved(expression, data, context)
+        known[expression] = _resolved(expression, data, context, chance)
     return known[expression]
 
 
-def _resolved(expression: str, data: Any, context: Any) -> Any:
+def _resolved(expression: str, data: Any, context: Any, chance: Chance) -> Any:
     if not expression.startswith("$"):
-        return call(expression, data, context)
+        return call(expression, data, context, chance)
     try:
         return evaluate(expression, data, context)
     except StatesError as error:
