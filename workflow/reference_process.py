@@ -29,8 +29,10 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.execute import execute
 from chiron.workflow.flowing import Gave, run_buckets
 from chiron.workflow.model import ANSWER, Source, Stream, Task, Workflow, output_name
+from chiron.workflow.module_file import module_of
 from chiron.workflow.states.errors import StatesError
-from chiron.workflow.streams.own import TriggerError, loaded
+from chiron.workflow.streams import triggers
+from chiron.workflow.streams.own import MODULE, TriggerError, loaded
 
 #: What in a command stands for the path of a stream that it reads, or of an output that it writes.
 #: With this content type, python3-http-debian sends a body as it is.
@@ -364,7 +366,8 @@ def _flow(job: dict[str, Any]) -> dict[str, Any]:
     """Run a workflow of buckets."""
     tasks = tuple(Task(each["name"], each["function"], None) for each in job["tasks"])
     try:
-        buckets = loaded(job["buckets"], Path(job["triggers"]))
+        folder = Path(job["triggers"])
+        buckets = loaded(job["buckets"], lambda file: module_of(folder / file, MODULE, triggers))
     except TriggerError as error:
         raise ChironError("trigger-failed", str(error)) from error
     workflow = Workflow(job["name"], tasks, None, buckets=buckets)

@@ -136,10 +136,11 @@ def loaded(code: str) -> str:
 
 def test_nothing_pays_for_llvm_before_it_simulates_nor_for_numba_once_the_kernel_is_kept():
     found = "print({'numba', 'numpy', 'llvmlite'} & set(sys.modules) or 'nothing')"
-    assert loaded(f"import sys, cli.main; {found}") == "nothing"
+    assert loaded(f"import sys, chiron.cli.main; {found}") == "nothing"
     compiling.kernel()
     simulated = "from chiron.predictor.compiling import kernel; kernel()"
-    assert loaded(f"import sys, cli.predict, cli.schedule; {simulated}; {found}") == "{'llvmlite'}"
+    planned = f"import sys, chiron.cli.predict, chiron.cli.schedule; {simulated}; {found}"
+    assert loaded(planned) == "{'llvmlite'}"
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ def test_a_broken_callback_tells_nothing_and_the_page_goes_on(client):
 
 
 def test_dash_is_imported_for_the_first_page_only():
-    code = "import sys, cli.main, services.app; sys.exit('dash' in sys.modules)"
+    code = "import sys, chiron.cli.main, chiron.services.app; sys.exit('dash' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -16,6 +16,7 @@ IMPURE = {
         "concurrent",
         "ctypes",
         "fcntl",
+        "importlib",
         "http",
         "io",
         "mmap",

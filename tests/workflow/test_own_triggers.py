@@ -14,7 +14,9 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.flowing import Gave, run_buckets
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Workflow
-from chiron.workflow.streams.own import OwnTrigger, TriggerError, loaded
+from chiron.workflow.module_file import module_of
+from chiron.workflow.streams import triggers
+from chiron.workflow.streams.own import MODULE, OwnTrigger, TriggerError, loaded
 from chiron.workflow.streams.triggers import Batch, ByBatchSize, Item, StreamTrigger
 
 PAIRS = """
@@ -59,7 +61,8 @@ def write(tmp_path: Path) -> Write:
 
 def run(folder: WorkflowFolder, events: Any) -> Any:
     found = folder.workflow
-    workflow = Workflow(found.name, found.tasks, None, buckets=loaded(found.buckets, folder.path))
+    load = lambda file: module_of(folder.path / file, MODULE, triggers)  # noqa: E731
+    workflow = Workflow(found.name, found.tasks, None, buckets=loaded(found.buckets, load))
 
     def call(function: str, text: str) -> Gave:
         value = json.loads(text)

@@ -28,7 +28,8 @@ from wrap.cluster.store_path import ByStore
 from wrap.config import sandbox
 from wrap.config.settings import GATEWAY_URL, TRACE_KEY, Settings
 from wrap.config.wrap_spec import Wrap
-from wrap.core.buckets.own import TriggerError, loaded
+from wrap.core.buckets import triggers
+from wrap.core.buckets.own import MODULE, TriggerError, loaded
 from wrap.core.dag import MAIN
 from wrap.core.errors import TaskError
 from wrap.dispatch.runtime import Runtime
@@ -39,6 +40,7 @@ from wrap.event_loop.threads import ThreadPool, keep_idle
 from wrap.functions import leftovers
 from wrap.functions.exit_guard import contain
 from wrap.functions.loader import LIBRARIES, Function, functions_of, load_shared
+from wrap.functions.module_file import module_of
 from wrap.http import server
 from wrap.http.app import PROBES, create_app
 from wrap.http.traffic_switch import Route
@@ -204,7 +206,9 @@ def _serve(
     entry, events = wrap.entry, None
     if entry is not None and entry.buckets is not None:
         try:
-            buckets = loaded(entry.buckets, image / "function" / "triggers")
+            folder = image / "function" / "triggers"
+            load = lambda file: module_of(folder / file, MODULE, triggers)  # noqa: E731
+            buckets = loaded(entry.buckets, load)
             events = Events(runtime, buckets, entry.states, settings.sink_bytes, keeper)
         except (TaskError, TriggerError) as error:
             sys.exit(f"{getattr(error, 'code', 'trigger-failed')}: {error}")

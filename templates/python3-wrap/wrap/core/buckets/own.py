@@ -6,18 +6,14 @@ Whatever one does wrong is a fault of its bucket alone, which is told; the other
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Iterable, Mapping, Sequence
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
-from . import triggers
 from .triggers import Batch, Item, Number, Recent, StreamTrigger, Value
 
 #: What users' files import the base class from, wherever they run.
-_MODULE = "chiron_triggers"
+MODULE = "chiron_triggers"
 
 
 class TriggerError(Exception):
@@ -39,13 +35,12 @@ def file_of(trigger: str) -> str:
     return f"{trigger.partition('.')[0]}.py"
 
 
-def loaded(declared: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """`declared`, as `Flow` has it, with the classes of those triggers that are in `folder`.
+def loaded(declared: Mapping[str, Any], load: Callable[[str], object]) -> dict[str, Any]:
+    """`declared`, as `Flow` has it, with the classes of the triggers that users wrote.
 
-    It runs the code there. Raises TriggerError.
+    `load` runs a file of the workflow's folder, as a module. Raises TriggerError.
     """
-    sys.modules[_MODULE] = triggers
-    modules = dict[str, ModuleType]()
+    modules = dict[str, object]()
     buckets = dict[str, Any]()
     for bucket, its in declared["buckets"].items():
         buckets[bucket] = its
@@ -54,23 +49,14 @@ def loaded(declared: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         file, name = file_of(its["trigger"]), its["trigger"].partition(".")[2]
         try:
             if file not in modules:
-                modules[file] = _module(folder / file)
+                modules[file] = load(file)
             kind = getattr(modules[file], name)
             if not (isinstance(kind, type) and issubclass(kind, StreamTrigger)):
-                raise TypeError(f"{name} is no subclass of {_MODULE}.StreamTrigger")
+                raise TypeError(f"{name} is no subclass of {MODULE}.StreamTrigger")
         except (Exception, SystemExit) as error:
             raise TriggerError(bucket, file, error) from error
         buckets[bucket] = {**its, "class": kind}
     return {**declared, "buckets": buckets}
-
-
-def _module(file: Path) -> ModuleType:
-    spec = spec_from_file_location(f"_triggers_{file.stem}", file)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{file} cannot be loaded")
-    module = sys.modules[spec.name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class OwnTrigger(StreamTrigger[Value]):
@@ -167,6 +153,8 @@ def _place(error: BaseException | str) -> str:
     traceback, place = None if isinstance(error, str) else error.__traceback__, ""
     while traceback is not None:
         if traceback.tb_frame.f_globals.get("__name__", "").startswith("_triggers_"):
-            place = f" ({Path(traceback.tb_frame.f_code.co_filename).name}:{traceback.tb_lineno})"
+            place = (
+                f" ({PurePath(traceback.tb_frame.f_code.co_filename).name}:{traceback.tb_lineno})"
+            )
         traceback = traceback.tb_next
     return place

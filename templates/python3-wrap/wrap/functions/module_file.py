@@ -1,0 +1,19 @@
+"""Runs a file as a module, with a module of ours under the name that the file imports it by."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+
+def module_of(file: Path, name: str, given: ModuleType) -> ModuleType:
+    """The module that `file` is; it imports `given` as `name`. Raises what the file does."""
+    sys.modules[name] = given
+    spec = spec_from_file_location(f"_triggers_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} cannot be loaded")
+    module = sys.modules[spec.name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

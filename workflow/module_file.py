@@ -1,0 +1,1 @@
+../templates/python3-wrap/wrap/functions/module_file.py
