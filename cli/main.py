@@ -70,7 +70,7 @@ class LazyGroup(click.Group):
             formatter.write_dl(helps)
 
 
-_MODULES = {verb: (f"cli.{verb.replace('-', '_')}", text) for verb, text in VERBS.items()}
+_MODULES = {verb: (f"chiron.cli.{verb.replace('-', '_')}", text) for verb, text in VERBS.items()}
 
 
 @click.group(cls=LazyGroup, modules=_MODULES)

@@ -20,7 +20,7 @@ from chiron.workflow.documents import Document
 from chiron.workflow.errors import ChironError
 
 _PACKAGES = ("chiron-openfaas", "flask", "waitress", "aiohttp", "urllib3", "numba", "ray", "dask")
-_HERE = Path(__file__).parent
+_HERE = Path(__file__).resolve().parent
 _GIT_S = 60
 #: The results that documents cite. They are no code: a new result does not make a tree dirty.
 RESULTS = _HERE.parent / "results"

@@ -90,7 +90,7 @@ class Child:
 def its(monkeypatch: pytest.MonkeyPatch) -> Iterator[Child]:
     child = Child(monkeypatch)
     yield child
-    worker_main.close()
+    child.close()
 
 
 def test_the_next_execution_keeps_what_was_given_to_an_instance_of_the_same_number(

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from wrap.dispatch import threads
+from wrap.event_loop import threads
 
 MIB = 1 << 20
 

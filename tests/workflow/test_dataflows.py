@@ -151,17 +151,17 @@ def test_a_switch_decides_by_its_own_data():
         (
             {"split": SPLIT, "count": COUNT},
             "unknown-next",
-            "chiron.templates.count.blocks.block.output_datas.n",
+            "templates.count.blocks.block.output_datas.n",
         ),
         (
             {"split": SPLIT, "count": COUNT, "sum": block({"more": "LIST"}, {})},
             "unknown-read",
-            "chiron.templates.count.blocks.block.output_datas.n",
+            "templates.count.blocks.block.output_datas.n",
         ),
         (
             {"split": SPLIT, "count": COUNT, "sum": block({"all": "NORMAL"}, {})},
             "bad-field",
-            "chiron.templates.count.blocks.block.output_datas.n",
+            "templates.count.blocks.block.output_datas.n",
         ),
         (
             {
@@ -170,27 +170,27 @@ def test_a_switch_decides_by_its_own_data():
                 "sum": SUM,
             },
             "unsupported-field",
-            "chiron.templates.count.blocks.block.output_datas.n",
+            "templates.count.blocks.block.output_datas.n",
         ),
         (
             {"one": block({"text": "NORMAL", "x": "NORMAL"}, {})},
             "unknown-read",
-            "chiron.templates.one.blocks.block.input_datas.x",
+            "templates.one.blocks.block.input_datas.x",
         ),
         (
             {"one": block({"text": "NORMAL"}, {"x": ("MERGE", "$USER")})},
             "bad-field",
-            "chiron.templates.one.blocks.block.output_datas.x",
+            "templates.one.blocks.block.output_datas.x",
         ),
         (
             {"one": block({"text": "ANY"}, {})},
             "bad-field",
-            "chiron.templates.one.blocks.block.input_datas.text.type",
+            "templates.one.blocks.block.input_datas.text.type",
         ),
         (
             {"one": block({"text": "NORMAL"}, {}, typ="SWITCH")},
             "unknown-field",
-            "chiron.templates.one.blocks.block.typ",
+            "templates.one.blocks.block.typ",
         ),
         (
             {"one": block({"text": "NORMAL"}, {}, conditions={"odd==True": {}})},
@@ -200,7 +200,7 @@ def test_a_switch_decides_by_its_own_data():
         (
             {"one": {"blocks": {"a": {}, "b": {}}}},
             "unsupported-field",
-            "chiron.templates.one.blocks",
+            "templates.one.blocks",
         ),
     ],
 )

@@ -385,7 +385,6 @@ PROCESS = Family(
         sys.version_info.major
         getattr(sys, '_called_from_test', None)
         [name for name in sys.modules if name.startswith('function')][:1]
-        sys.meta_path[-1].__name__
         sys.path_hooks != []
         getpass.getuser() != ''
         said(lambda: os.get_terminal_size())
