@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from wrap.cluster.durable import DurableBuckets
 from wrap.cluster.offload import Offload
@@ -63,6 +63,9 @@ from wrap.workers.fork_client import ForkClient
 from wrap.workers.fork_server import ForkServer
 from wrap.workers.forked import Further
 from wrap.workers.mechanisms import Mechanism, mechanism_of
+
+if TYPE_CHECKING:
+    from wrap.observe.spans import Exporter
 
 #: The options: the descriptor by which a fork server is told what to do; functions to import late;
 #: the libraries of these to import at once, which is empty where that leaves open what it must not;
@@ -151,34 +154,17 @@ def _serve(
     mechanism.start(fork_client)
     _load_own(wrap, functions)
     route = Route(settings.route, settings.threads)
-    gateway = Gateway(settings.gateway_url, settings.trace_key, longest)
     loop, threads = Loop(), ThreadPool(max(_LOST, 2 * wrap.threads))
     sink = _sink(settings, loop, threads)
-    transport: Transport = gateway
-    exchange = offload = listener = board = None
-    if settings.direct_key and wrap.path != "gateway":
-        listener = _listener(settings, wrap, longest, loop, sink)
-        transport = direct = Direct(gateway, settings.direct_key, longest, loop, threads)
-        if listener is not None and not wrap.instances:
-            if wrap.remotes:
-                exchange = PeerProtocol(wrap, direct, loop, listener.address)
-            if wrap.path == "auto":
-                after_s = settings.lend_after_s
-                offload = Offload(direct, wrap.name, listener.address, after_s, threads)
+    transport, listener, exchange, offload = _network(settings, wrap, loop, threads, sink)
+    board = None
     if wrap.live or wrap.answers in wrap.tasks or (wrap.entry and wrap.answers is not None):
         connect = None if exchange is None else exchange.connect
         board = Broker(wrap, threads, loop, connect)
         board.serve()
     if store is not None:
         transport = ByStore(wrap, transport, store)
-    spans = None
-    if settings.traces_url:
-        from wrap.observe.spans import exporter_of  # nobody else waits for that
-
-        try:
-            spans = exporter_of(wrap, settings.traces_url, os.environ)
-        except ValueError as error:
-            sys.exit(f"ValueError: {error}")
+    spans = _spans(settings, wrap)
     runtime = Runtime(
         wrap,
         functions,
@@ -203,15 +189,7 @@ def _serve(
         listener.serve(participant)
     drain_s = wrap.timeout_s + GRACE_S
     pulse = Pulse(loop, fork_client.beat, drain_s + _SPARE_S, threads.start)
-    entry, events = wrap.entry, None
-    if entry is not None and entry.buckets is not None:
-        try:
-            folder = image / "function" / "triggers"
-            load = lambda file: module_of(folder / file, MODULE, triggers)  # noqa: E731
-            buckets = loaded(entry.buckets, load)
-            events = Events(runtime, buckets, entry.states, settings.sink_bytes, keeper)
-        except (TaskError, TriggerError) as error:
-            sys.exit(f"{getattr(error, 'code', 'trigger-failed')}: {error}")
+    events = _events(settings, runtime, keeper, image / "function" / "triggers")
 
     def ending() -> None:
         if listener is not None:
@@ -244,6 +222,59 @@ def _serve(
         turned=pulse.turned,
         answered=runtime.metrics.answered,
     )
+
+
+class _Network(NamedTuple):
+    """How this wrap reaches others, and how they reach it; None for what it does without."""
+
+    transport: Transport
+    listener: PeerServer | None = None
+    exchange: PeerProtocol | None = None
+    offload: Offload | None = None
+
+
+def _network(
+    settings: Settings, wrap: Wrap, loop: Loop, threads: ThreadPool, sink: MemoryBudget
+) -> _Network:
+    longest = settings.memory_bytes // _SHARE
+    gateway = Gateway(settings.gateway_url, settings.trace_key, longest)
+    if not settings.direct_key or wrap.path == "gateway":
+        return _Network(gateway)
+    listener = _listener(settings, wrap, longest, loop, sink)
+    direct = Direct(gateway, settings.direct_key, longest, loop, threads)
+    exchange = offload = None
+    if listener is not None and not wrap.instances:
+        if wrap.remotes:
+            exchange = PeerProtocol(wrap, direct, loop, listener.address)
+        if wrap.path == "auto":
+            after_s = settings.lend_after_s
+            offload = Offload(direct, wrap.name, listener.address, after_s, threads)
+    return _Network(direct, listener, exchange, offload)
+
+
+def _spans(settings: Settings, wrap: Wrap) -> Exporter | None:
+    if not settings.traces_url:
+        return None
+    from wrap.observe.spans import exporter_of  # nobody else waits for that
+
+    try:
+        return exporter_of(wrap, settings.traces_url, os.environ)
+    except ValueError as error:
+        sys.exit(f"ValueError: {error}")
+
+
+def _events(
+    settings: Settings, runtime: Runtime, keeper: DurableBuckets | None, folder: Path
+) -> Events | None:
+    """The events of a workflow of buckets; the triggers that users wrote are in `folder`."""
+    entry = runtime.wrap.entry
+    if entry is None or entry.buckets is None:
+        return None
+    try:
+        buckets = loaded(entry.buckets, lambda file: module_of(folder / file, MODULE, triggers))
+        return Events(runtime, buckets, entry.states, settings.sink_bytes, keeper)
+    except (TaskError, TriggerError) as error:
+        sys.exit(f"{getattr(error, 'code', 'trigger-failed')}: {error}")
 
 
 def _fork_client(

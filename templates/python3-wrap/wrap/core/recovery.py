@@ -79,19 +79,30 @@ def to_run_again(
     >>> to_run_again("far", places, chain.__getitem__, takers, has, runs, [4], "home").begin
     {'far': {2, 3}}
     """
+    used = {needed for task in wrap_of for needed in needs(task)}.union(wanted, read)
+
+    def is_missed(task: int) -> bool:
+        waiting = {*takers[task], *([home] if task in wanted else [])}
+        missing = any(task not in has[taker] for taker in waiting if taker in has)
+        others = components.get(task, ())
+        goes_on = any(each not in has.get(wrap_of[each], wrap_of) for each in others)
+        # Of what nobody uses nobody knows whether it ended.
+        return missing or goes_on or task not in used
+
+    missed = [task for task, place in wrap_of.items() if place == lost and is_missed(task)]
+    return _with_what_they_need([*broken, *missed], wrap_of, needs, runs, components)
+
+
+def _with_what_they_need(
+    gone: list[int],
+    wrap_of: Mapping[int, str],
+    needs: Callable[[int], Collection[int]],
+    runs: Mapping[str, Collection[int]],
+    components: Mapping[int, Component],
+) -> Again:
+    """The tasks in `gone`, and all that has to run again for them; as in `to_run_again`."""
     found: dict[str, set[int]] = {}
     repeated = set[int]()
-    gone = list(broken)
-    used = {needed for task in wrap_of for needed in needs(task)}.union(wanted, read)
-    for task, place in wrap_of.items():
-        if place == lost:
-            waiting = {*takers[task], *([home] if task in wanted else [])}
-            missing = any(task not in has[taker] for taker in waiting if taker in has)
-            others = components.get(task, ())
-            goes_on = any(each not in has.get(wrap_of[each], wrap_of) for each in others)
-            # Of what nobody uses nobody knows whether it ended.
-            if missing or goes_on or task not in used:
-                gone.append(task)
     while gone:
         task = gone.pop()
         place = wrap_of[task]
