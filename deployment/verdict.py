@@ -6,8 +6,10 @@ at least so much, are held against a mixture of others by the ratio of likelihoo
 rejected once the ratio reaches the inverse of an error. By Ville's inequality (1939) that happens
 to a true one with at most the probability of that error, however often one looks: Wald's sequential
 test (1945) with the mixtures of Robbins (1970). What is open when requests or time run out is
-decided by the exact binomial test (Clopper and Pearson, 1934), which has an error of its own. It is
-assumed that requests do not depend on each other.
+decided by the exact binomial test (Clopper and Pearson, 1934), which has an error of its own.
+
+That requests do not depend on each other is assumed, and not so: where others share the machine its
+speed changes by the second. So an SLO is `kept` only by requests of some seconds.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ MOST = 1000
 _FOR_EVERY = 400
 #: A plan is measured for so many seconds at most, or for as long as a slow one may need.
 _LIMIT_S = 30.0
+#: ``kept`` takes requests of so many seconds in all, if there may be as many.
+LONG_S = 10.0
 #: The odds of a request over the SLO in the alternatives, as factors of what is allowed; each
 #: with its share of the mixture.
 _FEWER = ((0.0, 0.5), (0.25, 0.25), (0.5, 0.25))
@@ -105,7 +109,8 @@ class Trial:
 
     def usual_s(self, expected_ms: float) -> float:
         """How long a plan that keeps the SLO and takes so long is measured, in seconds."""
-        return clean_requests(self.percentile) * min(self.slo_ms, expected_ms) / 1000
+        each_s = min(self.slo_ms, expected_ms) / 1000
+        return max(clean_requests(self.percentile) * each_s, min(LONG_S, self.most * each_s))
 
     def limit_s(self, expected_ms: float) -> float:
         """After how many seconds it ends in any case, also where it takes longer than expected."""
@@ -114,7 +119,8 @@ class Trial:
     def ends_with(self, latency_ms: float) -> bool:
         """Whether no further request is needed after one that took so long."""
         self.latencies_ms.append(latency_ms)
-        return verdict(self.percentile, len(self.latencies_ms), self.over) is not None
+        sure = verdict(self.percentile, len(self.latencies_ms), self.over)
+        return sure == "broken" or (sure == "kept" and sum(self.latencies_ms) >= LONG_S * 1000)
 
 
 def measured_line(slo_ms: float, requests: int, over: int, latency: str, cpus: int) -> str:
