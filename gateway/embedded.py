@@ -67,7 +67,7 @@ class EmbeddedGateway:
         self._errors = tempfile.TemporaryFile()
         pipe = subprocess.PIPE
         self._process = processes.start_own(
-            "gateway", *self._arguments, stdin=pipe, stdout=pipe, stderr=self._errors
+            "chiron.gateway", *self._arguments, stdin=pipe, stdout=pipe, stderr=self._errors
         )
         self.pid = self._process.pid
         try:

@@ -48,7 +48,7 @@ def start_own(module: str, *arguments: str, **options: Any) -> subprocess.Popen[
 
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
-        cwd=Path(__file__).resolve().parent.parent,
+        cwd=Path(__file__).absolute().parents[2],  # what has the package
         env={name: os.environ[name] for name in _OWN if name in os.environ},
         start_new_session=True,  # ^C is for the client, which then stops the gateway
         **options,

@@ -62,7 +62,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "HOME": str(tmp_path / "home"),
         "CHIRON_HOME": str(tmp_path / "home" / "chiron"),
         "LANG": "C.UTF-8",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": str(ROOT / "src"),
     }
 
 

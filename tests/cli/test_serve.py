@@ -92,7 +92,7 @@ def test_some_of_the_services_need_no_gateway(start):
     assert "/predictor/predict" in paths
     assert "/scheduler/schedule" not in paths
     commands = [child.cmdline() for child in psutil.Process(process.pid).children()]
-    assert not [command for command in commands if "gateway" in command]
+    assert not [command for command in commands if "chiron.gateway" in command]
 
 
 def test_the_hint_is_a_command_that_works_as_it_stands(start, small, tmp_path):
@@ -116,7 +116,7 @@ def test_a_gateway_that_dies_ends_it_all_with_the_reason(parts, start):
         process.wait_for(SERVICES)
     assert requests.get(f"{gateway}/healthz", timeout=_TIMEOUT_S).status_code == 200
     below = psutil.Process(process.pid).children(recursive=True)
-    (embedded,) = (child for child in below if "gateway" in child.cmdline())
+    (embedded,) = (child for child in below if "chiron.gateway" in child.cmdline())
     embedded.kill()
     how = process.wait_for(re.compile("error: the embedded gateway (.*)"))
     assert how.startswith("was killed by signal 9; what was deployed on it is gone")

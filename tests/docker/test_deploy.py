@@ -27,7 +27,7 @@ def test_finra_is_profiled_planned_deployed_and_measured(backend, home, strace, 
     done = subprocess.run(
         [*COMMAND, "deploy", str(ROOT / "benchmarks" / "finra"), *flags],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "OPENFAAS_URL": ""},
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "OPENFAAS_URL": ""},
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,

@@ -23,7 +23,7 @@ def chiron(home, small, profile_of, platform, tmp_path):
     """Runs chiron where profile.json and platform.json are; returns (status, stdout, stderr)."""
     (tmp_path / "profile.json").write_text(dump(profile_of(small.workflow)))
     (tmp_path / "platform.json").write_text(dump(platform))
-    variables = {"PYTHONPATH": str(Path(__file__).parents[2]), "OPENFAAS_URL": ""}
+    variables = {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "OPENFAAS_URL": ""}
 
     def run(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
         done = subprocess.run(

@@ -55,7 +55,7 @@ def environment(guarded: EmbeddedGateway, home: Path, tmp_path: Path) -> dict[st
         "OPENFAAS_URL": guarded.url,
         "CHIRON_HOME": str(home),
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYTHONPATH": str(Path(__file__).parents[2] / "src"),
     }
 
 

@@ -160,7 +160,7 @@ def test_a_function_of_the_gateway_s_own_user_reads_no_credentials(
         cwd=ROOT,
         env={
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": os.pathsep.join([str(ROOT), *site.getsitepackages()]),
+            "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), *site.getsitepackages()]),
             "CHIRON_HOME": str(images.root.parent),
             "CHIRON_GATEWAY_USER": "admin",
             **dict.fromkeys(variables, secret),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from queue import SimpleQueue
+from random import Random
 from typing import Any
 
 import pytest
@@ -55,7 +56,7 @@ def test_an_idle_loop_turns(eventually: Any) -> None:
 def test_a_backoff_that_is_no_number_any_more_is_the_longest_delay() -> None:
     retry = {"ErrorEquals": ["States.ALL"], "BackoffRate": 1e300, "MaxAttempts": 4}
     task = {"Type": "Task", "Resource": "f", "End": True, "Retry": [retry | {"MaxDelaySeconds": 2}]}
-    machine = Machine({"StartAt": "f", "States": {"f": task}}, lambda *_: {})
+    machine = Machine({"StartAt": "f", "States": {"f": task}}, lambda *_: {}, Random(1))
     step, delays = machine.start("{}", 0.0), list[float]()
     for _ in range(4):
         waits = machine.failed(step.begins[0].number, StatesError("E", ""), 0.0)

@@ -69,7 +69,7 @@ def test_headers_and_attributes_are_those_that_were_set(
     assert request.resource == task.resource
     assert request.resource == {
         "service.name": "shop",
-        "chiron.deployment.environment.name": "a b",
+        "deployment.environment.name": "a b",
         "faas.name": "test-wrap1",
     }
     assert request.attributes["chiron.execution"] == "0123-456"
