@@ -20,7 +20,7 @@ demo: .venv/installed ## Profile, plan, deploy and compare the FINRA workflow; l
 	@$(BIN)/python -m chiron.installation strace
 	@$(BIN)/chiron evaluate latency benchmarks/finra --slo 100ms --mechanisms fork --quick --local --output out/demo
 
-test: .venv/developing ## Run the tests: all that matters once (about 13 minutes on two cores)
+test: .venv/developing ## Run the tests: all that matters once (about 20 minutes on two cores)
 	@$(PYTEST)
 
 test-all: test test-slow test-alone ## Run the other tests too: real commands, containers, every combination
