@@ -42,8 +42,9 @@ def test_a_benchmark_is_profiled_planned_and_deployed(
     monkeypatch.delenv("REDIS_URL", raising=False)
     file = tmp_path / "platform.json"
     file.write_text(platform.model_dump_json())
-    # A busy machine may end the proof before it is sure; answers are compared without it too.
-    words = ["deploy", str(BENCHMARKS / name), "--local", "--slo", "600s", "--no-prove"]
+    # The fewest requests are enough for a median: of the 95th percentile a busy machine has too few
+    # in the time of a proof.
+    words = ["deploy", str(BENCHMARKS / name), "--local", "--slo", "600s", "--percentile", "50"]
     options = ["--platform", str(file), "--output", str(tmp_path / "out")]
     command = [sys.executable, "-c", "from chiron.cli.main import main; main()", *words, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

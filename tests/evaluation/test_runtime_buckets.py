@@ -167,7 +167,7 @@ def test_answers_that_are_not_of_all_parts_are_wrong():
 
 def test_the_first_two_answers_are_compared_with_all(launcher):
     figures = {f.name: f.median for f in measure_redundant(launcher, 1, lambda line: None)}
-    assert figures["p99, all three"] > figures["p99, first two of three"] > 0
+    assert figures["p99, all three"] > 3 * figures["p99, first two of three"] > 0
     assert launcher.gateway.functions() == []
 
 

@@ -227,6 +227,49 @@ def test_nobody_waits_for_the_disk_but_who_writes(tmp_path: Path) -> None:
     assert (sink.held, sink.spilled) == (0, 0)
 
 
+def test_who_gives_more_waits_until_there_is_room(tmp_path: Path) -> None:
+    from wrap.values.budget import MemoryBudget
+    from wrap.values.disk import Disk
+
+    writing, go_on, gave = threading.Event(), threading.Event(), threading.Event()
+
+    def write(contents: Any) -> Any:
+        writing.set()
+        go_on.wait()
+        return Disk(tmp_path).write(contents)
+
+    def give() -> None:
+        sink.make_room()
+        gave.set()
+
+    sink = MemoryBudget(QUOTA, TTL, write, lambda when: None)
+    sink.make_room()
+    for number in range(3):
+        sink.hold("one", number, text("x", 900))
+    threads = [threading.Thread(target=sink.tend), threading.Thread(target=give)]
+    threads[0].start()
+    writing.wait()
+    threads[1].start()
+    try:
+        assert not gave.is_set()
+    finally:
+        go_on.set()
+        for thread in threads:
+            thread.join()
+    assert gave.is_set() and not sink.full
+    sink.drop("one")  # and with it the files
+
+
+def test_nobody_waits_to_give_where_the_disk_has_no_room(made: Any) -> None:
+    sink, _, room = made
+    room.is_full = True
+    for number in range(3):
+        sink.hold("one", number, text("x", 900))
+    sink.make_room()
+    sink.make_room()
+    assert (sink.full, sink.held, sink.get("one", 2).size) == (True, 2700, 900)
+
+
 def test_an_object_goes_when_its_last_consumer_has_it(made: Any) -> None:
     sink, _, _ = made
     sink.hold("one", 1, text("earlier", 10))

@@ -1081,7 +1081,10 @@ class Execution:
 
     def _run_in_turn(self, turn: _Turn) -> None:
         """Do in this thread what is next, and what begins by its end or within a moment of it."""
+        sink = self._runtime.sink
         while True:
+            if sink is not None:
+                sink.make_room()  # what this thread has given may be above the quota
             while turn.awaits and self._outcome is None:
                 self._await_processes(turn)
             if turn.following is not None:

@@ -7,8 +7,8 @@ section on memory reclamation in FaaStore). Above that, and after a time to live
 Where the disk has no room either, nothing is lost and nothing fails: the budget says that it is
 full, and whoever reads from connections stops until there is room.
 
-Only `tend` writes, in a thread of its own and without the lock: nobody who holds, gets or releases
-an object waits for the disk.
+Only `tend` writes, and without the lock: nobody who holds, gets or releases an object waits for the
+disk. A thread that goes on to give more objects waits in `make_room`, where it holds no lock.
 """
 
 from __future__ import annotations
@@ -92,6 +92,7 @@ class MemoryBudget:
         self._waiting: list[Callable[[], None]] = []
         self._writing = False
         self._lock = threading.RLock()
+        self._written = threading.Condition(self._lock)
         self.held = self.spilled = self.spills = 0
 
     @property
@@ -179,8 +180,19 @@ class MemoryBudget:
         finally:
             with self._lock:
                 self._writing = False
+                self._written.notify_all()
                 self._see_to_waking()
         self._tell()
+
+    def make_room(self) -> None:
+        """Wait until what is above the quota is on disk, as far as that has room."""
+        if not self.full:
+            return
+        with self._written:
+            while self.full and self._writing:
+                self._written.wait()
+        if self.full:
+            self.tend()
 
     def _spill_some(self) -> bool:
         """Put a file's worth of what is due on disk; whether there was any, and room for it."""
@@ -211,7 +223,7 @@ class MemoryBudget:
         if oldest is None or self._writing:
             return
         now = self._clock()
-        due = self.full and self._due(now)
+        due = self.full and (now < self._again or self._due(now))
         when = max(self._again, now if due else oldest.since + self._ttl_s)
         if when < self._wakes_at:
             self._wakes_at = when
