@@ -400,7 +400,7 @@ wrap_image = pytest.fixture(name="wrap_image")(_wrap_images)
 
 def _buckets(inputs: dict[int, Any]) -> list[tuple[list[int], list[int]]]:
     """Those of the trigger ``data``, where each task comes after those that it needs."""
-    from wrap.core.dag import keys
+    from wrap.core.program import keys
     from wrap.core.triggers import buckets
 
     needs = {task: [key for key in keys(of) if key in inputs] for task, of in inputs.items()}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from wrap.cluster.peers import AGAIN, BEGIN, MOVED, PeerProtocol, Peers
 from wrap.cluster.store_path import outputs
-from wrap.core.dag import Key, keys
 from wrap.core.errors import TaskError
-from wrap.core.recovery import Again, Component, Tally, to_run_again
+from wrap.core.program import Component, Key, keys
+from wrap.core.recovery import Again, Tally, to_run_again
 from wrap.event_loop.threads import ThreadPool
 from wrap.net.direct import answered
 from wrap.net.gateway_client import OK

@@ -24,10 +24,12 @@ from wrap.cluster.peers import (
 )
 from wrap.cluster.store_path import outputs
 from wrap.config.redaction import redacted
-from wrap.core.dag import Engine, Key, given_to
+from wrap.core.dag import Engine
 from wrap.core.errors import TaskError
+from wrap.core.program import Key, Program, given_to
 from wrap.dispatch.execution import CANCELLED, Execution, Outcome
-from wrap.dispatch.placement import Asked, Placement
+from wrap.dispatch.placement import Asked
+from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
 from wrap.event_loop.threads import own_run
 from wrap.net.direct import ANSWER, CALL
@@ -269,7 +271,7 @@ class Participant:
 def _export(runtime: Runtime, execution: Execution, outcome: Outcome) -> None:
     """Tell what a part has done that has failed: its home gets no results."""
     if runtime.spans is not None and isinstance(outcome, TaskError):
-        runtime.spans.part(execution.ident, execution.all_results(outcome))
+        runtime.spans.part(execution.ident, all_results(execution, outcome))
 
 
 def told(runtime: Runtime, error: TaskError, arrived: float) -> str:
@@ -281,10 +283,10 @@ def told(runtime: Runtime, error: TaskError, arrived: float) -> str:
     return json.dumps(error.located(None, runtime.wrap.name).as_dict(redacted))
 
 
-def engine_of(runtime: Runtime, asked: Request) -> Engine | Placement:
+def engine_of(runtime: Runtime, asked: Request) -> Program:
     """What runs the tasks of another wrap's request. Raises TaskError where it cannot."""
     wrap = runtime.wrap
-    engine: Engine | Placement | None = None
+    engine: Program | None = None
     try:
         if wrap.instances:
             engine = Asked(wrap, asked.tasks)

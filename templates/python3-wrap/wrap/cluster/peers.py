@@ -30,8 +30,8 @@ from wrap.values.shared_memory import Shared
 from wrap.values.value import Object, received
 
 if TYPE_CHECKING:
-    from wrap.core.dag import Key
     from wrap.core.errors import TaskError
+    from wrap.core.program import Key
     from wrap.dispatch.execution import Execution
     from wrap.net.messages import Result
 

@@ -82,3 +82,8 @@ class TaskError(Exception):
             caught=(fields["error"], fields["cause"]) if "error" in fields else None,
             status=status,
         )
+
+
+def too_late(what: str) -> TaskError:
+    """The timeout error of a task or a wrap."""
+    return TaskError("timeout", f"{what} did not answer in time", status=504)
