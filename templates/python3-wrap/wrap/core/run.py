@@ -202,7 +202,10 @@ class Run:
             self._commands.append(do.Give(event.answers, last=True))
 
     def _on_ready(self, event: on.Ready) -> None:
-        step = self._noted(event.step, event.now) if event.renewed else event.step
+        step = event.step
+        if event.renewed:  # but for what a worker that was called before has run meanwhile
+            begins = [number for number in step.begins if number in self.limits]
+            step = self._noted(step._replace(begins=begins), event.now)
         self._begin(step)
 
     def _on_held_back(self, event: on.HeldBack) -> None:
