@@ -433,8 +433,13 @@ class Execution:
         return waits or not self._program.is_complete
 
     def _ends_at_once(self) -> bool:
-        """Whether there is nothing to be ended and a small answer: either may take time."""
-        running = self.workers.any_taken or self.threads.running or callable(self._outcome)
+        """Whether there is nothing to be ended and a small answer: either may take time.
+
+        The cause of an error may have to be read from files.
+        """
+        running = (
+            self.workers.any_taken or self.threads.running or self._outcome is not self.results
+        )
         quick = self.runtime.store is None and not running
         told = self.ident.watch.traced or self.ident.is_exported
         return quick and not told and self.data.size <= _SMALL
