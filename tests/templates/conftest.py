@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from tests.templates.guarded import OPENED
+from tests.templates.guarded import BROKEN
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 #: Longest wait for what takes a moment, in seconds; only what is broken reaches it.
@@ -133,7 +133,7 @@ def _starts(tmp_path: Path) -> Iterator[Start]:
             os.killpg(server.process.pid, signal.SIGKILL)
         server.process.wait(BOUND_S)
         log = server.log.read_text(errors="replace")
-        assert OPENED not in log, log
+        assert BROKEN not in log, log
 
 
 start = pytest.fixture(name="start")(_starts)

@@ -1,22 +1,86 @@
-"""Runs index.py as a program, and says which files its event loop opens: it may open none."""
+"""Runs index.py as a program, and says what breaks a law of the runtime.
+
+The event loop opens no file. Each execution has a twin: rules of their own, fed with the same
+events, give the same commands.
+"""
 
 import os
 import runpy
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
-#: What the log of a wrap says whose loop has opened a file.
-OPENED = "the event loop opened"
+#: What the log of a wrap says that has broken a law.
+BROKEN = "a law is broken:"
+
+
+def _say(what: str) -> None:
+    os.write(2, f"{BROKEN} {what}\n".encode())
 
 
 def _note(event: str, arguments: tuple[object, ...]) -> None:
     if event == "open" and threading.current_thread().name == "loop":
-        os.write(2, f"{OPENED} {arguments[0]!r}\n".encode())
+        _say(f"the event loop opened {arguments[0]!r}")
+
+
+def said(commands: list[Any]) -> list[Any]:
+    """Commands by their kinds and fields, errors by what they say."""
+    return [
+        [type(each), *(str(value) if isinstance(value, Exception) else value for value in each)]
+        for each in commands
+    ]
+
+
+def replay() -> None:
+    """Give each run a twin from now on."""
+    from wrap.core.dag import Engine
+    from wrap.core.events import Began
+    from wrap.core.run import Run
+    from wrap.dispatch.placement import Asked, Deciding
+    from wrap.values.inputs import Inputs
+
+
+    def remembered(kind: Any) -> None:
+        begin = kind.__init__
+
+        def initialise(self: Any, *arguments: Any) -> None:
+            begin(self, *arguments)
+            self.made_of = arguments
+
+        kind.__init__ = initialise
+
+    for kind in (Engine, Asked, Deciding):
+        remembered(kind)
+    begin, handle, attempt_of = Run.__init__, Run.handle, Run.attempt_of
+
+    def initialise(self: Any, program: Any, *rules: Any) -> None:
+        begin(self, program, *rules)
+        self.twin = Run.__new__(Run)
+        begin(self.twin, type(program)(*program.made_of), *rules)
+
+    def twice(self: Any, event: Any) -> Any:
+        again = event
+        if isinstance(event, Began) and isinstance(event.objects, Inputs):
+            objects = {key: event.objects[key] for key in event.sizes}
+            again = event._replace(objects=Inputs(objects))
+        commands = handle(self, event)
+        others = handle(self.twin, again)
+        if said(commands) != said(others):
+            _say(f"{event} leads to {commands}, and to {others} once more")
+        return commands
+
+    def attempt_of_both(self: Any, task: int) -> Any:
+        attempt_of(self.twin, task)
+        return attempt_of(self, task)
+
+    Run.__init__, Run.handle, Run.attempt_of = initialise, twice, attempt_of_both  # type: ignore
 
 
 if __name__ == "__main__":
     sys.addaudithook(_note)
     sys.argv[:] = ["index.py"]
     sys.path[0] = str(Path.cwd())
+    if (Path.cwd() / "wrap").is_dir():
+        replay()
     runpy.run_path("index.py", run_name="__main__")
