@@ -40,7 +40,6 @@ def replay() -> None:
     from wrap.dispatch.placement import Asked, Deciding
     from wrap.values.inputs import Inputs
 
-
     def remembered(kind: Any) -> None:
         begin = kind.__init__
 
@@ -83,4 +82,4 @@ if __name__ == "__main__":
     sys.path[0] = str(Path.cwd())
     if (Path.cwd() / "wrap").is_dir():
         replay()
-    runpy.run_path("index.py", run_name="__main__")
+    runpy.run_path(str(Path.cwd() / "index.py"), run_name="__main__")

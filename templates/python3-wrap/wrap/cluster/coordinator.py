@@ -13,6 +13,7 @@ from wrap.cluster.store_path import outputs
 from wrap.core.errors import TaskError
 from wrap.core.program import Component, Key, keys
 from wrap.core.recovery import Again, Tally, to_run_again
+from wrap.dispatch.storing import fetched
 from wrap.event_loop.threads import ThreadPool
 from wrap.net.direct import answered
 from wrap.net.gateway_client import OK
@@ -69,7 +70,7 @@ class Coordinator(Peers):
     @property
     def waiting(self) -> bool:
         """Whether a wrap has not answered, or an object has not come."""
-        missing = self._begun and not self.wanted <= self._execution.here
+        missing = self._begun and not self.wanted <= self._execution.run.here
         asked = bool(self._open or self._losing) or not self._begun
         return asked or missing or self._storing > 0
 
@@ -129,7 +130,7 @@ class Coordinator(Peers):
             if answer is not None and answer.fields[0] == OK:  # it had ended, and begins again
                 results = answered(name, answer, request, asked)
                 objects = outputs(results).values()
-                self._execution.fetched(objects, partial(self._execution.took, results))
+                fetched(self._execution, objects, partial(self._execution.took, results))
             return
         if answer is None:
             self._lose(name, partial(self._recover, name, request))
@@ -139,8 +140,10 @@ class Coordinator(Peers):
             self._lose(name, partial(self._turn_to_another, name, request))
         else:
             results = answered(name, answer, request, asked)
-            self._execution.fetched(
-                outputs(results).values(), partial(self._has_answered, name, results)
+            fetched(
+                self._execution,
+                outputs(results).values(),
+                partial(self._has_answered, name, results),
             )
 
     def _has_answered(self, name: str, results: list[Result]) -> None:
@@ -311,7 +314,7 @@ class Coordinator(Peers):
             wrap.wrap_of,
             wrap.graph.needs,
             wrap.takers,
-            {**has, home: self._execution.here},
+            {**has, home: self._execution.run.here},
             {**runs, home: wrap.tasks},
             self.wanted,
             home,

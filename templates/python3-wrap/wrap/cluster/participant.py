@@ -87,7 +87,7 @@ class Participant:
     @property
     def in_hand(self) -> int:
         """For how many executions of others it has something to do."""
-        return len(self._answering) + sum(not each.is_idle for each in list(self._homes))
+        return len(self._answering) + sum(not each.run.is_idle for each in list(self._homes))
 
     @property
     def busy(self) -> bool:
@@ -113,7 +113,7 @@ class Participant:
     def _end(self, execution: Execution, line: PeerConnection) -> None:
         """Nobody awaits an execution's answer any more, unless over another connection."""
         if self._homes.get(execution) is line:
-            execution.cancel()
+            execution.fail(CANCELLED)
 
     def _forget(self, number: int) -> None:
         self._unsent.pop(number, None)
@@ -231,7 +231,7 @@ class Participant:
         number, name, address = message.fields
         if name == self._runtime.wrap.name:
             if before := exchange.begin_again(int(number)):
-                before.cancel()
+                before.fail(CANCELLED)
             line.send(Message(ANSWER, [OK, []]))
             return
         execution = exchange.get(int(number))

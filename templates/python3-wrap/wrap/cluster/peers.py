@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Wrap
 from wrap.dispatch.backpressure import Pressure
+from wrap.dispatch.storing import stored
 from wrap.event_loop.loop import Loop, Timer
 from wrap.net.direct import Direct
 from wrap.net.framing import Frame, Unsent
@@ -141,7 +142,7 @@ class PeerProtocol:
         with self._lock:
             if self._running.get(number) is execution:
                 del self._running[number]
-                self._ended[number] = execution.complete
+                self._ended[number] = execution.run.program.is_complete
                 if len(self._ended) > _ENDED:
                     self._ended.popitem(last=False)
 
@@ -273,7 +274,7 @@ class Peers:
         if size >= HELD_FROM:
             self.exchange.pressure.gave(size, max(each.ended - each.started for each in results))
         self._storing += 1
-        execution.stored(crossing, partial(self._send_all, execution, given))
+        stored(execution, crossing, partial(self._send_all, execution, given))
 
     def _send_all(self, execution: Execution, given: Mapping[str, Given]) -> None:
         self._storing -= 1
@@ -285,12 +286,12 @@ class Peers:
         self.routes[name] = address
         self._sending = {key: to for key, to in self._sending.items() if to != name}
         self.send_again(execution, name)
-        return sorted(execution.here)
+        return sorted(execution.run.here)
 
     def send_again(self, execution: Execution, to: str) -> None:
         """Send another wrap all that this one gave for it."""
         given: dict[int, Object | None] = {}
-        for task in execution.here & self._wrap.tasks.keys():
+        for task in execution.run.here & self._wrap.tasks.keys():
             needed = self._wrap.takers[task].get(to)
             if needed is not None:
                 given[task] = execution.data[task] if needed else None

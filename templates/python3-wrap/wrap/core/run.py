@@ -144,6 +144,11 @@ class Run:
         return commands
 
     @property
+    def is_idle(self) -> bool:
+        """Whether no task is to run now: what the next tasks need has not come from elsewhere."""
+        return self.begun and not self.limits
+
+    @property
     def is_pending(self) -> bool:
         """Whether a task that live streams connect runs, or is about to run again."""
         return self._attempts.pending

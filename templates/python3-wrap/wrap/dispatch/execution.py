@@ -10,28 +10,28 @@ by themselves until the deadline, and only then interrupted, as that can hurt wh
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from wrap.cluster import store_path
 from wrap.cluster.peers import Given, Peers
 from wrap.core import events as on
 from wrap.core.errors import TaskError
 from wrap.core.program import MAIN, Component, Key, Program
 from wrap.core.run import Limits, Run
+from wrap.dispatch.offloading import offload_later
 from wrap.dispatch.perform import perform
 from wrap.dispatch.runtime import Runtime
+from wrap.dispatch.storing import fetched
 from wrap.dispatch.task_threads import TaskThreads
 from wrap.dispatch.worker_calls import WorkerCalls
 from wrap.event_loop.loop import Timer
 from wrap.event_loop.threads import Run as Work
-from wrap.net.messages import Ident, Request, Result
+from wrap.net.messages import Ident, Result
 from wrap.net.transport import GRACE_S
-from wrap.pipes.broker import Open, Opened, Which
+from wrap.pipes.broker import Opened
 from wrap.pipes.piecewise import Client
 from wrap.values.budget import HELD_FROM
 from wrap.values.inputs import Inputs
@@ -81,6 +81,10 @@ class Execution:
     ----------
     run
         The rules of the execution.
+    lock
+        Held while an event is handled.
+    is_admitted, is_offloaded
+        Whether it may take workers; whether another replica runs it instead.
     data
         The objects that are here.
     """
@@ -114,20 +118,20 @@ class Execution:
         )
         self._reply = reply
         self._prepare = prepare
-        self._into_buckets = into_buckets
-        self._client = client
-        self._broker = runtime.broker if self.part.live else None
+        self.into_buckets = into_buckets
+        self.client = client
+        self.broker = runtime.broker if self.part.live else None
         self._opened = Opened(ident.number, self._attempt_of, client)
         elsewhere = client is not None and (self.part.processes or peers is not None)
         self._board = runtime.broker if elsewhere or self.part.live else None
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self.workers = WorkerCalls(self)
         self.threads = TaskThreads(self)
         self.results: list[Result] = []
         #: The timers of the program, by their numbers.
         self.timers: dict[int, Timer] = {}
         self._timer: Timer | None = None
-        self._admitted = self._lent = False
+        self.is_admitted = self.is_offloaded = False
         self._outcome: Outcome | Callable[[], Outcome] | None = None
 
     def start(self, work: Work | None = None) -> None:
@@ -136,7 +140,7 @@ class Execution:
         The thread of `work`, if that is the calling one, runs tasks itself where it can.
         """
         if missing := self.data.missing:
-            self.event(self._in_a_thread, partial(self._fetch, missing, self._start))
+            self.event(fetched, self, missing, self._start)
         else:
             self._start(work)
 
@@ -145,9 +149,8 @@ class Execution:
         if self._board is not None:
             self._board.begin(self._opened)
         if self.part.processes:
-            self.runtime.mechanism.admit(self)
-            self._offload_later()
-            self._ask_for_more(_BLOCKED_S)
+            self.admit_later()
+            offload_later(self)
         elif work is None:
             self.event(self._begin)
         else:
@@ -156,47 +159,27 @@ class Execution:
     @property
     def is_piecewise(self) -> bool:
         """Whether the client may get the answer piece by piece."""
-        return self._client is not None
+        return self.client is not None
 
     @property
     def is_answering(self) -> bool:
         """Whether the client has got a part of the answer."""
-        return self._client is not None and self._client.begun
+        return self.client is not None and self.client.begun
 
     @property
     def live(self) -> bool:
         """Whether streams are read while they are written."""
-        return self._broker is not None
-
-    @property
-    def complete(self) -> bool:
-        """Whether all its tasks here have ended."""
-        return self._program.is_complete
+        return self.broker is not None
 
     @property
     def over(self) -> bool:
         """Whether it has been decided how it ends."""
         return self._outcome is not None
 
-    @property
-    def here(self) -> set[int]:
-        """The tasks that have ended here, or that others have ended as this wrap knows."""
-        return self.run.here
-
-    @property
-    def opens(self) -> Open | None:
-        """Opens a live stream, if there are any."""
-        return None if self._broker is None else self._broker.open
-
-    @property
-    def opens_client(self) -> Callable[[Which], socket.socket] | None:
-        """Opens a stream to the client, if the client may get the answer piece by piece."""
-        return None if self._client is None else self._client.open
-
     def arrived(self, given: Given) -> None:
         """Other wraps' objects have come, or the names of those that a store has."""
         objects = [each for each in given.values() if each is not None]
-        self.event(self.fetched, objects, lambda: self._arrived(given))
+        self.event(fetched, self, objects, lambda: self._arrived(given))
 
     def took(self, results: list[Result]) -> None:
         """Another wrap has answered; while an event is handled."""
@@ -206,53 +189,13 @@ class Execution:
     def _arrived(self, given: Given) -> None:
         self.threads.start(self.tell(on.Arrived(time.monotonic(), given)))
 
-    def cancel(self) -> None:
-        """The coordinator is gone, or wants it no more."""
-        self.event(_raise, CANCELLED)
-
-    def fetched(self, objects: Iterable[Object], then: Callable[[], None]) -> None:
-        """Go on when all of `objects` are here; while an event is handled."""
-        missing = [each for each in objects if each.missing]
-        if missing:
-            self._in_a_thread(partial(self._fetch, missing, partial(self.event, then)))
-        else:
-            then()
-
-    def stored(self, objects: Mapping[Key, Object], then: Callable[[], None]) -> None:
-        """Go on when the store has all of `objects`, if there is one; while an event is handled."""
-        if objects and self.runtime.store is not None:
-            self._in_a_thread(partial(self._store, objects, partial(self.event, then)))
-        else:
-            then()
-
-    def _in_a_thread(self, work: Callable[[], None]) -> None:
-        self.runtime.threads.start(work)
-
-    def _fetch(self, missing: Iterable[Object], then: Callable[[], None]) -> None:
-        try:
-            store_path.get(self.runtime.store, missing, self.deadline)
-        except TaskError as error:
-            self.event(_raise, error)
-        else:
-            then()
-
-    def _store(self, objects: Mapping[Key, Object], then: Callable[[], None]) -> None:
-        exchange, size = self.runtime.exchange, sum(each.size for each in objects.values())
-        if exchange is not None:
-            exchange.pressure.leaves(exchange, size)
-        try:
-            store_path.put(self.runtime.store, self.ident.number, objects, self.deadline)
-        except TaskError as error:
-            self.event(_raise, error)
-        else:
-            then()
-        finally:
-            if exchange is not None:
-                exchange.pressure.left(exchange, size)
+    def fail(self, error: TaskError) -> None:
+        """End the execution with an error, unless it is over."""
+        self.event(_raise, error)
 
     def moved(self, name: str, address: str) -> list[int] | None:
         """Another wrap is elsewhere now; what is here, or None where it is over."""
-        with self._lock:
+        with self.lock:
             if self.over or self.peers is None:
                 return None
             return self.peers.moved(self, name, address)
@@ -260,8 +203,8 @@ class Execution:
     def again(self, task: int, attempt: int) -> list[int] | None:
         """As `next`; what is here, or None where it is over."""
         self.event(self.next, task, attempt)
-        with self._lock:
-            return None if self.over else sorted(self.here)
+        with self.lock:
+            return None if self.over else sorted(self.run.here)
 
     def next(self, task: int, attempt: int) -> None:
         """Have the tasks that live streams connect with one begin again; while an event is handled.
@@ -277,25 +220,20 @@ class Execution:
     def fail_later(self, error: TaskError) -> None:
         """A stream broke off for good: what happened at its other end is about to be known."""
         when = time.monotonic() + _CAUSE_S
-        self.runtime.loop.call_at(when, partial(self.event, _raise, error))
+        self.runtime.loop.call_at(when, partial(self.fail, error))
 
     def _attempt_of(self, task: int) -> int | None:
-        with self._lock:
+        with self.lock:
             return self.run.attempt_of(task)
 
     def admit(self) -> bool:
         """As `wrap.workers.mechanisms.Guest` says."""
-        with self._lock:
-            if self._outcome is not None or self._lent or self._admitted:
+        with self.lock:
+            if self._outcome is not None or self.is_offloaded or self.is_admitted:
                 return False
-            self._admitted = True
+            self.is_admitted = True
         self.event(self._begin)
         return True
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no task of it is to run here now: what they need has not come from elsewhere."""
-        return self.run.begun and not self.run.limits
 
     @property
     def waits(self) -> bool:
@@ -305,6 +243,11 @@ class Execution:
         busy = self.threads.running or self.workers.any_busy
         return self.peers is not None and not busy and not self.run.held_back
 
+    def admit_later(self) -> None:
+        """Begin when there are workers for it."""
+        self.runtime.mechanism.admit(self)
+        self._ask_for_more(_BLOCKED_S)
+
     def _ask_for_more(self, after_s: float) -> None:
         """Look whether it waits to be admitted because the others wait, now and then."""
 
@@ -312,47 +255,12 @@ class Execution:
             self.runtime.mechanism.admit_more()
             self._ask_for_more(2 * after_s)
 
-        if not self._admitted and not self._lent and not self.over:
+        if not self.is_admitted and not self.is_offloaded and not self.over:
             self.runtime.loop.call_at(time.monotonic() + after_s, look)
-
-    def _offload_later(self) -> None:
-        """Have another replica run all of it, if it waits for too long."""
-        offload, part = self.runtime.offload, self.part
-        if offload is None or self._admitted or not part.is_whole:
-            return
-        if self.live:  # another replica's tasks would begin one after another
-            return
-        if self._into_buckets is not None:  # which are here
-            return
-        given: dict[Key, Object] = {None: self.data[None]} if None in self.data else {}
-        request = Request(self.ident, sorted(part.place_of), given, frozenset(part.gives))
-        lend = partial(offload.lend, request, self.deadline, self._is_to_be_lent, self._returned)
-        self.runtime.loop.call_at(time.monotonic() + offload.after_s, partial(self.event, lend))
-
-    def _is_to_be_lent(self) -> bool:
-        """Whether it waits still; then it is another replica's from now on."""
-        with self._lock:
-            self._lent = not self._admitted and self._outcome is None
-            return self._lent
-
-    def _returned(self, outcome: Outcome | None) -> None:
-        if outcome is None:  # the replica was lost: it is to be run here after all
-            self._lent = False
-            self.runtime.mechanism.admit(self)
-            self._ask_for_more(_BLOCKED_S)
-        elif isinstance(outcome, TaskError):
-            self.event(_raise, outcome)
-        else:
-            self.event(self._came_back, outcome)
-
-    def _came_back(self, results: list[Result]) -> None:
-        if self.peers is not None:
-            self.peers.begin(self)
-        self.tell(on.Offloaded(results))
 
     def _begin(self) -> None:
         if self._program.evaluates:  # neither the loop nor a thread of the server waits for it
-            self._in_a_thread(partial(self.threads.serve, self._first))
+            self.runtime.threads.start(partial(self.threads.serve, self._first))
             return
         if self.peers is not None:
             self.peers.begin(self)
@@ -365,7 +273,7 @@ class Execution:
         """
         if self._program.evaluates:
             with contextlib.suppress(RuntimeError):  # no thread can be had
-                self._in_a_thread(partial(self.threads.serve, handle))
+                self.runtime.threads.start(partial(self.threads.serve, handle))
                 return
         self.event(lambda: self.threads.start(handle()))
 
@@ -380,10 +288,10 @@ class Execution:
     def ended(self, results: Iterable[Result]) -> list[int]:
         """Take in results; which tasks begin in this process. While an event is handled."""
         answers = list(results)
-        if self._into_buckets is not None:
+        if self.into_buckets is not None:
             for result in answers:
                 if result.place is not None:
-                    self._into_buckets(result)
+                    self.into_buckets(result)
             answers = [each for each in answers if each.place is None]
         return self.tell(on.Ended(time.monotonic(), answers))
 
@@ -401,7 +309,7 @@ class Execution:
 
     def event(self, handle: Callable[..., None], *arguments: Any) -> None:
         """Handle an event; answer if nothing is left to be done after it."""
-        with self._lock:
+        with self.lock:
             if self._outcome is not None:
                 return
             try:
@@ -464,7 +372,7 @@ class Execution:
         self.threads.end()
         if self._board is not None:
             self._board.end(self._opened)
-        if self._admitted:
+        if self.is_admitted:
             self.runtime.mechanism.leave(self)
 
     def wake_at(self, when: float) -> None:
@@ -481,8 +389,8 @@ class Execution:
 
     def break_off(self, component: Component, attempt: int) -> None:
         """Break off the live streams of the attempts before; within an event."""
-        if self._broker is not None:
-            self._broker.next(self._opened, component, attempt)
+        if self.broker is not None:
+            self.broker.next(self._opened, component, attempt)
 
     def _check_threads(self) -> None:
         """Start nothing where too many threads have not come back."""

@@ -198,9 +198,9 @@ class TaskThreads:
     def _run(self, execution: Execution, thread: TaskThread, number: int) -> None:
         runtime = self._runtime
         given = partial(execution.data.resolve, runtime.wrap.graph.source_of(number))
-        access = Access(
-            execution.ident.number, execution.opens, execution.data.resolve, execution.opens_client
-        )
+        opens = None if execution.broker is None else execution.broker.open
+        client = None if execution.client is None else execution.client.open
+        access = Access(execution.ident.number, opens, execution.data.resolve, client)
         begins = None
         if self._queue.is_preparing(number):
             begins = partial(execution.event, self._prepared, number)
