@@ -78,7 +78,7 @@ def replay() -> None:
 
 if __name__ == "__main__":
     sys.addaudithook(_note)
-    sys.argv[:] = ["index.py"]
+    sys.argv[0] = "index.py"
     sys.path[0] = str(Path.cwd())
     if (Path.cwd() / "wrap").is_dir():
         replay()
