@@ -20,7 +20,9 @@ def _say(what: str) -> None:
 
 
 def _note(event: str, arguments: tuple[object, ...]) -> None:
-    if event == "open" and threading.current_thread().name == "loop":
+    if event != "open" or threading.current_thread().name != "loop":
+        return
+    if not str(arguments[0]).startswith("/proc/self/fd/"):  # memory that is shared
         _say(f"the event loop opened {arguments[0]!r}")
 
 
