@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wrap.cluster.peers import AGAIN, BEGIN, MOVED, PeerProtocol, Peers
+from wrap.cluster.peers import AGAIN, BEGIN, MOVED, PeerProtocol, Peers, is_needed
 from wrap.cluster.store_path import outputs
 from wrap.core.errors import TaskError
 from wrap.core.program import Component, Key, keys
@@ -55,6 +55,7 @@ class Coordinator(Peers):
         deadline: float,
     ) -> None:
         super().__init__(exchange, exchange.wrap.name, routes, wanted)
+        self.needs = partial(is_needed, exchange.wrap, wanted)
         self._threads = threads
         self._deadline = deadline
         self._execution: Execution
@@ -82,10 +83,6 @@ class Coordinator(Peers):
         self._execution, self._begun = execution, True
         for name, tasks in self._wrap.remotes.items():
             self._begin(name, tasks)
-
-    def needs(self, task: int) -> bool:
-        """As `Peers.needs` says."""
-        return task in self.wanted or super().needs(task)
 
     def late(self) -> TaskError | None:
         """Which wraps have not answered, or are gone."""

@@ -142,7 +142,7 @@ class PeerProtocol:
         with self._lock:
             if self._running.get(number) is execution:
                 del self._running[number]
-                self._ended[number] = execution.run.program.is_complete
+                self._ended[number] = execution.complete
                 if len(self._ended) > _ENDED:
                     self._ended.popitem(last=False)
 
@@ -197,6 +197,8 @@ class Peers:
         self.routes = routes
         self.wanted = wanted
         self._wrap = exchange.wrap
+        #: Whether the object of another wrap's task is needed here, or only its end.
+        self.needs = partial(is_needed, exchange.wrap, frozenset())
         #: How often a store is being given objects that are to be sent then.
         self._storing = 0
         #: The wraps that objects are on their way to, one for each message.
@@ -209,10 +211,6 @@ class Peers:
         With this wrap what it gave would be gone, and the home does not look after who has ended.
         """
         return self._storing > 0 or bool(self._sending)
-
-    def needs(self, task: int) -> bool:
-        """Whether the object of a task of another wrap is needed here, or only its end."""
-        return self._wrap.takers[task].get(self._wrap.name, False)
 
     def gives(self, task: int) -> bool:
         """Whether another wrap needs the object of a task of this one."""
@@ -338,6 +336,11 @@ class Peers:
                 done()
 
         self.exchange.direct.lines.ask(self.routes[by], message, sent)
+
+
+def is_needed(wrap: Wrap, wanted: frozenset[int], task: int) -> bool:
+    """Whether a task of this wrap needs the object of another task, or its answer is `wanted`."""
+    return task in wanted or wrap.takers[task].get(wrap.name, False)
 
 
 def bytes_of(objects: Iterable[Object | None]) -> int:

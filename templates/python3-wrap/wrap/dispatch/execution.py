@@ -172,6 +172,11 @@ class Execution:
         return self.broker is not None
 
     @property
+    def complete(self) -> bool:
+        """Whether all its tasks here have ended."""
+        return self._program.is_complete
+
+    @property
     def over(self) -> bool:
         """Whether it has been decided how it ends."""
         return self._outcome is not None
@@ -341,13 +346,8 @@ class Execution:
         return waits or not self._program.is_complete
 
     def _ends_at_once(self) -> bool:
-        """Whether there is nothing to be ended and a small answer: either may take time.
-
-        The cause of an error may have to be read from files.
-        """
-        running = (
-            self.workers.any_taken or self.threads.running or self._outcome is not self.results
-        )
+        """Whether there is nothing to be ended and a small answer: either may take time."""
+        running = self.workers.any_taken or self.threads.running or callable(self._outcome)
         quick = self.runtime.store is None and not running
         told = self.ident.watch.traced or self.ident.is_exported
         return quick and not told and self.data.size <= _SMALL
