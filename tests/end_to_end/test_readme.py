@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.workflow.documents import dump
+from chiron.workflow.folder import WorkflowFolder
 
 ROOT = Path(__file__).parents[2]
 _BINARIES = Path(sys.executable).parent
@@ -131,6 +133,52 @@ def test_the_commands_of_the_readme_run_its_example(shell, tmp_path):
     assert re.search(re.escape(logged).replace("1a2b3c4d", "[0-9a-f]{8}"), said)
     (written,) = blocks(README, "json")
     assert json.loads((tmp_path / "hello" / "workflow.json").read_text()) == json.loads(written)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`chiron` of the wheel, in an environment that has nothing else but what it depends on."""
+    wheels, environment = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("venv")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    build = [*pip, "wheel", str(ROOT), "--no-deps", "--quiet", "--wheel-dir", str(wheels)]
+    subprocess.run(build, check=True, timeout=300)
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True, timeout=120)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    # Without `site`, a folder on the path adds no editable installation of its own.
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    python = environment / "bin" / "python"
+    subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", "--no-deps", *wheels.glob("*.whl")],
+        check=True,
+        timeout=120,
+    )
+    found = subprocess.check_output(
+        [python, "-c", "import chiron; print(chiron.__file__)"], cwd=environment, text=True
+    )
+    assert Path(found.strip()).is_relative_to(environment)
+    return environment / "bin" / "chiron"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_wheel_runs_the_example_of_the_readme(installed, home, profile_of, platform, tmp_path):
+    folder = tmp_path / "hello"
+    hello(folder)
+
+    def chiron(*words: str) -> str:
+        command = [str(installed), *words]
+        output = subprocess.check_output(
+            command, cwd=tmp_path, text=True, timeout=300, stderr=subprocess.STDOUT
+        )
+        return str(output)
+
+    chiron("init", "hello")
+    workflow = WorkflowFolder.open(folder).workflow
+    (tmp_path / "profile.json").write_text(dump(profile_of(workflow)))
+    (tmp_path / "platform.json").write_text(dump(platform))
+    measured = ["--profile", "profile.json", "--platform", "platform.json"]
+    said = chiron("deploy", "hello", "--slo", "10s", "--local", "--no-prove", *measured)
+    assert "the SLO of 10000 ms is met" in said
 
 
 @pytest.mark.slow
