@@ -16,8 +16,9 @@ from chiron.workflow.asl import parse_states
 from chiron.workflow.execute import Execution, execute
 from chiron.workflow.model import Workflow
 from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.machine import Begin, Delay, Machine, Step, _Visit
+from chiron.workflow.states.machine import Machine
 from chiron.workflow.states.values import dump
+from chiron.workflow.states.visits import Begin, Delay, Step, Visit
 from chiron.workflow.trace import task_of, unrolled
 
 Given = tuple[dict[str, Any], str]
@@ -126,7 +127,7 @@ def test_states_that_were_left_are_gone_without_a_collection(drawn: Given, order
     gc.disable()
     try:
         Play(workflow, order).run(request)
-        left = [each.name for each in gc.get_objects() if isinstance(each, _Visit)]
+        left = [each.name for each in gc.get_objects() if isinstance(each, Visit)]
     finally:
         gc.enable()
     assert not left

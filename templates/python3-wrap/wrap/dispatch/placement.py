@@ -20,9 +20,10 @@ from typing import Any
 from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.errors import TaskError
 from wrap.core.program import MAIN, Call, Component, Key, Place, Program, Source, Step, given_to
-from wrap.core.statemachine import machine as states
+from wrap.core.statemachine import visits as states
+from wrap.core.statemachine.context import execution_context
 from wrap.core.statemachine.errors import StatesError, failure_of
-from wrap.core.statemachine.machine import Machine, execution_context
+from wrap.core.statemachine.machine import Machine
 from wrap.core.statemachine.values import Text, dump
 from wrap.core.triggers import MOST_AT_ONCE
 from wrap.values.inputs import Inputs
