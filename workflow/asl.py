@@ -14,6 +14,7 @@ from typing import Any
 
 from chiron.workflow.asl_shapes import Reading
 from chiron.workflow.asl_states import read_machine
+from chiron.workflow.asl_variables import check_scopes
 from chiron.workflow.documents import check_size
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Failure, Source, Task, Workflow, names_in
@@ -52,6 +53,8 @@ def parse_states(
     machine: dict[str, Any] = {}
     with reading.faults.noting():
         machine = read_machine(document, reading)
+    if not reading.faults:
+        check_scopes(machine, "", reading.faults)
     if not reading.tasks and not reading.faults:
         raise ChironError("no-tasks", "the workflow has no Task: add one", path="States")
     with reading.faults.noting():

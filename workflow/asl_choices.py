@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chiron.workflow.asl_fields import comment, path_of_data, text
+from chiron.workflow.asl_fields import assigned, comment, path_of_data, text
 from chiron.workflow.asl_shapes import Check, Reading, Shape, checked, typed
 from chiron.workflow.errors import ChironError
 from chiron.workflow.states.choices import OPERATORS, check_operand
@@ -62,6 +62,11 @@ def _no_next(_: Any, path: str, __: Reading) -> None:
     raise ChironError("bad-field", "a nested rule has no Next: its outermost has it", path=path)
 
 
+def _no_assign(_: Any, path: str, __: Reading) -> None:
+    what = "a nested rule has no Assign: its outermost has it"
+    raise ChironError("bad-field", what, path=path)
+
+
 def _operand(value: Any, path: str, _: Reading) -> Any:
     try:
         check_operand(path.rpartition(".")[2], value)
@@ -77,5 +82,5 @@ _FIELDS: dict[str, Check] = {
     **_JOINING,
     **dict.fromkeys(OPERATORS, _operand),
 }
-_OUTER = Shape(_FIELDS | {"Next": text}, required=("Next",))
-_INNER = Shape(_FIELDS | {"Next": _no_next})
+_OUTER = Shape(_FIELDS | {"Next": text, "Assign": assigned}, required=("Next",))
+_INNER = Shape(_FIELDS | {"Next": _no_next, "Assign": _no_assign})

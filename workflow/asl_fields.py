@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chiron.workflow.asl_shapes import DROPPED, JSONATA, Check, Reading, bad, typed
+from chiron.workflow.asl_variables import check_variable_name
 from chiron.workflow.errors import ChironError
 from chiron.workflow.states.paths import check_path, check_reference_path, check_result_path
 from chiron.workflow.states.templates import check_expression, check_template
@@ -100,6 +101,13 @@ def template(value: Any, path: str, _: Reading) -> Any:
     except ValueError as error:
         raise bad(path, str(error)) from None
     return value
+
+
+def assigned(value: Any, path: str, reading: Reading) -> Any:
+    """Variables by their names, each with a value or, where the name ends in ``.$``, a path."""
+    for name in typed(value, dict, path):
+        check_variable_name(name.removesuffix(".$"), f"{path}.{name}")
+    return template(value, path, reading)
 
 
 def comment(value: Any, path: str, _: Reading) -> object:

@@ -38,7 +38,6 @@ _REFUSED = {
         ("Arguments", "Output", "Items", "Condition"),
         f"{JSONATA}ResultSelector, ItemsPath and Variable",
     ),
-    "Assign": "variables are not supported: keep the value in the data with ResultPath",
     **dict.fromkeys(("HeartbeatSeconds", "HeartbeatSecondsPath"), _HEARTBEAT),
     "Credentials": "functions have the rights of their deployment: remove it",
     **dict.fromkeys(

@@ -8,6 +8,7 @@ from typing import Any
 from chiron.workflow.asl_choices import choices
 from chiron.workflow.asl_fields import (
     anything,
+    assigned,
     comment,
     factor,
     language,
@@ -172,7 +173,13 @@ _RETRIER = Shape(
     required=("ErrorEquals",),
 )
 _CATCHER = Shape(
-    {"Comment": comment, "ErrorEquals": _error_names, "ResultPath": place_or_null, "Next": text},
+    {
+        "Comment": comment,
+        "ErrorEquals": _error_names,
+        "ResultPath": place_or_null,
+        "Assign": assigned,
+        "Next": text,
+    },
     required=("ErrorEquals", "Next"),
 )
 _SCOPE: dict[str, Check] = {
@@ -182,7 +189,7 @@ _SCOPE: dict[str, Check] = {
     "States": _states,
 }
 _STATE: dict[str, Check] = {"Type": text, "Comment": comment, "QueryLanguage": language}
-_NEXT: dict[str, Check] = {"Next": text, "End": anything}
+_NEXT: dict[str, Check] = {"Next": text, "End": anything, "Assign": assigned}
 _DATA: dict[str, Check] = {"InputPath": path_or_null, "OutputPath": path_or_null}
 _MADE: dict[str, Check] = {"Parameters": template, "ResultPath": place_or_null}
 _RUN: dict[str, Check] = {
@@ -212,7 +219,10 @@ _SHAPES = {
         at_most_one=(("MaxConcurrency", "MaxConcurrencyPath"), ("ItemSelector", "Parameters")),
         exactly_one=(("ItemProcessor", "Iterator"),),
     ),
-    "Choice": Shape(_STATE | _DATA | {"Choices": choices, "Default": text}, required=("Choices",)),
+    "Choice": Shape(
+        _STATE | _DATA | {"Choices": choices, "Default": text, "Assign": assigned},
+        required=("Choices",),
+    ),
     "Wait": Shape(
         _STATE
         | _NEXT

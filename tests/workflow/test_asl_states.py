@@ -144,7 +144,6 @@ REFUSED = [
             ("Task", "Arguments"),
             ("Pass", "Output"),
             ("Map", "Items"),
-            *[(kind, "Assign") for kind in OF_TYPE],
             ("Task", "HeartbeatSeconds"),
             ("Task", "HeartbeatSecondsPath"),
             ("Task", "Credentials"),
@@ -241,7 +240,7 @@ REFUSED = [
     ("Task", {"Catch": [RETRY]}, "missing-field", "Catch[0].Next"),
     ("Task", {"Catch": [{"Next": "T"}]}, "missing-field", "Catch[0].ErrorEquals"),
     ("Task", {"Catch": [CATCH | {"ResultPath": "$..a"}]}, "bad-field", "Catch[0].ResultPath"),
-    ("Task", {"Catch": [CATCH | {"Assign": {}}]}, "unsupported-field", "Catch[0].Assign"),
+    ("Task", {"Catch": [CATCH | {"Assign": []}]}, "bad-field", "Catch[0].Assign"),
     (
         "Task",
         {"Catch": [{"ErrorEquals": ["States.ALL"], "Next": "T"}, CATCH]},

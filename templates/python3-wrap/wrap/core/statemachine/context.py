@@ -1,11 +1,26 @@
-"""The context object, of which expressions read what execution and state they are in."""
+"""What expressions read besides a state's data: the context object, and variables."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import floor
 from typing import Any
+
+
+class Context(dict[str, Any]):
+    """The context object in a state, and the variables that the state can see."""
+
+    __slots__ = ("variables",)
+
+    def __init__(self, fields: Mapping[str, Any], variables: Mapping[str, Any]) -> None:
+        super().__init__(fields)
+        self.variables = variables
+
+    def having(self, **fields: Any) -> Context:
+        """The same with these fields."""
+        return Context(self | fields, self.variables)
 
 
 def timestamp(seconds: float) -> str:

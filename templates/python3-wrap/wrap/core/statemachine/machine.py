@@ -13,13 +13,13 @@ from math import inf
 from typing import Any
 
 from .chance import Chance
-from .context import timestamp
+from .context import Context, timestamp
 from .errors import StatesError
 from .limit import Check, Limited, unlimited
 from .path_flow import PathFlow
 from .retries import backoff_s, covers, retrier_for
 from .values import dump, instant, is_number, parse
-from .visits import MOST_SECONDS, After, Begin, Delay, Following, Scope, Step, Visit
+from .visits import MOST_SECONDS, After, Begin, Delay, Following, Leaving, Scope, Step, Visit
 
 #: States that may follow each other with no task or wait among them: more are a loop without end.
 _TRANSITIONS = 10_000
@@ -127,7 +127,7 @@ class Machine:
                 seconds = self._definition["TimeoutSeconds"]
                 self._over(StatesError("States.Timeout", f"it took more than {seconds} s"))
             elif visit.state["Type"] == "Wait":
-                self._go_on(visit, after, lambda: self._flow.unchanged(visit))
+                self._go_on(visit, after, lambda: self._flow.unchanged(visit, visit.state))
             else:
                 visit.after = after
                 self._enter(visit)
@@ -201,10 +201,10 @@ class Machine:
         except StatesError as error:
             return self._caught(visit, _at(visit, error), visit.after)
 
-    def _go_on(self, visit: Visit, after: After, output: Callable[[], Any]) -> None:
-        """Go on from a state with what it gives."""
+    def _go_on(self, visit: Visit, after: After, leave: Callable[[], Leaving]) -> None:
+        """Go on from a state with what it ends with."""
         try:
-            following: Following | None = visit.state.get("Next"), output()
+            following: Following | None = _left(visit, visit.state.get("Next"), leave())
         except StatesError as error:
             following = self._caught(visit, _at(visit, error), after)
         self._proceed(visit, following, after)
@@ -255,23 +255,24 @@ class Machine:
         visit.children = {}
         visit.left = -1
 
-    def _context_of(self, visit: Visit) -> dict[str, Any]:
-        """The context object in a state."""
+    def _context_of(self, visit: Visit) -> Context:
+        """The context object in a state, and its variables."""
         state = {
             "EnteredTime": timestamp(self._now),
             "Name": visit.name,
             "RetryCount": sum(visit.retried.values()),
         }
         item = visit.scope.item
-        return {**self._context, "State": state, **({} if item is None else {"Map": item})}
+        fields = {**self._context, "State": state, **({} if item is None else {"Map": item})}
+        return Context(fields, visit.scope.variables)
 
     # States
 
     def _enter_pass(self, visit: Visit) -> Following:
-        return visit.state.get("Next"), self._flow.passed(visit)
+        return _left(visit, visit.state.get("Next"), self._flow.passed(visit))
 
     def _enter_succeed(self, visit: Visit) -> Following:
-        return None, self._flow.unchanged(visit)
+        return _left(visit, None, self._flow.unchanged(visit, visit.state))
 
     def _enter_fail(self, visit: Visit) -> None:
         name = self._flow.field(visit, "Error", "")
@@ -284,7 +285,8 @@ class Machine:
         if name is None:
             message = f"state {visit.name!a} has no choice for its input, and no Default"
             raise StatesError("States.NoChoiceMatched", message)
-        return name, self._flow.unchanged(visit)
+        holder = visit.state if rule is None else rule
+        return _left(visit, name, self._flow.unchanged(visit, holder))
 
     def _enter_wait(self, visit: Visit) -> None:
         moment = self._flow.field(visit, "Timestamp", None)
@@ -380,11 +382,10 @@ class Machine:
             if covers(catcher["ErrorEquals"], names):
                 found = {"Error": error.name, "Cause": error.cause}
                 try:
-                    output = self._flow.caught(visit, catcher, found)
+                    return _left(visit, catcher["Next"], self._flow.caught(visit, catcher, found))
                 except StatesError as unfit:
                     error = _at(visit, unfit)
                     break
-                return catcher["Next"], output
         self._fail_scope(visit.scope, error, after)
         return None
 
@@ -399,6 +400,13 @@ _ENTER: Mapping[str, Callable[[Machine, Visit], Following | None]] = {
     "Parallel": Machine._enter_parallel,
     "Map": Machine._enter_map,
 }
+
+
+def _left(visit: Visit, name: str | None, leaving: Leaving) -> Following:
+    """What follows a state, whose variables are assigned now that it has ended."""
+    if leaving.assigned:
+        visit.scope.variables = {**visit.scope.variables, **leaving.assigned}
+    return name, leaving.output
 
 
 def _at(visit: Visit, error: StatesError) -> StatesError:

@@ -7,9 +7,10 @@ from typing import Any
 
 from .chance import Chance
 from .choices import matches
+from .context import Context
 from .paths import evaluate, put
 from .templates import render, resolve
-from .visits import Visit
+from .visits import Leaving, Visit
 
 _NO_INPUT: dict[str, Any] = {}
 
@@ -25,7 +26,7 @@ class PathFlow:
         The source of random values.
     """
 
-    def __init__(self, context_of: Callable[[Visit], Mapping[str, Any]], chance: Chance) -> None:
+    def __init__(self, context_of: Callable[[Visit], Context], chance: Chance) -> None:
         self._context_of = context_of
         self._chance = chance
 
@@ -55,7 +56,7 @@ class PathFlow:
         """The input of a Map's iteration, of which `item` is the context."""
         if "ItemSelector" not in visit.state:
             return item["Item"]["Value"]
-        context = {**self._context_of(visit), "Map": item}
+        context = self._context_of(visit).having(Map=item)
         selector = visit.state["ItemSelector"]
         return render(selector, visit.given, context, self._chance, visit.known)
 
@@ -65,23 +66,34 @@ class PathFlow:
         rules = (rule for rule in visit.state["Choices"] if matches(rule, given, context))
         return next(rules, None)
 
-    def passed(self, visit: Visit) -> Any:
-        """The output of a Pass state."""
+    def passed(self, visit: Visit) -> Leaving:
+        """What a Pass state ends with."""
         given = self.given(visit)
         return self.output(visit, visit.state.get("Result", given))
 
-    def unchanged(self, visit: Visit) -> Any:
-        """The output of a state without a result."""
-        return self._path(visit, "OutputPath", self._input(visit))
+    def unchanged(self, visit: Visit, holder: Mapping[str, Any]) -> Leaving:
+        """What a state without a result ends with; `holder`, it or its rule, has the Assign."""
+        given = self._input(visit)
+        return Leaving(self._path(visit, "OutputPath", given), self._assigned(visit, holder, given))
 
-    def output(self, visit: Visit, result: Any) -> Any:
-        """The output of a state with a result."""
-        return self._path(visit, "OutputPath", self._combined(visit, result))
+    def output(self, visit: Visit, result: Any) -> Leaving:
+        """What a state with a result ends with."""
+        assigned = self._assigned(visit, visit.state, result)
+        return Leaving(self._path(visit, "OutputPath", self._combined(visit, result)), assigned)
 
-    def caught(self, visit: Visit, catcher: Mapping[str, Any], error: dict[str, str]) -> Any:
-        """The output of a state whose error a catcher takes."""
+    def caught(self, visit: Visit, catcher: Mapping[str, Any], error: dict[str, str]) -> Leaving:
+        """What a state ends with whose error a catcher takes."""
         path = catcher.get("ResultPath", "$")
-        return visit.raw if path is None else put(path, visit.raw, error)
+        output = visit.raw if path is None else put(path, visit.raw, error)
+        return Leaving(output, self._assigned(visit, catcher, error))
+
+    def _assigned(self, visit: Visit, holder: Mapping[str, Any], data: Any) -> Mapping[str, Any]:
+        """The variables that the Assign of `holder` gives values, of which `data` is the root."""
+        if "Assign" not in holder:
+            return {}
+        context = self._context_of(visit)
+        assigned: dict[str, Any] = render(holder["Assign"], data, context, self._chance)
+        return assigned
 
     def _path(self, visit: Visit, field: str, value: Any) -> Any:
         """What a path of the state finds in `value`, which is all of it if there is no path."""

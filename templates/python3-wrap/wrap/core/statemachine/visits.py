@@ -40,6 +40,13 @@ class Step(NamedTuple):
     dropped: list[int]
 
 
+class Leaving(NamedTuple):
+    """What a state ends with: its output, and the variables that are assigned then."""
+
+    output: Any
+    assigned: Mapping[str, Any]
+
+
 class Scope:
     """One run through the states of a machine, of a branch, or of an item of a Map.
 
@@ -47,7 +54,7 @@ class Scope:
     and would stay until Python looks for cycles.
     """
 
-    __slots__ = ("index", "item", "parent", "states", "visit")
+    __slots__ = ("index", "item", "parent", "states", "variables", "visit")
 
     def __init__(
         self, definition: Mapping[str, Any], parent: Visit | None, index: int, item: Any
@@ -55,6 +62,8 @@ class Scope:
         self.states: Mapping[str, Any] = definition["States"]
         self.parent = parent
         self.index = index
+        #: The values of variables, those of the scopes around it included.
+        self.variables: Mapping[str, Any] = {} if parent is None else parent.scope.variables
         #: What ``$$.Map`` is here.
         self.item = item
         self.visit: Visit | None = None
