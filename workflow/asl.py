@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
+from chiron.workflow.asl_queries import is_jsonata
 from chiron.workflow.asl_shapes import Reading
 from chiron.workflow.asl_states import read_machine
 from chiron.workflow.asl_variables import check_scopes
@@ -49,7 +50,8 @@ def parse_states(
     (Task(name='A', function='f', source=None, streams=()),)
     """
     check_size(document, "the workflow")
-    reading = Reading(names or FunctionNames({}))
+    jsonata = is_jsonata(document, "QueryLanguage", False)
+    reading = Reading(names or FunctionNames({}), jsonata=jsonata)
     machine: dict[str, Any] = {}
     with reading.faults.noting():
         machine = read_machine(document, reading)

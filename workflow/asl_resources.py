@@ -35,12 +35,14 @@ def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
             raise _refused(resource, "a wait for a callback", "answers when that came", path)
         if action != "lambda:invoke" or pattern:
             raise _refused(resource, "a service integration", "does the same", path)
-        return state | _invoked(state, f"{path}.Parameters", functions)
+        return state | _invoked(state, path, functions)
     return state | {"Resource": functions.function(resource, f"{path}.Resource")}
 
 
 def _invoked(state: dict[str, Any], path: str, functions: FunctionNames) -> dict[str, Any]:
-    parameters = dict(typed(state.get("Parameters", {}), dict, path))
+    field = "Arguments" if "Arguments" in state else "Parameters"
+    path = f"{path}.{field}"
+    parameters = dict(typed(state.get(field, {}), dict, path))
     if "FunctionName.$" in parameters:
         what = "a function that is chosen at run time is not supported: name it, or use a Choice"
         raise ChironError("unsupported-field", what, path=f"{path}.FunctionName.$")
@@ -51,7 +53,7 @@ def _invoked(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
     name = typed(required(parameters, "FunctionName", path), str, place)
     del parameters["FunctionName"]
     function = functions.function(name, place)
-    return {"Resource": function, "Parameters": parameters, "Invoke": True}
+    return {"Resource": function, field: parameters, "Invoke": True}
 
 
 def _refused(resource: str, what: str, instead: str, path: str) -> ChironError:

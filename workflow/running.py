@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from chiron.workflow.data import text_of
 from chiron.workflow.errors import ChironError
+from chiron.workflow.jsonata import Jsonata
 from chiron.workflow.model import Workflow
 from chiron.workflow.states.context import execution_context
 from chiron.workflow.states.errors import StatesError
@@ -45,7 +46,9 @@ class Running:
         self, workflow: Workflow, request: bytes, now: Callable[[], float] = time.time
     ) -> None:
         context = partial(execution_context, workflow.name, str(uuid4()))
-        self._machine = Machine(workflow.machine or {}, context, SystemRandom())
+        self._machine = Machine(
+            workflow.machine or {}, context, SystemRandom(), evaluator=Jsonata()
+        )
         self._now = now
         self._request = text_of(request)
         self._delays: list[tuple[float, int, Delay]] = []

@@ -27,6 +27,7 @@ from wrap.core.statemachine.machine import Machine
 from wrap.core.statemachine.values import Text, dump
 from wrap.core.triggers import MOST_AT_ONCE
 from wrap.values.inputs import Inputs
+from wrap.values.jsonata import Jsonata
 from wrap.values.value import JSON, Object
 
 _MANY = 1 << 30
@@ -176,7 +177,10 @@ class Deciding(Placement):
         self._longest = longest
         self._states = entry.states
         context = partial(execution_context, wrap.workflow, ident)
-        self._machine = Machine(entry.machine or {}, context, SystemRandom(), self._in_time)
+        evaluator = Jsonata(lambda: self._deadline - time.monotonic())
+        self._machine = Machine(
+            entry.machine or {}, context, SystemRandom(), self._in_time, evaluator
+        )
         self._deadline = deadline
         self._in_stages = entry.in_stages
         self._numbers: dict[int, int] = {}

@@ -15,8 +15,10 @@ from typing import Any
 from .chance import Chance
 from .context import Context, timestamp
 from .errors import StatesError
+from .expressions import Evaluator, NoEvaluator
 from .limit import Check, Limited, unlimited
 from .path_flow import PathFlow
+from .query_flow import QueryFlow
 from .retries import backoff_s, covers, retrier_for
 from .values import dump, instant, is_number, parse
 from .visits import MOST_SECONDS, After, Begin, Delay, Following, Leaving, Scope, Step, Visit
@@ -40,6 +42,8 @@ class Machine:
     check
         Called again and again while values are evaluated. What it raises ends the event: the
         execution is then over for its caller, and gets no other event.
+    evaluator
+        What evaluates JSONata; machines without it need none.
 
     Attributes
     ----------
@@ -59,6 +63,7 @@ class Machine:
         context: Callable[[Any, float], Mapping[str, Any]],
         chance: Chance,
         check: Check = unlimited,
+        evaluator: Evaluator | None = None,
     ) -> None:
         self.over = False
         self.outcome: Any = None
@@ -69,7 +74,10 @@ class Machine:
         self._chance = chance
         self._check = check
         self._limited = Limited(check)
-        self._flow = PathFlow(self._context_of, chance)
+        self._paths = PathFlow(self._context_of, chance)
+        self._queries = QueryFlow(
+            self._context_of, lambda: self._now, chance, evaluator or NoEvaluator()
+        )
         self._context: Mapping[str, Any] = {}
         self._numbers = count()
         self._awaited: dict[int, Visit | None] = {}
@@ -127,7 +135,7 @@ class Machine:
                 seconds = self._definition["TimeoutSeconds"]
                 self._over(StatesError("States.Timeout", f"it took more than {seconds} s"))
             elif visit.state["Type"] == "Wait":
-                self._go_on(visit, after, lambda: self._flow.unchanged(visit, visit.state))
+                self._go_on(visit, after, lambda: self._flow(visit).unchanged(visit, visit.state))
             else:
                 visit.after = after
                 self._enter(visit)
@@ -211,7 +219,7 @@ class Machine:
 
     def _finish(self, visit: Visit, result: Any, after: After) -> None:
         """Go on from a state with its result."""
-        self._go_on(visit, after, lambda: self._flow.output(visit, result))
+        self._go_on(visit, after, lambda: self._flow(visit).output(visit, result))
 
     def _fail(self, visit: Visit, error: StatesError, after: After) -> None:
         self._proceed(visit, self._caught(visit, error, after), after)
@@ -266,41 +274,52 @@ class Machine:
         fields = {**self._context, "State": state, **({} if item is None else {"Map": item})}
         return Context(fields, visit.scope.variables)
 
+    def _flow(self, visit: Visit) -> PathFlow | QueryFlow:
+        """How the fields of a state are evaluated: its query language says this."""
+        return self._queries if "QueryLanguage" in visit.state else self._paths
+
     # States
 
     def _enter_pass(self, visit: Visit) -> Following:
-        return _left(visit, visit.state.get("Next"), self._flow.passed(visit))
+        return _left(visit, visit.state.get("Next"), self._flow(visit).passed(visit))
 
     def _enter_succeed(self, visit: Visit) -> Following:
-        return _left(visit, None, self._flow.unchanged(visit, visit.state))
+        return _left(visit, None, self._flow(visit).unchanged(visit, visit.state))
 
     def _enter_fail(self, visit: Visit) -> None:
-        name = self._flow.field(visit, "Error", "")
-        cause = self._flow.field(visit, "Cause", "")
-        self._fail_scope(visit.scope, StatesError(str(name), str(cause)), visit.after)
+        flow = self._flow(visit)
+        name, cause = flow.field(visit, "Error", ""), flow.field(visit, "Cause", "")
+        for field, value in (("Error", name), ("Cause", cause)):
+            if not isinstance(value, str):
+                message = f"{field} of state {visit.name!a} is {_shown(value)}: no string"
+                raise StatesError(flow.unfit, message)
+        self._fail_scope(visit.scope, StatesError(name, cause), visit.after)
 
     def _enter_choice(self, visit: Visit) -> Following:
-        rule = self._flow.chosen(visit)
+        rule = self._flow(visit).chosen(visit)
         name = visit.state.get("Default") if rule is None else rule["Next"]
         if name is None:
             message = f"state {visit.name!a} has no choice for its input, and no Default"
             raise StatesError("States.NoChoiceMatched", message)
         holder = visit.state if rule is None else rule
-        return _left(visit, name, self._flow.unchanged(visit, holder))
+        return _left(visit, name, self._flow(visit).unchanged(visit, holder))
 
     def _enter_wait(self, visit: Visit) -> None:
-        moment = self._flow.field(visit, "Timestamp", None)
+        flow = self._flow(visit)
+        moment = flow.field(visit, "Timestamp", None)
         if moment is not None:
-            seconds = _moment(moment, visit) - self._now
+            seconds = _moment(moment, visit, flow.unfit) - self._now
         else:
-            seconds = _seconds(self._flow.field(visit, "Seconds", None), visit, 0)
+            seconds = _seconds(flow.field(visit, "Seconds", None), visit, 0, flow.unfit)
         self._delay(visit, max(0.0, seconds), visit.after)
 
     def _enter_task(self, visit: Visit) -> None:
-        given = self._flow.given(visit)
+        flow = self._flow(visit)
+        given = flow.given(visit)
         timeout_s = None
         if "TimeoutSeconds" in visit.state or "TimeoutSecondsPath" in visit.state:
-            timeout_s = _seconds(self._flow.field(visit, "TimeoutSeconds", None), visit, 1)
+            found = flow.field(visit, "TimeoutSeconds", None)
+            timeout_s = _seconds(found, visit, 1, flow.unfit)
         if "Invoke" in visit.state:
             given = given.get("Payload", {})
         visit.number = number = next(self._numbers)
@@ -308,18 +327,19 @@ class Machine:
         self._step.begins.append(Begin(number, visit.name, given, timeout_s, visit.after))
 
     def _enter_parallel(self, visit: Visit) -> None:
-        visit.given = self._flow.given(visit)
+        visit.given = self._flow(visit).given(visit)
         self._spread(visit, [visit.given] * len(visit.state["Branches"]), inf)
 
     def _enter_map(self, visit: Visit) -> None:
-        items = self._flow.items(visit)
+        flow = self._flow(visit)
+        items = flow.items(visit)
         if not isinstance(items, list):
-            message = f"ItemsPath of state {visit.name!a} finds no list"
-            raise StatesError("States.Runtime", message)
-        most = self._flow.field(visit, "MaxConcurrency", 0)
+            message = f"the items of state {visit.name!a} are {_shown(items)}: no list"
+            raise StatesError(flow.unfit, message)
+        most = flow.field(visit, "MaxConcurrency", 0)
         if not isinstance(most, int) or isinstance(most, bool) or most < 0:
             message = f"MaxConcurrency of state {visit.name!a} is {_shown(most)}: no whole number"
-            raise StatesError("States.Runtime", message)
+            raise StatesError(flow.unfit, message)
         self._spread(visit, items, most or inf)
 
     def _spread(self, visit: Visit, items: list[Any], limit: float) -> None:
@@ -354,7 +374,7 @@ class Machine:
         if state["Type"] == "Map":
             scope.item = {"Item": {"Index": index, "Value": given}}
             try:
-                given = self._flow.item(visit, scope.item)
+                given = self._flow(visit).item(visit, scope.item)
             except StatesError as error:
                 self._fail_scope(scope, _at(visit, error), after)
                 return
@@ -382,10 +402,11 @@ class Machine:
             if covers(catcher["ErrorEquals"], names):
                 found = {"Error": error.name, "Cause": error.cause}
                 try:
-                    return _left(visit, catcher["Next"], self._flow.caught(visit, catcher, found))
+                    leaving = self._flow(visit).caught(visit, catcher, found)
                 except StatesError as unfit:
                     error = _at(visit, unfit)
                     break
+                return _left(visit, catcher["Next"], leaving)
         self._fail_scope(visit.scope, error, after)
         return None
 
@@ -421,19 +442,19 @@ def _shown(value: Any) -> str:
     return dump(value)[:60]
 
 
-def _seconds(value: Any, visit: Visit, least: int) -> float:
+def _seconds(value: Any, visit: Visit, least: int, unfit: str) -> float:
     if not is_number(value) or not least <= value <= MOST_SECONDS:
         message = (
             f"state {visit.name!a} has {_shown(value)} seconds: "
             f"no number from {least} to {MOST_SECONDS}"
         )
-        raise StatesError("States.Runtime", message)
+        raise StatesError(unfit, message)
     return float(value)
 
 
-def _moment(text: Any, visit: Visit) -> float:
+def _moment(text: Any, visit: Visit, unfit: str) -> float:
     moment = instant(text)
     if moment is None:
         message = f"state {visit.name!a} has {_shown(text)} where a timestamp has to be"
-        raise StatesError("States.Runtime", message)
+        raise StatesError(unfit, message)
     return float(moment)

@@ -26,6 +26,9 @@ class PathFlow:
         The source of random values.
     """
 
+    #: The name of the error that a value of a wrong type is.
+    unfit = "States.Runtime"
+
     def __init__(self, context_of: Callable[[Visit], Context], chance: Chance) -> None:
         self._context_of = context_of
         self._chance = chance
