@@ -35,6 +35,15 @@ def is_jsonata(holder: Any, path: str, outer: bool) -> bool:
     return bool(language == _JSONATA)
 
 
+def uses_jsonata(machine: dict[str, Any] | None) -> bool:
+    """Whether a normalised machine, or a branch, has a state that is written in JSONata."""
+    return machine is not None and any(
+        "QueryLanguage" in state
+        or any(map(uses_jsonata, (*state.get("Branches", ()), state.get("ItemProcessor"))))
+        for state in machine["States"].values()
+    )
+
+
 def query_template(found: Any, path: str, _: Reading) -> Any:
     """Any JSON value; strings in ``{% %}`` are expressions."""
     for text in _texts(found):

@@ -262,7 +262,7 @@ class Deciding(Placement):
     def _in_time(self) -> None:
         """Raise TaskError if the request's time is over."""
         if time.monotonic() >= self._deadline:
-            message = "the request's time was over while paths of the workflow were evaluated"
+            message = "the request's time was over while expressions of the workflow were evaluated"
             raise TaskError("timeout", message, status=504)
 
     def _is_ready(self, number: int) -> bool:
