@@ -33,9 +33,7 @@ Check = Callable[[Any, str, Reading], Any]
 #: What of a field's name is compared to those that are known, in characters: comparing takes long.
 _LONGEST = 40
 _DISTRIBUTED = "distributed Maps are not supported: give an inline Map its items with ItemsPath"
-_HEARTBEAT = "functions send no heartbeats: bound the task with TimeoutSeconds"
 _REFUSED = {
-    **dict.fromkeys(("HeartbeatSeconds", "HeartbeatSecondsPath"), _HEARTBEAT),
     "Credentials": "functions have the rights of their deployment: remove it",
     **dict.fromkeys(
         (

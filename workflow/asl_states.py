@@ -107,11 +107,19 @@ def _state(state: Any, name: str, path: str, reading: Reading) -> dict[str, Any]
     if kind == "Task" and "Resource" in kept:
         kept = resolved(kept, path, reading.functions)
         reading.tasks.append(Task(check_task_name(name, path), kept["Resource"], None))
+    _check_heartbeat(kept, path)
     if kind == "Map":
         kept = {_MAP_WORDS.get(field, field): value for field, value in kept.items()}
     if jsonata and not (kind in _ALIKE and kept.keys() <= _HANDING_ON):
         kept["QueryLanguage"] = "JSONata"
     return kept
+
+
+def _check_heartbeat(state: dict[str, Any], path: str) -> None:
+    total, heartbeat = (state.get(field) for field in _LIMITS)
+    if isinstance(total, int) and isinstance(heartbeat, int) and heartbeat >= total:
+        what = "HeartbeatSeconds has to be less than TimeoutSeconds"
+        raise ChironError("bad-field", what, path=f"{path}.HeartbeatSeconds")
 
 
 def _check_end(state: dict[str, Any], path: str) -> None:
@@ -219,12 +227,17 @@ _RUN: dict[str, Check] = {
     "Retry": partial(_handlers, shape=_RETRIER),
     "Catch": partial(_handlers, shape=_CATCHER),
 }
+#: How long a task may take. Functions send no heartbeats: the first is late after so long.
+_LIMITS = ("TimeoutSeconds", "HeartbeatSeconds")
 _WAITS = ("Seconds", "Timestamp", "SecondsPath", "TimestampPath")
 _PATH_SHAPES = {
     "Task": Shape(
-        _RUN | {"Resource": text, "TimeoutSeconds": whole(1), "TimeoutSecondsPath": path_of_one},
+        _RUN
+        | {"Resource": text}
+        | dict.fromkeys(_LIMITS, whole(1))
+        | {f"{field}Path": path_of_one for field in _LIMITS},
         required=("Resource",),
-        at_most_one=(("TimeoutSeconds", "TimeoutSecondsPath"),),
+        at_most_one=tuple((field, f"{field}Path") for field in _LIMITS),
     ),
     "Parallel": Shape(_RUN | {"Branches": _branches}, required=("Branches",)),
     "Map": Shape(
@@ -276,7 +289,7 @@ _QUERY_RUN: dict[str, Check] = {
 }
 _QUERY_TABLES = {
     "Task": Shape(
-        _QUERY_RUN | {"Resource": text, "TimeoutSeconds": or_expression(whole(1))},
+        _QUERY_RUN | {"Resource": text} | dict.fromkeys(_LIMITS, or_expression(whole(1))),
         required=("Resource",),
     ),
     "Parallel": Shape(_QUERY_RUN | {"Branches": _branches}, required=("Branches",)),

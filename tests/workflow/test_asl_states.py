@@ -144,8 +144,6 @@ REFUSED = [
             ("Task", "Arguments"),
             ("Pass", "Output"),
             ("Map", "Items"),
-            ("Task", "HeartbeatSeconds"),
-            ("Task", "HeartbeatSecondsPath"),
             ("Task", "Credentials"),
             ("Map", "ItemReader"),
             ("Map", "ItemBatcher"),

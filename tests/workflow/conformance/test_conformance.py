@@ -25,7 +25,10 @@ HERE = Path(__file__).parent
 
 
 class Functions:
-    """What the Tasks of the cases run: ``echo``, ``raise`` and ``flaky``, which fails twice."""
+    """What the Tasks of the cases run.
+
+    ``echo`` answers its input, ``raise`` fails, ``flaky`` fails twice, and ``late`` takes too long.
+    """
 
     def __init__(self) -> None:
         self._calls = Counter[str]()
@@ -34,6 +37,8 @@ class Functions:
         self._calls[function] += 1
         if function == "raise":
             raise StatesError("Bad", text)
+        if function == "late":
+            raise StatesError("States.Timeout", text)
         if function == "flaky" and self._calls[function] < 3:
             raise StatesError("Flaky", text)
         return text

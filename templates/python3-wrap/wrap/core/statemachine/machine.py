@@ -122,9 +122,13 @@ class Machine:
 
     def failed(self, number: int, error: StatesError, now: float) -> Step:
         """A task has failed."""
-        return self._resume(
-            number, now, lambda visit: self._fail(visit, error, frozenset((number,)))
-        )
+
+        def fail(visit: Visit) -> None:
+            late = visit.beats and error.name == "States.Timeout"
+            named = StatesError("States.HeartbeatTimeout", error.cause) if late else error
+            self._fail(visit, named, frozenset((number,)))
+
+        return self._resume(number, now, fail)
 
     def due(self, number: int, now: float) -> Step:
         """A time has passed."""
@@ -316,15 +320,23 @@ class Machine:
     def _enter_task(self, visit: Visit) -> None:
         flow = self._flow(visit)
         given = flow.given(visit)
-        timeout_s = None
-        if "TimeoutSeconds" in visit.state or "TimeoutSecondsPath" in visit.state:
-            found = flow.field(visit, "TimeoutSeconds", None)
-            timeout_s = _seconds(found, visit, 1, flow.unfit)
+        total_s = self._limit_s(visit, "TimeoutSeconds")
+        heartbeat_s = self._limit_s(visit, "HeartbeatSeconds")
+        visit.beats = heartbeat_s < total_s
+        least_s = min(total_s, heartbeat_s)
+        timeout_s = least_s if least_s < inf else None
         if "Invoke" in visit.state:
             given = given.get("Payload", {})
         visit.number = number = next(self._numbers)
         self._awaited[number] = visit
         self._step.begins.append(Begin(number, visit.name, given, timeout_s, visit.after))
+
+    def _limit_s(self, visit: Visit, field: str) -> float:
+        """The seconds that a field lets a task take; infinite without the field."""
+        if field not in visit.state and f"{field}Path" not in visit.state:
+            return inf
+        flow = self._flow(visit)
+        return _seconds(flow.field(visit, field, None), visit, 1, flow.unfit)
 
     def _enter_parallel(self, visit: Visit) -> None:
         visit.given = self._flow(visit).given(visit)
@@ -394,6 +406,8 @@ class Machine:
         names = {error.name}
         if visit.state["Type"] == "Parallel":
             names.add("States.BranchFailed")
+        if error.name == "States.HeartbeatTimeout":
+            names.add("States.Timeout")
         retrier = retrier_for(visit, names)
         if retrier is not None:
             self._delay(visit, backoff_s(visit, retrier, self._chance), after)

@@ -73,18 +73,9 @@ class Visit:
     """A state that has been entered, until it is left."""
 
     __slots__ = (
-        *("after", "children", "ends", "given", "items", "known", "left", "limit", "name"),
-        *(
-            "number",
-            "raw",
-            "results",
-            "retried",
-            "running",
-            "scope",
-            "started",
-            "starting",
-            "state",
-        ),
+        *("after", "beats", "children", "ends", "given", "items", "known", "left", "limit"),
+        *("name", "number", "raw", "results", "retried", "running", "scope", "started"),
+        *("starting", "state"),
     )
 
     # Of what begins scopes: what they get, and the values of expressions that they share; how many
@@ -110,5 +101,7 @@ class Visit:
         self.number: int | None = None
         #: How often each of its retriers has been used.
         self.retried: dict[int, int] = {}
+        #: Whether the task is given up when its heartbeat is late, not when its time is over.
+        self.beats = False
         self.children: dict[int, Scope] = {}
         self.starting = False
