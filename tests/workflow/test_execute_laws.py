@@ -14,6 +14,7 @@ from state_machines import run, state_machines
 
 from chiron.workflow.asl import parse_states
 from chiron.workflow.execute import Execution, execute
+from chiron.workflow.jsonata import Jsonata
 from chiron.workflow.model import Workflow
 from chiron.workflow.states.errors import StatesError
 from chiron.workflow.states.machine import Machine
@@ -36,7 +37,8 @@ class Play:
     def __init__(self, workflow: Workflow, order: Random) -> None:
         self._workflow = workflow
         self._order = order
-        self.machine = Machine(workflow.machine or {}, self._context, Random(1))
+        definition = workflow.machine or {}
+        self.machine = Machine(definition, self._context, Random(1), evaluator=Jsonata())
         self.open: dict[int, Begin | Delay] = {}
         self.known: set[int] = set()
         self.ended: set[int] = set()

@@ -133,6 +133,6 @@ class QueryFlow:
             )
         except (ValueError, TypeError, Refused, StatesError) as error:
             look()  # an evaluation that runs out of time is the request's timeout
-            reason = error.cause if isinstance(error, StatesError) else error
+            reason = error.cause if isinstance(error, StatesError) else str(error)
             cause = f"the JSONata expression {expression.strip()!a} of {field}: {reason}"
             raise StatesError(_ERROR, cause) from error
