@@ -43,14 +43,16 @@ def _invoked(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
     field = "Arguments" if "Arguments" in state else "Parameters"
     path = f"{path}.{field}"
     parameters = dict(typed(state.get(field, {}), dict, path))
-    if "FunctionName.$" in parameters:
+    name = typed(parameters.get("FunctionName", ""), str, f"{path}.FunctionName")
+    if "FunctionName.$" in parameters or name.startswith("{%"):
+        chosen = "FunctionName.$" if "FunctionName.$" in parameters else "FunctionName"
         what = "a function that is chosen at run time is not supported: name it, or use a Choice"
-        raise ChironError("unsupported-field", what, path=f"{path}.FunctionName.$")
+        raise ChironError("unsupported-field", what, path=f"{path}.{chosen}")
     if parameters.get("InvocationType", "RequestResponse") != "RequestResponse":
         what = "a task waits for its function's answer: remove InvocationType"
         raise ChironError("unsupported-field", what, path=f"{path}.InvocationType")
     place = f"{path}.FunctionName"
-    name = typed(required(parameters, "FunctionName", path), str, place)
+    required(parameters, "FunctionName", path)
     del parameters["FunctionName"]
     function = functions.function(name, place)
     return {"Resource": function, field: parameters, "Invoke": True}
