@@ -20,7 +20,7 @@ from chiron.workflow.model import Source, Task, Workflow, output_name
 from chiron.workflow.plan import Plan
 from chiron.workflow.running import Running
 from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.machine import Begin
+from chiron.workflow.states.visits import Begin
 from chiron.workflow.triggers import MOST_AT_ONCE
 
 

@@ -55,6 +55,7 @@ from chiron.openfaas.stack import (
 from chiron.predictor.forked import wrongly_forked
 from chiron.templates import TEMPLATES
 from chiron.workflow.apart import broken
+from chiron.workflow.asl_queries import uses_jsonata
 from chiron.workflow.documents import writing
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder, check_links
@@ -67,6 +68,8 @@ from chiron.workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE, new_key
 WRAP = "python3-wrap"
 #: The folder beside stack.yaml in which faas-cli looks for templates.
 _TEMPLATES = "template"
+#: What a wrap needs whose state machine is written in JSONata.
+_JSONATA = "jlens>=0.25"
 #: What a handler finds its folder by, below its working directory.
 _FUNCTION = "function"
 _STACK = "stack.yaml"
@@ -306,7 +309,7 @@ def _write_wrap(
     plan: Plan,
     index: int,
     sources: Sources,
-    own_requirements: Iterable[str],
+    store_requirements: Iterable[str],
     given_timeout_s: float | None,
     target: Path,
 ) -> None:
@@ -323,7 +326,10 @@ def _write_wrap(
     for file in sources.folder.trigger_files:
         (target / "triggers").mkdir(exist_ok=True)
         shutil.copyfile(file, target / "triggers" / file.name)
-    requirements = merge_requirements(handlers, own_requirements)
+    own = [("the store", line) for line in store_requirements]
+    if index == 0 and plan.orchestrator != "client" and uses_jsonata(workflow.machine):
+        own.append(("JSONata", _JSONATA))
+    requirements = merge_requirements(handlers, own)
     (target / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements))
     (target / "handler.py").write_text(source)
 

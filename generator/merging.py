@@ -49,10 +49,12 @@ def _check_alike(code: str, wrap: str, needed: Mapping[str, Mapping[str, str]]) 
         )
 
 
-def merge_requirements(handlers: Iterable[Handler], own: Iterable[str] = ()) -> list[str]:
+def merge_requirements(
+    handlers: Iterable[Handler], own: Iterable[tuple[str, str]] = ()
+) -> list[str]:
     """All requirements of the functions of `handlers`, each once, sorted.
 
-    Those that the wrap itself has, `own`, are among them.
+    Those of the wrap itself are among them: `own` has pairs of what needs one, and its line.
 
     Raises ``bad-requirement`` where a line is no requirement; ``requirements-conflict`` where no
     version of a package suits two functions: they cannot share a wrap.
@@ -62,7 +64,7 @@ def merge_requirements(handlers: Iterable[Handler], own: Iterable[str] = ()) -> 
         for handler in sorted(handlers, key=lambda each: each.function)
         for requirement in read_requirements(handler)
     ]
-    needs += [("the store", parse_line(line)) for line in own]
+    needs += [(what, parse_line(line)) for what, line in own]
     for pair, reason in excluding(needs):
         raise ChironError(
             "requirements-conflict",

@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
+from chiron.workflow.asl_queries import is_jsonata
 from chiron.workflow.asl_shapes import Reading
 from chiron.workflow.asl_states import read_machine
+from chiron.workflow.asl_variables import check_scopes
 from chiron.workflow.documents import check_size
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Failure, Source, Task, Workflow, names_in
@@ -48,10 +50,13 @@ def parse_states(
     (Task(name='A', function='f', source=None, streams=()),)
     """
     check_size(document, "the workflow")
-    reading = Reading(names or FunctionNames({}))
+    jsonata = is_jsonata(document, "QueryLanguage", False)
+    reading = Reading(names or FunctionNames({}), jsonata=jsonata)
     machine: dict[str, Any] = {}
     with reading.faults.noting():
         machine = read_machine(document, reading)
+    if not reading.faults:
+        check_scopes(machine, "", reading.faults)
     if not reading.tasks and not reading.faults:
         raise ChironError("no-tasks", "the workflow has no Task: add one", path="States")
     with reading.faults.noting():

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from chiron.workflow.asl_fields import comment, path_of_data, text
+from chiron.workflow.asl_fields import assigned, comment, path_of_data, text
+from chiron.workflow.asl_queries import (
+    NOT_IN_JSONATA,
+    NOT_IN_JSONPATH,
+    or_expression,
+    query_template,
+    query_variables,
+    truth,
+)
 from chiron.workflow.asl_shapes import Check, Reading, Shape, checked, typed
 from chiron.workflow.errors import ChironError
 from chiron.workflow.states.choices import OPERATORS, check_operand
@@ -13,6 +21,17 @@ from chiron.workflow.states.choices import OPERATORS, check_operand
 def choices(value: Any, path: str, reading: Reading) -> list[dict[str, Any]]:
     """The rules of a Choice state, the first of which that matches says what is next."""
     return _rules(value, path, reading, _OUTER)
+
+
+def conditions(value: Any, path: str, reading: Reading) -> list[dict[str, Any]]:
+    """The rules of a Choice state in JSONata."""
+    if not typed(value, list, path):
+        raise ChironError("bad-field", "a list of rules needs at least one", path=path)
+    kept = []
+    for index, rule in enumerate(value):
+        with reading.faults.noting():
+            kept.append(checked(rule, _CONDITION, f"{path}[{index}]", reading))
+    return kept
 
 
 def _rules(value: Any, path: str, reading: Reading, shape: Shape) -> list[dict[str, Any]]:
@@ -62,6 +81,11 @@ def _no_next(_: Any, path: str, __: Reading) -> None:
     raise ChironError("bad-field", "a nested rule has no Next: its outermost has it", path=path)
 
 
+def _no_assign(_: Any, path: str, __: Reading) -> None:
+    what = "a nested rule has no Assign: its outermost has it"
+    raise ChironError("bad-field", what, path=path)
+
+
 def _operand(value: Any, path: str, _: Reading) -> Any:
     try:
         check_operand(path.rpartition(".")[2], value)
@@ -77,5 +101,18 @@ _FIELDS: dict[str, Check] = {
     **_JOINING,
     **dict.fromkeys(OPERATORS, _operand),
 }
-_OUTER = Shape(_FIELDS | {"Next": text}, required=("Next",))
-_INNER = Shape(_FIELDS | {"Next": _no_next})
+_OUTER = Shape(
+    _FIELDS | {"Next": text, "Assign": assigned}, required=("Next",), refused=NOT_IN_JSONPATH
+)
+_CONDITION = Shape(
+    {
+        "Comment": comment,
+        "Condition": or_expression(truth),
+        "Assign": query_variables,
+        "Output": query_template,
+        "Next": text,
+    },
+    required=("Condition", "Next"),
+    refused=NOT_IN_JSONATA,
+)
+_INNER = Shape(_FIELDS | {"Next": _no_next, "Assign": _no_assign}, refused=NOT_IN_JSONPATH)

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from chiron.workflow.asl_shapes import DROPPED, JSONATA, Check, Reading, bad, typed
-from chiron.workflow.errors import ChironError
+from chiron.workflow.asl_shapes import DROPPED, Check, Reading, bad, typed
+from chiron.workflow.asl_variables import check_variable_name
 from chiron.workflow.states.paths import check_path, check_reference_path, check_result_path
 from chiron.workflow.states.templates import check_expression, check_template
 from chiron.workflow.states.values import instant, is_number
@@ -102,17 +102,16 @@ def template(value: Any, path: str, _: Reading) -> Any:
     return value
 
 
+def assigned(value: Any, path: str, reading: Reading) -> Any:
+    """Variables by their names, each with a value or, where the name ends in ``.$``, a path."""
+    for name in typed(value, dict, path):
+        check_variable_name(name.removesuffix(".$"), f"{path}.{name}")
+    return template(value, path, reading)
+
+
 def comment(value: Any, path: str, _: Reading) -> object:
     """A string that a machine does not need."""
     typed(value, str, path)
-    return DROPPED
-
-
-def language(value: Any, path: str, _: Reading) -> object:
-    """The query language, of which there is one here."""
-    if value != "JSONPath":
-        what = f"{JSONATA}ResultSelector and Variable"
-        raise ChironError("unsupported-field", what, path=path)
     return DROPPED
 
 

@@ -35,23 +35,27 @@ def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
             raise _refused(resource, "a wait for a callback", "answers when that came", path)
         if action != "lambda:invoke" or pattern:
             raise _refused(resource, "a service integration", "does the same", path)
-        return state | _invoked(state, f"{path}.Parameters", functions)
+        return state | _invoked(state, path, functions)
     return state | {"Resource": functions.function(resource, f"{path}.Resource")}
 
 
 def _invoked(state: dict[str, Any], path: str, functions: FunctionNames) -> dict[str, Any]:
-    parameters = dict(typed(state.get("Parameters", {}), dict, path))
-    if "FunctionName.$" in parameters:
+    field = "Arguments" if "Arguments" in state else "Parameters"
+    path = f"{path}.{field}"
+    parameters = dict(typed(state.get(field, {}), dict, path))
+    name = typed(parameters.get("FunctionName", ""), str, f"{path}.FunctionName")
+    if "FunctionName.$" in parameters or name.startswith("{%"):
+        chosen = "FunctionName.$" if "FunctionName.$" in parameters else "FunctionName"
         what = "a function that is chosen at run time is not supported: name it, or use a Choice"
-        raise ChironError("unsupported-field", what, path=f"{path}.FunctionName.$")
+        raise ChironError("unsupported-field", what, path=f"{path}.{chosen}")
     if parameters.get("InvocationType", "RequestResponse") != "RequestResponse":
         what = "a task waits for its function's answer: remove InvocationType"
         raise ChironError("unsupported-field", what, path=f"{path}.InvocationType")
     place = f"{path}.FunctionName"
-    name = typed(required(parameters, "FunctionName", path), str, place)
+    required(parameters, "FunctionName", path)
     del parameters["FunctionName"]
     function = functions.function(name, place)
-    return {"Resource": function, "Parameters": parameters, "Invoke": True}
+    return {"Resource": function, field: parameters, "Invoke": True}
 
 
 def _refused(resource: str, what: str, instead: str, path: str) -> ChironError:

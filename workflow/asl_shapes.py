@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from chiron.workflow.errors import ChironError, Faults
@@ -21,6 +22,8 @@ class Reading:
     tasks: list[Task] = dataclasses.field(default_factory=list)
     names: set[str] = dataclasses.field(default_factory=set)
     faults: Faults = dataclasses.field(default_factory=Faults)
+    #: Whether the document is written in JSONata.
+    jsonata: bool = False
 
 
 #: Takes a field's value, its path and what is known of the document so far; returns the value as
@@ -29,17 +32,8 @@ Check = Callable[[Any, str, Reading], Any]
 
 #: What of a field's name is compared to those that are known, in characters: comparing takes long.
 _LONGEST = 40
-#: What is said of the other query language.
-JSONATA = "JSONata is not supported: write it with JSONPath, as InputPath, Parameters, "
 _DISTRIBUTED = "distributed Maps are not supported: give an inline Map its items with ItemsPath"
-_HEARTBEAT = "functions send no heartbeats: bound the task with TimeoutSeconds"
 _REFUSED = {
-    **dict.fromkeys(
-        ("Arguments", "Output", "Items", "Condition"),
-        f"{JSONATA}ResultSelector, ItemsPath and Variable",
-    ),
-    "Assign": "variables are not supported: keep the value in the data with ResultPath",
-    **dict.fromkeys(("HeartbeatSeconds", "HeartbeatSecondsPath"), _HEARTBEAT),
     "Credentials": "functions have the rights of their deployment: remove it",
     **dict.fromkeys(
         (
@@ -58,12 +52,16 @@ _REFUSED = {
 
 
 class Shape(NamedTuple):
-    """The fields that an object may have, those that it needs, and those of which it has one."""
+    """The fields that an object may have, those that it needs, and those of which it has one.
+
+    `refused` says of other fields why they are refused.
+    """
 
     fields: dict[str, Check]
     required: tuple[str, ...] = ()
     at_most_one: tuple[tuple[str, ...], ...] = ()
     exactly_one: tuple[tuple[str, ...], ...] = ()
+    refused: Mapping[str, str] = MappingProxyType({})
 
 
 #: What a check returns for a field that says nothing to a machine.
@@ -76,7 +74,7 @@ def checked(holder: Any, shape: Shape, path: str, reading: Reading) -> dict[str,
     kept = {}
     for field, value in holder.items():
         with reading.faults.noting():
-            check = _check_of(field, shape.fields, join(path, field))
+            check = _check_of(field, shape, join(path, field))
             result = check(value, join(path, field), reading)
             if result is not DROPPED:
                 kept[field] = result
@@ -96,9 +94,12 @@ def checked(holder: Any, shape: Shape, path: str, reading: Reading) -> dict[str,
     return kept
 
 
-def _check_of(field: str, known: dict[str, Check], path: str) -> Check:
+def _check_of(field: str, shape: Shape, path: str) -> Check:
+    known = shape.fields
     if field in known:
         return known[field]
+    if field in shape.refused:
+        raise ChironError("unsupported-field", shape.refused[field], path=path)
     if field in _REFUSED:
         raise ChironError("unsupported-field", f"{field}: {_REFUSED[field]}", path=path)
     close = get_close_matches(field[:_LONGEST], known, 1, 0.85)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from chiron.workflow.asl_choices import choices
+from chiron.workflow.asl_choices import choices, conditions
 from chiron.workflow.asl_fields import (
     anything,
+    assigned,
     comment,
     factor,
-    language,
     one_of,
     path_of_data,
     path_of_one,
@@ -22,6 +22,15 @@ from chiron.workflow.asl_fields import (
     text,
     whole,
 )
+from chiron.workflow.asl_queries import (
+    NOT_IN_JSONATA,
+    NOT_IN_JSONPATH,
+    elements,
+    is_jsonata,
+    or_expression,
+    query_template,
+    query_variables,
+)
 from chiron.workflow.asl_resources import resolved
 from chiron.workflow.asl_shapes import (
     DROPPED,
@@ -29,7 +38,6 @@ from chiron.workflow.asl_shapes import (
     Reading,
     Shape,
     checked,
-    join,
     required,
     typed,
 )
@@ -42,7 +50,8 @@ from chiron.workflow.names import check_task_name, shown
 def read_machine(document: dict[str, Any], reading: Reading) -> dict[str, Any]:
     """The state machine as it runs: known fields only, functions by name, one word for a thing.
 
-    Notes in `reading` its tasks and what is wrong with it.
+    A state that is written in JSONata has its QueryLanguage, and all others have none. Notes in
+    `reading` the tasks of the machine and what is wrong with it.
     """
     more = {"Name": _unseen, "Version": comment, "TimeoutSeconds": whole(1)}
     return _scope(document, "", reading, more)
@@ -53,7 +62,6 @@ def _scope(
 ) -> dict[str, Any]:
     """The states of a document, a branch or a Map; `more` is what it may have besides."""
     typed(holder, dict, path)
-    language(holder.get("QueryLanguage", "JSONPath"), join(path, "QueryLanguage"), reading)
     shape = Shape(_SCOPE | (more or {}), required=("StartAt", "States"))
     kept = checked(holder, shape, path, reading)
     start, states = holder.get("StartAt"), holder.get("States")
@@ -91,17 +99,27 @@ def _state(state: Any, name: str, path: str, reading: Reading) -> dict[str, Any]
             path=f"{path}.Type",
             functions=[name],
         )
-    language(state.get("QueryLanguage", "JSONPath"), f"{path}.QueryLanguage", reading)
-    kept = checked(state, _SHAPES[kind], path, reading)
+    jsonata = is_jsonata(state, f"{path}.QueryLanguage", reading.jsonata)
+    kept = checked(state, (_QUERY_SHAPES if jsonata else _SHAPES)[kind], path, reading)
     with reading.faults.noting():
         if kind not in WITHOUT_NEXT:
             _check_end(state, path)
     if kind == "Task" and "Resource" in kept:
         kept = resolved(kept, path, reading.functions)
         reading.tasks.append(Task(check_task_name(name, path), kept["Resource"], None))
+    _check_heartbeat(kept, path)
     if kind == "Map":
         kept = {_MAP_WORDS.get(field, field): value for field, value in kept.items()}
+    if jsonata and not (kind in _ALIKE and kept.keys() <= _HANDING_ON):
+        kept["QueryLanguage"] = "JSONata"
     return kept
+
+
+def _check_heartbeat(state: dict[str, Any], path: str) -> None:
+    total, heartbeat = (state.get(field) for field in _LIMITS)
+    if isinstance(total, int) and isinstance(heartbeat, int) and heartbeat >= total:
+        what = "HeartbeatSeconds has to be less than TimeoutSeconds"
+        raise ChironError("bad-field", what, path=f"{path}.HeartbeatSeconds")
 
 
 def _check_end(state: dict[str, Any], path: str) -> None:
@@ -172,17 +190,35 @@ _RETRIER = Shape(
     required=("ErrorEquals",),
 )
 _CATCHER = Shape(
-    {"Comment": comment, "ErrorEquals": _error_names, "ResultPath": place_or_null, "Next": text},
+    {
+        "Comment": comment,
+        "ErrorEquals": _error_names,
+        "ResultPath": place_or_null,
+        "Assign": assigned,
+        "Next": text,
+    },
     required=("ErrorEquals", "Next"),
+    refused=NOT_IN_JSONPATH,
+)
+_QUERY_CATCHER = Shape(
+    {
+        "Comment": comment,
+        "ErrorEquals": _error_names,
+        "Output": query_template,
+        "Assign": query_variables,
+        "Next": text,
+    },
+    required=("ErrorEquals", "Next"),
+    refused=NOT_IN_JSONATA,
 )
 _SCOPE: dict[str, Check] = {
     "Comment": comment,
-    "QueryLanguage": language,
+    "QueryLanguage": _unseen,
     "StartAt": text,
     "States": _states,
 }
-_STATE: dict[str, Check] = {"Type": text, "Comment": comment, "QueryLanguage": language}
-_NEXT: dict[str, Check] = {"Next": text, "End": anything}
+_STATE: dict[str, Check] = {"Type": text, "Comment": comment, "QueryLanguage": _unseen}
+_NEXT: dict[str, Check] = {"Next": text, "End": anything, "Assign": assigned}
 _DATA: dict[str, Check] = {"InputPath": path_or_null, "OutputPath": path_or_null}
 _MADE: dict[str, Check] = {"Parameters": template, "ResultPath": place_or_null}
 _RUN: dict[str, Check] = {
@@ -191,12 +227,17 @@ _RUN: dict[str, Check] = {
     "Retry": partial(_handlers, shape=_RETRIER),
     "Catch": partial(_handlers, shape=_CATCHER),
 }
+#: How long a task may take. Functions send no heartbeats: the first is late after so long.
+_LIMITS = ("TimeoutSeconds", "HeartbeatSeconds")
 _WAITS = ("Seconds", "Timestamp", "SecondsPath", "TimestampPath")
-_SHAPES = {
+_PATH_SHAPES = {
     "Task": Shape(
-        _RUN | {"Resource": text, "TimeoutSeconds": whole(1), "TimeoutSecondsPath": path_of_one},
+        _RUN
+        | {"Resource": text}
+        | dict.fromkeys(_LIMITS, whole(1))
+        | {f"{field}Path": path_of_one for field in _LIMITS},
         required=("Resource",),
-        at_most_one=(("TimeoutSeconds", "TimeoutSecondsPath"),),
+        at_most_one=tuple((field, f"{field}Path") for field in _LIMITS),
     ),
     "Parallel": Shape(_RUN | {"Branches": _branches}, required=("Branches",)),
     "Map": Shape(
@@ -212,7 +253,10 @@ _SHAPES = {
         at_most_one=(("MaxConcurrency", "MaxConcurrencyPath"), ("ItemSelector", "Parameters")),
         exactly_one=(("ItemProcessor", "Iterator"),),
     ),
-    "Choice": Shape(_STATE | _DATA | {"Choices": choices, "Default": text}, required=("Choices",)),
+    "Choice": Shape(
+        _STATE | _DATA | {"Choices": choices, "Default": text, "Assign": assigned},
+        required=("Choices",),
+    ),
     "Wait": Shape(
         _STATE
         | _NEXT
@@ -234,5 +278,51 @@ _SHAPES = {
         at_most_one=(("Error", "ErrorPath"), ("Cause", "CausePath")),
     ),
 }
+_SHAPES = {kind: shape._replace(refused=NOT_IN_JSONPATH) for kind, shape in _PATH_SHAPES.items()}
+_QUERY_NEXT: dict[str, Check] = {"Next": text, "End": anything, "Assign": query_variables}
+_OUTPUT: dict[str, Check] = {"Output": query_template}
+_QUERY_RUN: dict[str, Check] = {
+    **(_STATE | _QUERY_NEXT | _OUTPUT),
+    "Arguments": query_template,
+    "Retry": partial(_handlers, shape=_RETRIER),
+    "Catch": partial(_handlers, shape=_QUERY_CATCHER),
+}
+_QUERY_TABLES = {
+    "Task": Shape(
+        _QUERY_RUN | {"Resource": text} | dict.fromkeys(_LIMITS, or_expression(whole(1))),
+        required=("Resource",),
+    ),
+    "Parallel": Shape(_QUERY_RUN | {"Branches": _branches}, required=("Branches",)),
+    "Map": Shape(
+        {field: check for field, check in _QUERY_RUN.items() if field != "Arguments"}
+        | {
+            "ItemProcessor": _items,
+            "Items": or_expression(elements),
+            "ItemSelector": query_template,
+            "MaxConcurrency": or_expression(whole(0)),
+        },
+        required=("ItemProcessor",),
+    ),
+    "Choice": Shape(
+        _STATE | _OUTPUT | {"Choices": conditions, "Default": text, "Assign": query_variables},
+        required=("Choices",),
+    ),
+    "Wait": Shape(
+        _STATE
+        | _QUERY_NEXT
+        | _OUTPUT
+        | {"Seconds": or_expression(whole(0)), "Timestamp": or_expression(point_in_time)},
+        exactly_one=(("Seconds", "Timestamp"),),
+    ),
+    "Pass": Shape(_STATE | _QUERY_NEXT | _OUTPUT),
+    "Succeed": Shape(_STATE | _OUTPUT),
+    "Fail": Shape(_STATE | {"Error": or_expression(text), "Cause": or_expression(text)}),
+}
+_QUERY_SHAPES = {
+    kind: shape._replace(refused=NOT_IN_JSONATA) for kind, shape in _QUERY_TABLES.items()
+}
+#: States that do the same in both languages if they have these fields alone.
+_ALIKE = ("Task", "Parallel", "Pass", "Succeed")
+_HANDING_ON = frozenset(("Type", "Resource", "Branches", "Next", "End"))
 #: What a Map's fields were called before -> what they are called.
 _MAP_WORDS = {"Iterator": "ItemProcessor", "Parameters": "ItemSelector"}

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from chiron.workflow.model import Workflow
+from chiron.workflow.states.choices import OPERATORS
+from chiron.workflow.states.expressions import expression_in
 
 Shape = Literal["task", "state", "choice", "box", "dot", "text"]
 #: What its ends and boxes are called among the nodes of a chart.
@@ -180,7 +182,11 @@ def said(rule: dict[str, Any]) -> str:
     >>> said({"And": [{"Variable": "$.a", "NumericLessThan": 3}, {"Not": {"Variable": "$.b",
     ...     "IsPresent": True}}]})
     'a < 3 and not b is present'
+    >>> said({"Condition": "{% $states.input.a < 3 %}"})
+    '$states.input.a < 3'
     """
+    if "Condition" in rule:
+        return _condition(rule["Condition"])
     for word in ("And", "Or"):
         if word in rule:
             parts = [said(each) for each in rule[word]]
@@ -189,15 +195,19 @@ def said(rule: dict[str, Any]) -> str:
     if "Not" in rule:
         return f"not {said(rule['Not'])}"
     variable = rule["Variable"].removeprefix("$.")
-    operator, value = next(
-        (k, v) for k, v in rule.items() if k not in ("Variable", "Next", "Comment")
-    )
+    operator, value = next((k, v) for k, v in rule.items() if k in OPERATORS)
     if operator.startswith("Is"):
         return f"{variable} is {'' if value else 'not '}{operator[2:].lower()}"
     plain = operator.removesuffix("Path")
     sign = next(sign for word, sign in _SIGNS.items() if plain.endswith(word))
     shown = value.removeprefix("$.") if operator != plain else json.dumps(value, ensure_ascii=False)
     return f"{variable} {sign} {shown}"
+
+
+def _condition(condition: str | bool) -> str:
+    """A Condition as the expression that it is."""
+    shown = condition if isinstance(condition, str) else json.dumps(condition)
+    return (expression_in(shown) or shown).strip()
 
 
 def _cut(text: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from chiron.workflow.model import Workflow
 from chiron.workflow.running import Running
 from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.machine import Begin, Delay
+from chiron.workflow.states.visits import Begin, Delay
 from chiron.workflow.trace import Instance
 
 #: Runs a function on an input; its output. Raises StatesError where it fails.

@@ -16,10 +16,13 @@ from uuid import uuid4
 
 from chiron.workflow.data import text_of
 from chiron.workflow.errors import ChironError
+from chiron.workflow.jsonata import Jsonata
 from chiron.workflow.model import Workflow
+from chiron.workflow.states.context import execution_context
 from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.machine import Begin, Delay, Machine, Step, execution_context
+from chiron.workflow.states.machine import Machine
 from chiron.workflow.states.values import dump
+from chiron.workflow.states.visits import Begin, Delay, Step
 
 #: Tasks and waits that one execution may have: beyond that its loops are taken for endless.
 MOST = 200_000
@@ -43,7 +46,9 @@ class Running:
         self, workflow: Workflow, request: bytes, now: Callable[[], float] = time.time
     ) -> None:
         context = partial(execution_context, workflow.name, str(uuid4()))
-        self._machine = Machine(workflow.machine or {}, context, SystemRandom())
+        self._machine = Machine(
+            workflow.machine or {}, context, SystemRandom(), evaluator=Jsonata()
+        )
         self._now = now
         self._request = text_of(request)
         self._delays: list[tuple[float, int, Delay]] = []

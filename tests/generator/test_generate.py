@@ -493,3 +493,17 @@ def test_a_watchdog_waits_for_events_that_only_its_wrap_has(
     stack = generate(plan_of(folder.workflow), sources, tmp_path / "build")
     (wrap,) = read_stack(stack, {}).functions.values()
     assert wrap.environment["healthcheck_interval"] == sleep
+
+
+@pytest.mark.parametrize(("language", "expected"), [("JSONata", "jlens>=0.25\n"), ("JSONPath", "")])
+def test_the_wrap_that_runs_a_machine_in_jsonata_has_its_evaluator(
+    language, expected, write_folder, plan_by_hand, tmp_path
+):
+    task = {"Type": "Task", "Resource": "wave"}
+    assigned = task | {"QueryLanguage": language, "Assign": {"x": 1}, "Next": "B"}
+    states = {"A": assigned, "B": task | {"End": True}}
+    folder = write_folder(tmp_path / "f", {"StartAt": "A", "States": states}, {"wave": HANDLER}, {})
+    plan = plan_by_hand({"f-a": [["A"]], "f-b": [["B"]]}, workflow="f")
+    out = generate(plan, Sources.read(folder), tmp_path / "build").parent
+    needed = [(out / wrap / "requirements.txt").read_text() for wrap in ("f-a", "f-b")]
+    assert needed == [expected, ""]

@@ -207,7 +207,7 @@ def test_an_evaluation_without_end_ends_at_the_deadline(path: str) -> None:
     outcome = decided({"S": state}, {}, 0.3, request)
     assert isinstance(outcome, TaskError)
     assert (outcome.code, outcome.status) == ("timeout", 504)
-    assert "while paths of the workflow were evaluated" in outcome.message
+    assert "while expressions of the workflow were evaluated" in outcome.message
 
 
 def test_neither_the_loop_nor_who_brings_a_request_evaluates(

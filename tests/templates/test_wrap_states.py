@@ -115,6 +115,34 @@ def serve(start: Any, wrap_image: Any, gateway: Any) -> Any:
     return serve
 
 
+JSONATA = {"QueryLanguage": "JSONata"}
+
+
+@pytest.mark.parametrize("place", ["main", "remote"])
+def test_states_in_jsonata_give_tasks_arguments_and_assign(place: str, serve: Any) -> None:
+    states = {
+        "echo": task(
+            "echo",
+            **JSONATA,
+            Arguments={"n": "{% $states.input.a + 1 %}"},
+            Assign={"x": "{% $states.result.n %}"},
+            Output="{% $states.input %}",
+            Next="length",
+        ),
+        "length": task("length", **JSONATA, Output="{% [$x, $states.input.a] %}", End=True),
+    }
+    answer = serve({"StartAt": "echo", "States": states}, place).request(body='{"a":1}')
+    assert (answer.status, answer.text) == (200, "[2,1]")
+
+
+def test_an_evaluation_ends_with_the_requests_time_and_the_wrap_serves_on(serve: Any) -> None:
+    endless = "{% ($f := function($n) { $n < 0 ? 1 : $f($n + 1) }; $f($states.input)) %}"
+    server = serve(alone("echo", **JSONATA, Output=endless, End=True))
+    late = server.request(body="0", X_Chiron_Timeout="1")
+    assert (late.status, "evaluated" in late.text) == (504, True), late.text
+    assert server.request(body="-1").text == "1"
+
+
 @each_mechanism
 @pytest.mark.parametrize("place", ["further", "remote-further"])
 def test_what_a_process_was_running_when_it_died_is_caught_by_name(

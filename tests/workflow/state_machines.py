@@ -114,7 +114,7 @@ class _Drawing:
         return states, blocks[0][1], blocks[-1][2]
 
     def _block(self, depth: int, safe: bool) -> Block:
-        kinds = [self._task, self._pass, self._choice, self._wait]
+        kinds = [self._task, self._pass, self._choice, self._wait, self._query]
         if not safe:
             kinds += [self._risk, self._fail]
         if depth and self._order.random() < 0.5:
@@ -181,6 +181,37 @@ class _Drawing:
         )
         return self._one(Type="Pass", ResultPath="$.v", **made)
 
+    def _query(self, _: bool) -> Block:
+        """A state in JSONata, which assigns a variable, and a state that reads the variable."""
+        variable = f"own{self._count}"
+        assigned = {variable: self._order.choice(["{% $states.input.n + 1 %}", "{% [1..3] %}", {}])}
+        head: State = self._order.choice(
+            [
+                {
+                    "Type": "Task",
+                    "Resource": self._order.choice(["echo", "text", "count", "listed"]),
+                    "Arguments": {"v": "{% $states.input.v %}", "n": "{% $states.input.n / 2 %}"},
+                    "Output": "{% $merge([$states.input, {'v': $states.result}]) %}",
+                },
+                {"Type": "Pass", "Output": "{% $merge([$states.input, {'v': $states.input.n}]) %}"},
+                {"Type": "Wait", "Seconds": "{% $states.input.n * 0 %}"},
+            ]
+        )
+        read = f"{{% $merge([$states.input, {{'v': [${variable}, $string($states.input.v)]}}]) %}}"
+        tail = self._order.choice(
+            [
+                {"Parameters": {"v.$": f"${variable}"}, "ResultPath": "$.v"},
+                {"QueryLanguage": "JSONata", "Output": read},
+            ]
+        )
+        first, start, before = self._one(**head, QueryLanguage="JSONata", Assign=assigned)
+        second, before[0]["Next"], ends = self._one(Type="Pass", **tail)
+        rule = {"Condition": "{% $states.input.n < 3 %}", "Next": start}
+        choice, name, others = self._one(Type="Choice", QueryLanguage="JSONata", Choices=[rule])
+        others[0]["Default"] = before[0]["Next"]
+        others[0]["Assign"] = dict.fromkeys(assigned, "{% 'default' %}")
+        return {**choice, **first, **second}, name, ends
+
     def _wait(self, _: bool) -> Block:
         how = self._order.choice([{"Seconds": 0}, {"Timestamp": "2020-01-01T00:00:00Z"}])
         return self._one(Type="Wait", **how)
@@ -213,6 +244,7 @@ class _Drawing:
         """What fails for some inputs."""
         path = self._order.choice(_PATHS)
         task = {"Type": "Task", "Resource": "count", "ResultPath": "$.v"}
+        query = {"Type": "Pass", "QueryLanguage": "JSONata"}
         state: State = self._order.choice(
             [
                 {"Type": "Pass", "Parameters": {"x.$": path}, "ResultPath": "$.v"},
@@ -222,6 +254,8 @@ class _Drawing:
                 {**task, "ResultSelector": {"r.$": path}},
                 {**task, "TimeoutSecondsPath": path},
                 {**task, "Parameters": {"n.$": "States.MathAdd($.n, $.v)"}},
+                {**query, "Output": "{% $states.input.v + 1 %}"},
+                {**query, "Output": "{% $merge([$states.input, $states.input.v]) %}"},
                 {"Type": "Pass", "Parameters": {"n.$": "States.ArrayLength($.v)"}},
             ]
         )

@@ -137,16 +137,13 @@ def test_a_machine_is_a_document_that_gives_itself():
 
 
 REFUSED = [
-    ("Task", {"QueryLanguage": "JSONata"}, "unsupported-field", "QueryLanguage"),
+    ("Task", {"QueryLanguage": "SQL"}, "bad-field", "QueryLanguage"),
     *[
         (kind, {field: {}}, "unsupported-field", field)
         for kind, field in [
             ("Task", "Arguments"),
             ("Pass", "Output"),
             ("Map", "Items"),
-            *[(kind, "Assign") for kind in OF_TYPE],
-            ("Task", "HeartbeatSeconds"),
-            ("Task", "HeartbeatSecondsPath"),
             ("Task", "Credentials"),
             ("Map", "ItemReader"),
             ("Map", "ItemBatcher"),
@@ -241,7 +238,7 @@ REFUSED = [
     ("Task", {"Catch": [RETRY]}, "missing-field", "Catch[0].Next"),
     ("Task", {"Catch": [{"Next": "T"}]}, "missing-field", "Catch[0].ErrorEquals"),
     ("Task", {"Catch": [CATCH | {"ResultPath": "$..a"}]}, "bad-field", "Catch[0].ResultPath"),
-    ("Task", {"Catch": [CATCH | {"Assign": {}}]}, "unsupported-field", "Catch[0].Assign"),
+    ("Task", {"Catch": [CATCH | {"Assign": []}]}, "bad-field", "Catch[0].Assign"),
     (
         "Task",
         {"Catch": [{"ErrorEquals": ["States.ALL"], "Next": "T"}, CATCH]},
@@ -283,11 +280,9 @@ def test_refused_with_the_path_of_its_field(refused, kind, fields, code, path):
     assert (error.code, error.path) == (code, f"States.S.{path}" if path else "States.S")
 
 
-def test_a_document_in_jsonata_is_refused_with_one_sentence(refused):
-    document = machine_of("Task", Arguments="{% $states.input %}") | {"QueryLanguage": "JSONata"}
-    error = refused(parse_states, document, "demo")
-    assert (error.code, error.path) == ("unsupported-field", "QueryLanguage")
-    assert "JSONPath" in error.message
+def test_a_task_in_jsonata_that_only_hands_data_on_is_part_of_a_static_graph():
+    document = {"QueryLanguage": "JSONata", "StartAt": "A", "States": {"A": TASK}}
+    assert parse_states(document, "demo").machine is None
 
 
 def test_a_field_that_is_misspelt_is_told_the_right_one(refused):

@@ -97,6 +97,9 @@ def test_edges_are_labelled_and_dashed_after_failures(chart):
         ({"Variable": "$.a", "StringMatches": "x*", "Next": "x"}, 'a like "x*"'),
         ({"Variable": "$.a", "IsNull": False, "Next": "x"}, "a is not null"),
         ({"Not": {"Variable": "$.a", "BooleanEquals": True}, "Next": "x"}, "not a = true"),
+        ({"Assign": {"b": 1}, "Variable": "$.a", "IsNull": True, "Next": "x"}, "a is null"),
+        ({"Condition": "{% $a > 1 %}", "Next": "x"}, "$a > 1"),
+        ({"Condition": True, "Next": "x"}, "true"),
         (
             {
                 "And": [

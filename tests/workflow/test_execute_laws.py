@@ -14,10 +14,12 @@ from state_machines import run, state_machines
 
 from chiron.workflow.asl import parse_states
 from chiron.workflow.execute import Execution, execute
+from chiron.workflow.jsonata import Jsonata
 from chiron.workflow.model import Workflow
 from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.machine import Begin, Delay, Machine, Step, _Visit
+from chiron.workflow.states.machine import Machine
 from chiron.workflow.states.values import dump
+from chiron.workflow.states.visits import Begin, Delay, Step, Visit
 from chiron.workflow.trace import task_of, unrolled
 
 Given = tuple[dict[str, Any], str]
@@ -35,7 +37,8 @@ class Play:
     def __init__(self, workflow: Workflow, order: Random) -> None:
         self._workflow = workflow
         self._order = order
-        self.machine = Machine(workflow.machine or {}, self._context, Random(1))
+        definition = workflow.machine or {}
+        self.machine = Machine(definition, self._context, Random(1), evaluator=Jsonata())
         self.open: dict[int, Begin | Delay] = {}
         self.known: set[int] = set()
         self.ended: set[int] = set()
@@ -126,7 +129,7 @@ def test_states_that_were_left_are_gone_without_a_collection(drawn: Given, order
     gc.disable()
     try:
         Play(workflow, order).run(request)
-        left = [each.name for each in gc.get_objects() if isinstance(each, _Visit)]
+        left = [each.name for each in gc.get_objects() if isinstance(each, Visit)]
     finally:
         gc.enable()
     assert not left

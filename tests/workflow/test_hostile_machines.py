@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from chiron.workflow.asl import parse_states
 from chiron.workflow.errors import ChironError
+from chiron.workflow.states.context import execution_context
 from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.machine import Begin, Delay, Machine, execution_context
+from chiron.workflow.states.machine import Machine
 from chiron.workflow.states.values import dump
+from chiron.workflow.states.visits import Begin, Delay
 
 #: Examples in the short form and in a soak, and what one of them may look at.
 EXAMPLES, MANY = 300, 30_000

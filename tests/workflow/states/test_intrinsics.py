@@ -220,7 +220,7 @@ def test_what_a_function_cannot_take_fails(text):
         "States.Array([1])",
         "States.Array($)x",
         "States.Array($.a[)",
-        "States.Array($a)",
+        "States.Array($1)",
         "States.Array($.a b)",
         r"States.Array('\n')",
         r"States.Array('\')",

@@ -11,10 +11,11 @@ import pytest
 
 from chiron.workflow.states.errors import StatesError
 from chiron.workflow.states.limit import Limited
-from chiron.workflow.states.machine import MOST_SECONDS, Machine
+from chiron.workflow.states.machine import Machine
 from chiron.workflow.states.paths import check_path, evaluate
 from chiron.workflow.states.templates import render
 from chiron.workflow.states.values import dump
+from chiron.workflow.states.visits import MOST_SECONDS
 
 ITEMS = [{"v": number} for number in range(1000)]
 

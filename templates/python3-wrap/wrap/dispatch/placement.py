@@ -20,12 +20,14 @@ from typing import Any
 from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.errors import TaskError
 from wrap.core.program import MAIN, Call, Component, Key, Place, Program, Source, Step, given_to
-from wrap.core.statemachine import machine as states
+from wrap.core.statemachine import visits as states
+from wrap.core.statemachine.context import execution_context
 from wrap.core.statemachine.errors import StatesError, failure_of
-from wrap.core.statemachine.machine import Machine, execution_context
+from wrap.core.statemachine.machine import Machine
 from wrap.core.statemachine.values import Text, dump
 from wrap.core.triggers import MOST_AT_ONCE
 from wrap.values.inputs import Inputs
+from wrap.values.jsonata import Jsonata
 from wrap.values.value import JSON, Object
 
 _MANY = 1 << 30
@@ -175,7 +177,10 @@ class Deciding(Placement):
         self._longest = longest
         self._states = entry.states
         context = partial(execution_context, wrap.workflow, ident)
-        self._machine = Machine(entry.machine or {}, context, SystemRandom(), self._in_time)
+        evaluator = Jsonata(lambda: self._deadline - time.monotonic())
+        self._machine = Machine(
+            entry.machine or {}, context, SystemRandom(), self._in_time, evaluator
+        )
         self._deadline = deadline
         self._in_stages = entry.in_stages
         self._numbers: dict[int, int] = {}
@@ -257,7 +262,7 @@ class Deciding(Placement):
     def _in_time(self) -> None:
         """Raise TaskError if the request's time is over."""
         if time.monotonic() >= self._deadline:
-            message = "the request's time was over while paths of the workflow were evaluated"
+            message = "the request's time was over while expressions of the workflow were evaluated"
             raise TaskError("timeout", message, status=504)
 
     def _is_ready(self, number: int) -> bool:

@@ -7,124 +7,24 @@ decided. Definitions are as `workflow.asl` normalises them. The language: states
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
-from functools import lru_cache
+from collections.abc import Callable, Mapping
 from itertools import count
-from math import floor, inf
-from typing import Any, NamedTuple
+from math import inf
+from typing import Any
 
 from .chance import Chance
-from .choices import matches
+from .context import Context, timestamp
 from .errors import StatesError
+from .expressions import Evaluator, NoEvaluator
 from .limit import Check, Limited, unlimited
-from .paths import evaluate, put
-from .templates import render, resolve
+from .path_flow import PathFlow
+from .query_flow import QueryFlow
+from .retries import backoff_s, covers, retrier_for
 from .values import dump, instant, is_number, parse
+from .visits import MOST_SECONDS, After, Begin, Delay, Following, Leaving, Scope, Step, Visit
 
 #: States that may follow each other with no task or wait among them: more are a loop without end.
 _TRANSITIONS = 10_000
-#: The longest time that can be waited for: the most seconds that the language lets a state have.
-MOST_SECONDS = 99_999_999
-#: Errors that States.ALL does not match (Amazon States Language, "Errors").
-_TERMINAL = frozenset({"States.Runtime", "States.DataLimitExceeded"})
-_NO_INPUT: dict[str, Any] = {}
-
-#: Numbers of the begins and delays by whose ends something came about.
-After = frozenset[int]
-#: The name of the state that follows, None at the end of its chain, and its input.
-Following = tuple[str | None, Any]
-
-
-class Begin(NamedTuple):
-    """A task that is to begin; `timeout_s` is None where it has no limit of its own."""
-
-    number: int
-    task: str
-    given: Any
-    timeout_s: float | None
-    after: After
-
-
-class Delay(NamedTuple):
-    """A time that is to pass: that of a Wait state, or before a task is tried again."""
-
-    number: int
-    seconds: float
-    after: After
-
-
-class Step(NamedTuple):
-    """What an event leads to; nobody awaits the numbers in `dropped` any more."""
-
-    begins: list[Begin]
-    delays: list[Delay]
-    dropped: list[int]
-
-
-class _Scope:
-    """One run through the states of a machine, of a branch, or of an item of a Map.
-
-    It and its visit know each other, but not after its end: what states hand on may be megabytes,
-    and would stay until Python looks for cycles.
-    """
-
-    __slots__ = ("index", "item", "parent", "states", "visit")
-
-    def __init__(
-        self, definition: Mapping[str, Any], parent: _Visit | None, index: int, item: Any
-    ) -> None:
-        self.states: Mapping[str, Any] = definition["States"]
-        self.parent = parent
-        self.index = index
-        #: What ``$$.Map`` is here.
-        self.item = item
-        self.visit: _Visit | None = None
-
-
-class _Visit:
-    """A state that has been entered, until it is left."""
-
-    __slots__ = (
-        *("after", "children", "ends", "given", "items", "known", "left", "limit", "name"),
-        *(
-            "number",
-            "raw",
-            "results",
-            "retried",
-            "running",
-            "scope",
-            "started",
-            "starting",
-            "state",
-        ),
-    )
-
-    # Of what begins scopes: what they get, and the values of expressions that they share; how many
-    # may run at once, have begun, run, have not ended; what they answer, and by whose ends they
-    # ended.
-    given: Any
-    known: dict[str, Any]
-    items: list[Any]
-    limit: float
-    started: int
-    running: int
-    left: int
-    results: list[Any]
-    ends: set[int]
-
-    def __init__(self, scope: _Scope, name: str, raw: Any, after: After) -> None:
-        self.scope = scope
-        self.name = name
-        self.state: Mapping[str, Any] = scope.states[name]
-        self.raw = raw
-        self.after = after
-        #: The begin or delay that it awaits.
-        self.number: int | None = None
-        #: How often each of its retriers has been used.
-        self.retried: dict[int, int] = {}
-        self.children: dict[int, _Scope] = {}
-        self.starting = False
 
 
 class Machine:
@@ -142,6 +42,8 @@ class Machine:
     check
         Called again and again while values are evaluated. What it raises ends the event: the
         execution is then over for its caller, and gets no other event.
+    evaluator
+        What evaluates JSONata; machines without it need none.
 
     Attributes
     ----------
@@ -161,6 +63,7 @@ class Machine:
         context: Callable[[Any, float], Mapping[str, Any]],
         chance: Chance,
         check: Check = unlimited,
+        evaluator: Evaluator | None = None,
     ) -> None:
         self.over = False
         self.outcome: Any = None
@@ -171,10 +74,14 @@ class Machine:
         self._chance = chance
         self._check = check
         self._limited = Limited(check)
+        self._paths = PathFlow(self._context_of, chance)
+        self._queries = QueryFlow(
+            self._context_of, lambda: self._now, chance, evaluator or NoEvaluator()
+        )
         self._context: Mapping[str, Any] = {}
         self._numbers = count()
-        self._awaited: dict[int, _Visit | None] = {}
-        self._whole: _Scope
+        self._awaited: dict[int, Visit | None] = {}
+        self._whole: Scope
         self._now = 0.0
         self._step = Step([], [], [])
 
@@ -182,7 +89,7 @@ class Machine:
         """Begin with the input `text`; `now` is in seconds since 1970, as in all events."""
 
         def begin() -> None:
-            self._whole = scope = _Scope(self._definition, None, 0, None)
+            self._whole = scope = Scope(self._definition, None, 0, None)
             try:
                 given = self.given = parse(text)
             except StatesError as error:
@@ -198,7 +105,7 @@ class Machine:
     def ended(self, number: int, text: str, now: float) -> Step:
         """A task has answered."""
 
-        def end(visit: _Visit) -> None:
+        def end(visit: Visit) -> None:
             after = frozenset((number,))
             try:
                 result = parse(text)
@@ -215,20 +122,24 @@ class Machine:
 
     def failed(self, number: int, error: StatesError, now: float) -> Step:
         """A task has failed."""
-        return self._resume(
-            number, now, lambda visit: self._fail(visit, error, frozenset((number,)))
-        )
+
+        def fail(visit: Visit) -> None:
+            late = visit.beats and error.name == "States.Timeout"
+            named = StatesError("States.HeartbeatTimeout", error.cause) if late else error
+            self._fail(visit, named, frozenset((number,)))
+
+        return self._resume(number, now, fail)
 
     def due(self, number: int, now: float) -> Step:
         """A time has passed."""
 
-        def pass_on(visit: _Visit | None) -> None:
+        def pass_on(visit: Visit | None) -> None:
             after = frozenset((number,))
             if visit is None:
                 seconds = self._definition["TimeoutSeconds"]
                 self._over(StatesError("States.Timeout", f"it took more than {seconds} s"))
             elif visit.state["Type"] == "Wait":
-                self._go_on(visit, after, lambda: self._input(visit))
+                self._go_on(visit, after, lambda: self._flow(visit).unchanged(visit, visit.state))
             else:
                 visit.after = after
                 self._enter(visit)
@@ -266,7 +177,7 @@ class Machine:
 
     # From state to state
 
-    def _go(self, scope: _Scope, name: str, value: Any, after: After) -> None:
+    def _go(self, scope: Scope, name: str, value: Any, after: After) -> None:
         """Enter the state `name`, and those that follow, until one has to wait."""
         following: Following | None = name, value
         for _ in range(_TRANSITIONS):
@@ -277,16 +188,16 @@ class Machine:
             if name_or_end is None:
                 self._end(scope, value, after)
                 return
-            visit = scope.visit = _Visit(scope, name_or_end, value, after)
+            visit = scope.visit = Visit(scope, name_or_end, value, after)
             following = self._entered(visit)
         message = f"more than {_TRANSITIONS} states without a task or a wait, the last {name!a}"
         self._fail_scope(scope, StatesError("States.Runtime", message), after)
 
-    def _enter(self, visit: _Visit) -> None:
+    def _enter(self, visit: Visit) -> None:
         """Enter a state again, and go on from it."""
         self._proceed(visit, self._entered(visit), visit.after)
 
-    def _proceed(self, visit: _Visit, following: Following | None, after: After) -> None:
+    def _proceed(self, visit: Visit, following: Following | None, after: After) -> None:
         if following is None:
             return
         name, value = following
@@ -295,29 +206,29 @@ class Machine:
         else:
             self._go(visit.scope, name, value, after)
 
-    def _entered(self, visit: _Visit) -> Following | None:
+    def _entered(self, visit: Visit) -> Following | None:
         """What follows the state at once; None where it has to wait, or has failed."""
         try:
             return _ENTER[visit.state["Type"]](self, visit)
         except StatesError as error:
             return self._caught(visit, _at(visit, error), visit.after)
 
-    def _go_on(self, visit: _Visit, after: After, output: Callable[[], Any]) -> None:
-        """Go on from a state with what it gives, but for OutputPath."""
+    def _go_on(self, visit: Visit, after: After, leave: Callable[[], Leaving]) -> None:
+        """Go on from a state with what it ends with."""
         try:
-            following: Following | None = self._next(visit, output())
+            following: Following | None = _left(visit, visit.state.get("Next"), leave())
         except StatesError as error:
             following = self._caught(visit, _at(visit, error), after)
         self._proceed(visit, following, after)
 
-    def _finish(self, visit: _Visit, result: Any, after: After) -> None:
+    def _finish(self, visit: Visit, result: Any, after: After) -> None:
         """Go on from a state with its result."""
-        self._go_on(visit, after, lambda: self._combined(visit, result))
+        self._go_on(visit, after, lambda: self._flow(visit).output(visit, result))
 
-    def _fail(self, visit: _Visit, error: StatesError, after: After) -> None:
+    def _fail(self, visit: Visit, error: StatesError, after: After) -> None:
         self._proceed(visit, self._caught(visit, error, after), after)
 
-    def _end(self, scope: _Scope, value: Any, after: After) -> None:
+    def _end(self, scope: Scope, value: Any, after: After) -> None:
         """A scope has come to its end."""
         scope.visit = None
         visit = scope.parent
@@ -331,7 +242,7 @@ class Machine:
         visit.ends |= after
         self._fill(visit, after)
 
-    def _fail_scope(self, scope: _Scope, error: StatesError, after: After) -> None:
+    def _fail_scope(self, scope: Scope, error: StatesError, after: After) -> None:
         scope.visit = None
         visit = scope.parent
         if visit is None:
@@ -343,7 +254,7 @@ class Machine:
         visit.left = -1
         self._fail(visit, error, after)
 
-    def _drop(self, scope: _Scope) -> None:
+    def _drop(self, scope: Scope) -> None:
         """Await nothing of a scope any more."""
         visit, scope.visit = scope.visit, None
         if visit is None:
@@ -356,121 +267,94 @@ class Machine:
         visit.children = {}
         visit.left = -1
 
-    # Input and output
-
-    def _context_of(self, visit: _Visit) -> dict[str, Any]:
-        """The context object in a state."""
+    def _context_of(self, visit: Visit) -> Context:
+        """The context object in a state, and its variables."""
         state = {
             "EnteredTime": timestamp(self._now),
             "Name": visit.name,
             "RetryCount": sum(visit.retried.values()),
         }
         item = visit.scope.item
-        return {**self._context, "State": state, **({} if item is None else {"Map": item})}
+        fields = {**self._context, "State": state, **({} if item is None else {"Map": item})}
+        return Context(fields, visit.scope.variables)
 
-    def _path(self, visit: _Visit, field: str, value: Any) -> Any:
-        """What a path of the state finds in `value`, which is all of it where there is no path."""
-        path = visit.state.get(field, "$")
-        if path == "$":
-            return value
-        if path is None:
-            return _NO_INPUT
-        return evaluate(path, value, self._context_of(visit))
-
-    def _input(self, visit: _Visit) -> Any:
-        return self._path(visit, "InputPath", visit.raw)
-
-    def _parameters(self, visit: _Visit) -> Any:
-        given = self._input(visit)
-        if "Parameters" not in visit.state:
-            return given
-        return render(visit.state["Parameters"], given, self._context_of(visit), self._chance)
-
-    def _found(self, visit: _Visit, field: str, default: Any, given: Any) -> Any:
-        """The value of a field, or what the path in the field that is called so finds."""
-        path = visit.state.get(f"{field}Path")
-        if path is None:
-            return visit.state.get(field, default)
-        if path.startswith("States."):
-            return resolve(path, given, self._context_of(visit), self._chance)
-        return evaluate(path, given, self._context_of(visit))
-
-    def _combined(self, visit: _Visit, result: Any) -> Any:
-        """A state's input with its result."""
-        state = visit.state
-        if "ResultSelector" in state:
-            context = self._context_of(visit)
-            result = render(state["ResultSelector"], result, context, self._chance)
-        path = state.get("ResultPath", "$")
-        if path == "$":
-            return result
-        return visit.raw if path is None else put(path, visit.raw, result)
-
-    def _next(self, visit: _Visit, output: Any) -> Following:
-        return visit.state.get("Next"), self._path(visit, "OutputPath", output)
+    def _flow(self, visit: Visit) -> PathFlow | QueryFlow:
+        """How the fields of a state are evaluated: its query language says this."""
+        return self._queries if "QueryLanguage" in visit.state else self._paths
 
     # States
 
-    def _enter_pass(self, visit: _Visit) -> Following:
-        given = self._parameters(visit)
-        result = visit.state.get("Result", given)
-        return self._next(visit, self._combined(visit, result))
+    def _enter_pass(self, visit: Visit) -> Following:
+        return _left(visit, visit.state.get("Next"), self._flow(visit).passed(visit))
 
-    def _enter_succeed(self, visit: _Visit) -> Following:
-        return self._next(visit, self._input(visit))
+    def _enter_succeed(self, visit: Visit) -> Following:
+        return _left(visit, None, self._flow(visit).unchanged(visit, visit.state))
 
-    def _enter_fail(self, visit: _Visit) -> None:
-        name = self._found(visit, "Error", "", visit.raw)
-        cause = self._found(visit, "Cause", "", visit.raw)
-        self._fail_scope(visit.scope, StatesError(str(name), str(cause)), visit.after)
+    def _enter_fail(self, visit: Visit) -> None:
+        flow = self._flow(visit)
+        name, cause = flow.field(visit, "Error", ""), flow.field(visit, "Cause", "")
+        for field, value in (("Error", name), ("Cause", cause)):
+            if not isinstance(value, str):
+                message = f"{field} of state {visit.name!a} is {_shown(value)}: no string"
+                raise StatesError(flow.unfit, message)
+        self._fail_scope(visit.scope, StatesError(name, cause), visit.after)
 
-    def _enter_choice(self, visit: _Visit) -> Following:
-        given, context = self._input(visit), self._context_of(visit)
-        chosen = (rule["Next"] for rule in visit.state["Choices"] if matches(rule, given, context))
-        name = next(chosen, None) or visit.state.get("Default")
+    def _enter_choice(self, visit: Visit) -> Following:
+        rule = self._flow(visit).chosen(visit)
+        name = visit.state.get("Default") if rule is None else rule["Next"]
         if name is None:
             message = f"state {visit.name!a} has no choice for its input, and no Default"
             raise StatesError("States.NoChoiceMatched", message)
-        return name, self._path(visit, "OutputPath", given)
+        holder = visit.state if rule is None else rule
+        return _left(visit, name, self._flow(visit).unchanged(visit, holder))
 
-    def _enter_wait(self, visit: _Visit) -> None:
-        given = self._input(visit)
-        moment = self._found(visit, "Timestamp", None, given)
+    def _enter_wait(self, visit: Visit) -> None:
+        flow = self._flow(visit)
+        moment = flow.field(visit, "Timestamp", None)
         if moment is not None:
-            seconds = _moment(moment, visit) - self._now
+            seconds = _moment(moment, visit, flow.unfit) - self._now
         else:
-            seconds = _seconds(self._found(visit, "Seconds", None, given), visit, 0)
+            seconds = _seconds(flow.field(visit, "Seconds", None), visit, 0, flow.unfit)
         self._delay(visit, max(0.0, seconds), visit.after)
 
-    def _enter_task(self, visit: _Visit) -> None:
-        given = self._parameters(visit)
-        timeout_s = None
-        if "TimeoutSeconds" in visit.state or "TimeoutSecondsPath" in visit.state:
-            found = self._found(visit, "TimeoutSeconds", None, self._input(visit))
-            timeout_s = _seconds(found, visit, 1)
+    def _enter_task(self, visit: Visit) -> None:
+        flow = self._flow(visit)
+        given = flow.given(visit)
+        total_s = self._limit_s(visit, "TimeoutSeconds")
+        heartbeat_s = self._limit_s(visit, "HeartbeatSeconds")
+        visit.beats = heartbeat_s < total_s
+        least_s = min(total_s, heartbeat_s)
+        timeout_s = least_s if least_s < inf else None
         if "Invoke" in visit.state:
             given = given.get("Payload", {})
         visit.number = number = next(self._numbers)
         self._awaited[number] = visit
         self._step.begins.append(Begin(number, visit.name, given, timeout_s, visit.after))
 
-    def _enter_parallel(self, visit: _Visit) -> None:
-        visit.given = self._parameters(visit)
+    def _limit_s(self, visit: Visit, field: str) -> float:
+        """The seconds that a field lets a task take; infinite without the field."""
+        if field not in visit.state and f"{field}Path" not in visit.state:
+            return inf
+        flow = self._flow(visit)
+        return _seconds(flow.field(visit, field, None), visit, 1, flow.unfit)
+
+    def _enter_parallel(self, visit: Visit) -> None:
+        visit.given = self._flow(visit).given(visit)
         self._spread(visit, [visit.given] * len(visit.state["Branches"]), inf)
 
-    def _enter_map(self, visit: _Visit) -> None:
-        visit.given = given = self._input(visit)
-        items = self._path(visit, "ItemsPath", given)
+    def _enter_map(self, visit: Visit) -> None:
+        flow = self._flow(visit)
+        items = flow.items(visit)
         if not isinstance(items, list):
-            message = f"ItemsPath of state {visit.name!a} finds no list"
-            raise StatesError("States.Runtime", message)
-        most = self._found(visit, "MaxConcurrency", 0, given)
+            message = f"the items of state {visit.name!a} are {_shown(items)}: no list"
+            raise StatesError(flow.unfit, message)
+        most = flow.field(visit, "MaxConcurrency", 0)
         if not isinstance(most, int) or isinstance(most, bool) or most < 0:
             message = f"MaxConcurrency of state {visit.name!a} is {_shown(most)}: no whole number"
-            raise StatesError("States.Runtime", message)
+            raise StatesError(flow.unfit, message)
         self._spread(visit, items, most or inf)
 
-    def _spread(self, visit: _Visit, items: list[Any], limit: float) -> None:
+    def _spread(self, visit: Visit, items: list[Any], limit: float) -> None:
         """Begin a scope for each of `items`, so many at once."""
         visit.items, visit.limit, visit.known = items, limit, {}
         visit.results = [None] * len(items)
@@ -478,7 +362,7 @@ class Machine:
         visit.ends = set()
         self._fill(visit, visit.after)
 
-    def _fill(self, visit: _Visit, after: After) -> None:
+    def _fill(self, visit: Visit, after: After) -> None:
         """Begin as many scopes as may run now; go on from the state if all have ended."""
         if visit.starting or visit.left < 0:
             return  # what begins here can end at once, and come here again
@@ -492,80 +376,56 @@ class Machine:
             visit.left = -1
             self._finish(visit, visit.results, frozenset(visit.ends) or visit.after)
 
-    def _begin_scope(self, visit: _Visit, after: After) -> None:
+    def _begin_scope(self, visit: Visit, after: After) -> None:
         index, state, item = visit.started, visit.state, visit.scope.item
         visit.started += 1
         given = visit.items[index]
         definition = state["ItemProcessor"] if state["Type"] == "Map" else state["Branches"][index]
         visit.running += 1
-        scope = visit.children[index] = _Scope(definition, visit, index, item)
+        scope = visit.children[index] = Scope(definition, visit, index, item)
         if state["Type"] == "Map":
             scope.item = {"Item": {"Index": index, "Value": given}}
-            if "ItemSelector" in state:
-                context = {**self._context_of(visit), "Map": scope.item}
-                try:
-                    given = render(
-                        state["ItemSelector"], visit.given, context, self._chance, visit.known
-                    )
-                except StatesError as error:
-                    self._fail_scope(scope, _at(visit, error), after)
-                    return
+            try:
+                given = self._flow(visit).item(visit, scope.item)
+            except StatesError as error:
+                self._fail_scope(scope, _at(visit, error), after)
+                return
         self._go(scope, definition["StartAt"], given, after)
 
     # Errors
 
-    def _delay(self, visit: _Visit | None, seconds: float, after: After) -> None:
+    def _delay(self, visit: Visit | None, seconds: float, after: After) -> None:
         number = next(self._numbers)
         self._awaited[number] = visit
         if visit is not None:
             visit.number = number
         self._step.delays.append(Delay(number, seconds, after))
 
-    def _caught(self, visit: _Visit, error: StatesError, after: After) -> Following | None:
+    def _caught(self, visit: Visit, error: StatesError, after: After) -> Following | None:
         """What follows where a state has failed; None where that is tried again, or not caught."""
         names = {error.name}
         if visit.state["Type"] == "Parallel":
             names.add("States.BranchFailed")
-        retrier = self._retrier(visit, names)
+        if error.name == "States.HeartbeatTimeout":
+            names.add("States.Timeout")
+        retrier = retrier_for(visit, names)
         if retrier is not None:
-            self._delay(visit, self._backoff_s(visit, retrier), after)
+            self._delay(visit, backoff_s(visit, retrier, self._chance), after)
             return None
         for catcher in visit.state.get("Catch", ()):
-            if _covers(catcher["ErrorEquals"], names):
+            if covers(catcher["ErrorEquals"], names):
                 found = {"Error": error.name, "Cause": error.cause}
-                path = catcher.get("ResultPath", "$")
                 try:
-                    output = visit.raw if path is None else put(path, visit.raw, found)
+                    leaving = self._flow(visit).caught(visit, catcher, found)
                 except StatesError as unfit:
                     error = _at(visit, unfit)
                     break
-                return catcher["Next"], output
+                return _left(visit, catcher["Next"], leaving)
         self._fail_scope(visit.scope, error, after)
         return None
 
-    def _retrier(self, visit: _Visit, names: set[str]) -> int | None:
-        """The retrier of the error, unless it has been used as often as it may."""
-        for index, retrier in enumerate(visit.state.get("Retry", ())):
-            if _covers(retrier["ErrorEquals"], names):
-                left = visit.retried.get(index, 0) < retrier.get("MaxAttempts", 3)
-                return index if left else None
-        return None
 
-    def _backoff_s(self, visit: _Visit, index: int) -> float:
-        retrier, used = visit.state["Retry"][index], visit.retried.get(index, 0)
-        visit.retried[index] = used + 1
-        most = float(retrier.get("MaxDelaySeconds", MOST_SECONDS))
-        try:
-            factor = float(retrier.get("BackoffRate", 2.0)) ** used
-            seconds: float = min(retrier.get("IntervalSeconds", 1) * factor, most)
-        except OverflowError:
-            seconds = most
-        if retrier.get("JitterStrategy") == "FULL":
-            return self._chance.uniform(0.0, seconds)
-        return seconds
-
-
-_ENTER: Mapping[str, Callable[[Machine, _Visit], Following | None]] = {
+_ENTER: Mapping[str, Callable[[Machine, Visit], Following | None]] = {
     "Pass": Machine._enter_pass,
     "Task": Machine._enter_task,
     "Choice": Machine._enter_choice,
@@ -577,24 +437,14 @@ _ENTER: Mapping[str, Callable[[Machine, _Visit], Following | None]] = {
 }
 
 
-def _covers(patterns: Iterable[str], names: set[str]) -> bool:
-    """Whether a retrier or catcher is for an error of these names.
-
-    No wildcard covers `_TERMINAL`, and ``States.TaskFailed`` no timeout.
-    """
-    for pattern in patterns:
-        if pattern in names:
-            return True
-        if not names.isdisjoint(_TERMINAL):
-            continue
-        if pattern == "States.ALL" or (
-            pattern == "States.TaskFailed" and "States.Timeout" not in names
-        ):
-            return True
-    return False
+def _left(visit: Visit, name: str | None, leaving: Leaving) -> Following:
+    """What follows a state, whose variables are assigned now that it has ended."""
+    if leaving.assigned:
+        visit.scope.variables = {**visit.scope.variables, **leaving.assigned}
+    return name, leaving.output
 
 
-def _at(visit: _Visit, error: StatesError) -> StatesError:
+def _at(visit: Visit, error: StatesError) -> StatesError:
     """What has failed in a state, with its name; without a traceback, whose frames have it all."""
     name = f"{visit.name!a}"
     cause = error.cause if name in error.cause else f"state {name}: {error.cause}"
@@ -606,39 +456,19 @@ def _shown(value: Any) -> str:
     return dump(value)[:60]
 
 
-def _seconds(value: Any, visit: _Visit, least: int) -> float:
+def _seconds(value: Any, visit: Visit, least: int, unfit: str) -> float:
     if not is_number(value) or not least <= value <= MOST_SECONDS:
         message = (
             f"state {visit.name!a} has {_shown(value)} seconds: "
             f"no number from {least} to {MOST_SECONDS}"
         )
-        raise StatesError("States.Runtime", message)
+        raise StatesError(unfit, message)
     return float(value)
 
 
-def _moment(text: Any, visit: _Visit) -> float:
+def _moment(text: Any, visit: Visit, unfit: str) -> float:
     moment = instant(text)
     if moment is None:
         message = f"state {visit.name!a} has {_shown(text)} where a timestamp has to be"
-        raise StatesError("States.Runtime", message)
+        raise StatesError(unfit, message)
     return float(moment)
-
-
-def timestamp(seconds: float) -> str:
-    """A time, in seconds since 1970, as the language writes it."""
-    second = floor(seconds)
-    # The float is not exact: milliseconds are those of the microsecond that is nearest.
-    more, milliseconds = divmod(round((seconds - second) * 1_000_000) // 1000, 1000)
-    return f"{_second(second + more)}.{milliseconds:03}Z"
-
-
-@lru_cache(1)
-def _second(seconds: int) -> str:
-    """A whole second as the language writes it: most events are in the same one as that before."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
-
-
-def execution_context(workflow: str, ident: str, given: Any, now: float) -> dict[str, Any]:
-    """The context object of the execution `ident` of a workflow, which began `now` with `given`."""
-    execution = {"Id": ident, "Name": ident, "Input": given, "StartTime": timestamp(now)}
-    return {"Execution": execution, "StateMachine": {"Id": workflow, "Name": workflow}}

@@ -3,7 +3,8 @@
 A definite path (``$.a[0]``) selects one value, which has to exist. Any other (``$.a[*].b``,
 ``$..b``, ``$.a[1:]``, ``$.a[?(@.b > 1)]``) gives the list of what it selects, and only its definite
 beginning has to exist. Several names at the end (``$['a','b']``) give an object of those that
-there are. Paths that begin with ``$$`` are of the context object.
+there are. Paths that begin with ``$$`` are of the context object, and
+those that begin with ``$name`` of a variable.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -35,6 +37,7 @@ from .regex import Refused, Regex, regex_or_none
 from .values import Text
 
 _NAME = r"(?:[^\s\\.,:?@*()\[\]'\"$]|\\.)+"
+_VARIABLE = re.compile(r"\$([^\W\d]\w*)")
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _STEP = re.compile(
     rf"\.(?P<name>{_NAME})|\.?\[\s*(?:(?P<index>-?\d+)|(?P<quoted>{_QUOTED}))\s*\]", re.DOTALL
@@ -49,13 +52,13 @@ _KEPT = 4096
 
 
 def evaluate(path: str, data: Any, context: Any) -> Any:
-    """What `path` selects of `data`, or of the context object: parts of it, which are not copied.
+    """What `path` selects of `data`, or of `context`: parts, which are not copied.
 
-    Raises StatesError, ``States.Runtime``, where it finds nothing, and ValueError where it is no
-    path.
+    A path to variables needs a `Context`. Raises StatesError, ``States.Runtime``, where it finds
+    nothing, and ValueError where it is no path.
     """
     compiled = _compiled(path)
-    value = root = context if compiled.of_context else data
+    value = root = compiled.source.root(data, context)
     try:
         for key in compiled.keys:
             holder: type[Any] = dict if isinstance(key, str) else list
@@ -64,10 +67,10 @@ def evaluate(path: str, data: Any, context: Any) -> Any:
             value = value[key]
         return value if compiled.rest is None else compiled.rest.of(root, value)
     except (KeyError, IndexError):
-        of = "the context object" if compiled.of_context else "the input"
+        where = compiled.source.value
         if isinstance(root, Text):
-            of = "the input, which is no JSON"
-        raise StatesError("States.Runtime", f"path {path} finds nothing in {of}") from None
+            where = "the input, which is no JSON"
+        raise StatesError("States.Runtime", f"path {path} finds nothing in {where}") from None
     except (JSONPathError, RecursionError, Refused) as error:
         raise StatesError("States.Runtime", f"path {path} cannot be applied: {error}") from error
 
@@ -101,7 +104,7 @@ def _put(keys: tuple[str | int, ...], data: Any, value: Any) -> Any:
 
 def is_of_context(path: str) -> bool:
     """Whether it selects something of the context object."""
-    return _compiled(path).of_context
+    return _compiled(path).source is _Source.CONTEXT
 
 
 def is_definite(path: str) -> bool:
@@ -123,8 +126,8 @@ def check_reference_path(path: str) -> None:
 def check_result_path(path: str) -> tuple[str | int, ...]:
     """The names and indices of a reference path into the data, else ValueError, a line."""
     compiled = _reference(path)
-    if compiled.of_context:
-        raise ValueError(f"{path!r} is of the context object, into which nothing can be put")
+    if compiled.source is not _Source.DATA:
+        raise ValueError(f"{path!r} is in {compiled.source.value}, where no result can be put")
     return compiled.keys
 
 
@@ -273,10 +276,24 @@ class _Filter(Filter):
         return super().resolve(node)
 
 
+class _Source(Enum):
+    """What a path is of, as messages call it."""
+
+    DATA = "the input"
+    CONTEXT = "the context object"
+    VARIABLES = "the variables"
+
+    def root(self, data: Any, context: Any) -> Any:
+        """The value at which a path begins."""
+        if self is _Source.DATA:
+            return data
+        return context if self is _Source.CONTEXT else context.variables
+
+
 class _Compiled(NamedTuple):
     """A path: the keys of its definite beginning, and what comes after them."""
 
-    of_context: bool
+    source: _Source
     keys: tuple[str | int, ...]
     rest: _Rest | None
 
@@ -285,19 +302,24 @@ class _Compiled(NamedTuple):
 def _compiled(path: str) -> _Compiled:
     if not path.startswith("$"):
         raise ValueError(f"{path!r} is no path: it has to begin with $")
-    of_context = path.startswith("$$")
-    keys: list[str | int] = []
-    at = start = 2 if of_context else 1
-    if path[start:] and path[start] not in ".[":
-        raise ValueError(
-            f"{path} is no path: a . or [ has to follow the $ (there are no variables)"
-        )
+    source, keys, at = _beginning(path)
+    if path[at:] and path[at] not in ".[":
+        raise ValueError(f"{path} is no path: a . or [ has to follow {path[:at]}")
     while step := _STEP.match(path, at):
         at = step.end()
         name, index, quoted = step.group("name", "index", "quoted")
         keys.append(int(index) if index else _unescaped(name or quoted[1:-1]))
     rest = _rest(path, keys, path[at:]) if path[at:] else None
-    return _Compiled(of_context, tuple(keys), rest)
+    return _Compiled(source, tuple(keys), rest)
+
+
+def _beginning(path: str) -> tuple[_Source, list[str | int], int]:
+    """What a path is of, its first keys, and the index of the character that follows."""
+    if variable := _VARIABLE.match(path):
+        return _Source.VARIABLES, [variable.group(1)], variable.end()
+    if path.startswith("$$"):
+        return _Source.CONTEXT, [], 2
+    return _Source.DATA, [], 1
 
 
 def _rest(path: str, keys: list[str | int], rest: str) -> _Rest:

@@ -1,0 +1,66 @@
+"""JSONata in a definition: strings in ``{% %}``, and what evaluates their expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+_OPENING, _CLOSING = "{%", "%}"
+
+#: A function that expressions call besides those of JSONata.
+Function = Callable[..., Any]
+
+
+class Evaluator(Protocol):
+    """Evaluates JSONata. Who runs a machine provides an evaluator, as the core has no library."""
+
+    def evaluate(
+        self,
+        expression: str,
+        names: Mapping[str, Any],
+        functions: Mapping[str, Function],
+        now: float,
+        seed: int,
+    ) -> Any:
+        """The value of `expression`.
+
+        Parameters
+        ----------
+        names
+            The values of variables, by names without ``$``.
+        functions
+            Functions besides those of JSONata, and in place of those of the same name.
+        now
+            The time that ``$now`` and ``$millis`` return, in seconds since 1970.
+        seed
+            What the random values of JSONata's own functions follow from.
+
+        Raises ValueError, a line, where the evaluation fails or is out of bounds, or where the
+        expression has no value; and whatever a function raises.
+        """
+
+
+class NoEvaluator:
+    """Stands for a missing evaluator in machines without JSONata."""
+
+    def evaluate(
+        self,
+        expression: str,
+        names: Mapping[str, Any],
+        functions: Mapping[str, Function],
+        now: float,
+        seed: int,
+    ) -> Any:
+        """Raise ValueError."""
+        raise ValueError("the machine runs without an evaluator of JSONata")
+
+
+def expression_in(text: str) -> str | None:
+    """The expression that a string of a definition is, or None.
+
+    Raises ValueError, a line, where only one of ``{%`` and ``%}`` is there.
+    """
+    opened, closed = text.startswith(_OPENING), text.endswith(_CLOSING)
+    if opened != closed or (opened and len(text) < len(_OPENING + _CLOSING)):
+        raise ValueError(f"{text!a} has {_OPENING} or {_CLOSING}, not both around all of it")
+    return text[len(_OPENING) : -len(_CLOSING)] if opened else None

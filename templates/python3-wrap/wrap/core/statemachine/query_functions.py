@@ -1,0 +1,59 @@
+"""The functions that Step Functions adds to JSONata, and the one that it takes away.
+
+Source: AWS Step Functions Developer Guide, "Transforming data with JSONata in Step Functions".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from .chance import Chance
+from .expressions import Function
+from .functions import FUNCTIONS, Refused
+
+#: Bits of the fraction of a float.
+_BITS = 53
+
+
+def query_functions(chance: Chance) -> dict[str, Function]:
+    """The functions by their names without ``$``; all raise Refused.
+
+    Parameters
+    ----------
+    chance
+        The source of random values.
+    """
+
+    def random(seed: Any = None) -> float:
+        """A number from 0 on, below 1; the same for the same seed."""
+        bits = chance.getrandbits(_BITS) if seed is None else _bits_of(seed)
+        return float(bits / 2**_BITS)
+
+    def uuid(*_: Any) -> str:
+        """A random UUID of version 4."""
+        return str(FUNCTIONS["States.UUID"](chance))
+
+    return {
+        "eval": _eval,
+        "hash": FUNCTIONS["States.Hash"],
+        "parse": FUNCTIONS["States.StringToJson"],
+        "partition": FUNCTIONS["States.ArrayPartition"],
+        "random": random,
+        "range": FUNCTIONS["States.ArrayRange"],
+        "uuid": uuid,
+    }
+
+
+#: The names of these functions.
+QUERY_FUNCTIONS = frozenset(("eval", "hash", "parse", "partition", "random", "range", "uuid"))
+
+
+def _bits_of(seed: Any) -> int:
+    digest = hashlib.sha256(json.dumps(seed).encode()).digest()
+    return int.from_bytes(digest) >> (8 * len(digest) - _BITS)
+
+
+def _eval(*_: Any) -> Any:
+    raise Refused("$eval is not available: read JSON with $parse")

@@ -1,0 +1,52 @@
+"""Which errors a Retry or Catch is for, and how long to wait before a state is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .chance import Chance
+from .visits import MOST_SECONDS, Visit
+
+#: Errors that States.ALL does not match (Amazon States Language, "Errors").
+_TERMINAL = frozenset({"States.Runtime", "States.DataLimitExceeded"})
+
+
+def retrier_for(visit: Visit, names: set[str]) -> int | None:
+    """The retrier of an error of these names, unless it has been used as often as it may."""
+    for index, retrier in enumerate(visit.state.get("Retry", ())):
+        if covers(retrier["ErrorEquals"], names):
+            left = visit.retried.get(index, 0) < retrier.get("MaxAttempts", 3)
+            return index if left else None
+    return None
+
+
+def backoff_s(visit: Visit, index: int, chance: Chance) -> float:
+    """Seconds until a state is tried again by one of its retriers, whose use is counted."""
+    retrier, used = visit.state["Retry"][index], visit.retried.get(index, 0)
+    visit.retried[index] = used + 1
+    most = float(retrier.get("MaxDelaySeconds", MOST_SECONDS))
+    try:
+        factor = float(retrier.get("BackoffRate", 2.0)) ** used
+        seconds: float = min(retrier.get("IntervalSeconds", 1) * factor, most)
+    except OverflowError:
+        seconds = most
+    if retrier.get("JitterStrategy") == "FULL":
+        return chance.uniform(0.0, seconds)
+    return seconds
+
+
+def covers(patterns: Iterable[str], names: set[str]) -> bool:
+    """Whether a retrier or catcher is for an error of these names.
+
+    No wildcard covers `_TERMINAL`, and ``States.TaskFailed`` no timeout.
+    """
+    for pattern in patterns:
+        if pattern in names:
+            return True
+        if not names.isdisjoint(_TERMINAL):
+            continue
+        if pattern == "States.ALL" or (
+            pattern == "States.TaskFailed" and "States.Timeout" not in names
+        ):
+            return True
+    return False

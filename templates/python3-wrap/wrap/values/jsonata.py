@@ -1,0 +1,160 @@
+"""JSONata by jlens: expressions are compiled once, and bounded in time, depth and memory.
+
+Nothing here is of this package: chiron has the module too, under another name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jlens import Expression
+
+#: Bounds of one evaluation: seconds, nested calls, characters, items, and bytes of its value.
+_MOST_S, _MOST_CALLS = 60.0, 400
+_MOST_CHARACTERS, _MOST_ITEMS, _MOST_BYTES = 1 << 25, 1 << 20, 1 << 27
+#: Seconds for which an evaluation may hold the GIL. After these it begins again without.
+_HELD_S = 0.02
+#: Compiled expressions that are kept; a workflow has far fewer.
+_KEPT = 4096
+#: The code of jlens for an evaluation that takes too long.
+_TIMEOUT = "D1012"
+_NAME = r"[^\W\d]\w*"
+_VARIABLE = re.compile(rf"\$({_NAME})")
+#: A variable, and names of fields in it: what most expressions are.
+_PATH = re.compile(rf"\s*\$({_NAME})((?:\.{_NAME})*)\s*")
+
+
+class Jsonata:
+    """Evaluates expressions.
+
+    Parameters
+    ----------
+    left_s
+        Returns how many seconds an evaluation may take.
+    """
+
+    def __init__(self, left_s: Callable[[], float] = lambda: _MOST_S) -> None:
+        self._left_s = left_s
+
+    def evaluate(
+        self,
+        expression: str,
+        names: Mapping[str, Any],
+        functions: Mapping[str, Callable[..., Any]],
+        now: float,
+        seed: int,
+    ) -> Any:
+        """The value of `expression`, as `wrap.core.statemachine.expressions` has it."""
+        path = _path(expression)
+        if path is not None:
+            found, value = _at(path, names)
+            if found:
+                return value
+        mentioned = _mentioned(expression)
+        bound = tuple(name for name in mentioned if name in names)
+        called = {name: functions[name] for name in mentioned if name in functions}
+        result = self._result(
+            _compiled(expression, bound), {name: names[name] for name in bound}, called, now, seed
+        )
+        if "value" not in result:
+            raise ValueError("it has no value")
+        return result["value"]
+
+    def _result(
+        self,
+        compiled: Expression,
+        data: dict[str, Any],
+        functions: dict[str, Any],
+        now: float,
+        seed: int,
+    ) -> Any:
+        from jlens import Document, JlensError
+
+        left_s = min(_MOST_S, self._left_s())
+        limits: Any = {
+            "max_depth": _MOST_CALLS,
+            "max_string_length": _MOST_CHARACTERS,
+            "max_array_length": _MOST_ITEMS,
+            "max_result_size": _MOST_BYTES,
+            "now": int(now * 1000),
+            "seed": seed,
+        }
+        try:
+            return compiled.evaluate(
+                data, functions, timeout=max(0.0, min(_HELD_S, left_s)), **limits
+            )
+        except JlensError as error:
+            if error.code != _TIMEOUT or left_s <= _HELD_S:
+                raise ValueError(str(error)) from None
+        try:
+            return compiled.evaluate_document(Document(data), functions, timeout=left_s, **limits)
+        except JlensError as error:
+            raise ValueError(str(error)) from None
+
+
+def check_expression(expression: str, functions: Iterable[str]) -> None:
+    """Raise ValueError, a line, unless `expression` can be evaluated in a state.
+
+    Parameters
+    ----------
+    functions
+        The names of functions besides those of JSONata.
+    """
+    from jlens import Expression, JlensError
+
+    try:
+        compiled = Expression(expression)
+        for name in functions:
+            compiled.register_function(name, lambda *_: None)
+        reads = compiled.reads()
+    except JlensError as error:
+        raise ValueError(f"{error} (at character {(error.position or 0) + 1})") from None
+    if "eval" in _mentioned(expression):
+        raise ValueError("$eval is not available: read JSON with $parse")
+    found = reads.get("input")
+    if isinstance(found, dict) and found:
+        name = next(iter(found))
+        raise ValueError(f"{name} stands alone: write $states.input.{name} or a variable")
+
+
+@lru_cache(_KEPT)
+def _path(expression: str) -> tuple[str, ...] | None:
+    """The names of which an expression consists, None where it has anything else."""
+    found = _PATH.fullmatch(expression)
+    return (found[1], *found[2].split(".")[1:]) if found else None
+
+
+def _at(path: tuple[str, ...], value: Any) -> tuple[bool, Any]:
+    """Whether names alone lead to a value, and the value, which is not copied."""
+    for name in path:
+        if not isinstance(value, dict) or name not in value:
+            return False, None
+        value = value[name]
+    return True, value
+
+
+@lru_cache(_KEPT)
+def _mentioned(expression: str) -> tuple[str, ...]:
+    """The names after a ``$``: of variables, functions and parameters, each once."""
+    return tuple(dict.fromkeys(_VARIABLE.findall(expression)))
+
+
+@lru_cache(_KEPT)
+def _compiled(expression: str, bound: tuple[str, ...]) -> Expression:
+    """An expression that reads variables from its input, of which jlens converts what is read.
+
+    Its value is a field of an object, which lacks the field if there is no value: alone, jlens
+    returns None for this and for null. Nothing of the input is visible inside.
+    """
+    from jlens import Expression, JlensError
+
+    try:
+        Expression(expression)  # alone, as its brackets may not close those around it
+        given = "".join(f"${name} := `{name}`;" for name in bound)
+        return Expression(f"({given} (null).{{'value': (\n{expression}\n)}})")
+    except JlensError as error:
+        raise ValueError(str(error)) from None

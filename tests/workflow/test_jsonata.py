@@ -1,0 +1,120 @@
+"""The evaluator of JSONata: what it looks up by itself, its bounds, and the reference's own tests.
+
+The tests of the reference are read from a checkout of github.com/jsonata-js/jsonata, where
+``CHIRON_JSONATA`` names its folder.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jlens import Expression, JlensError
+
+from chiron.workflow.jsonata import Jsonata, check_expression
+
+REFERENCE = os.environ.get("CHIRON_JSONATA", "")
+
+
+def value(expression: str, left_s: float = 5.0, **names: Any) -> Any:
+    """What an expression gives for variables."""
+    return Jsonata(lambda: left_s).evaluate(expression, names, {}, 0.0, 1)
+
+
+def test_names_alone_lead_to_the_very_value() -> None:
+    holder = {"a": {"b": [{"c": 10**30}]}}
+    assert value(" $x.a.b ", x=holder) is holder["a"]["b"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("$x.a.b", [1, 2]),  # a name in each item of a list
+        ("$x.a[0].b", 1),
+        ("$x.`a`.b", [1, 2]),
+        ("$count($x.a)", 2),
+        ("$größe + 1", 3),
+    ],
+)
+def test_all_else_is_evaluated(expression: str, expected: Any) -> None:
+    assert value(expression, x={"a": [{"b": 1}, {"b": 2}]}, größe=2) == expected
+
+
+def test_null_is_a_value_and_nothing_is_none() -> None:
+    assert value("$x[0]", x=[None]) is None
+    with pytest.raises(ValueError, match="it has no value"):
+        value("$x[1]", x=[None])
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("($f := function($n) { $f($n + 1) }; $f(0))", "timeout"),  # goes on for ever
+        ("($f := function($n) { 1 + $f($n) }; $f(0))", "Stack overflow"),
+        ("[1..9000000]", "exceed the size limit"),
+        ("$pad('', 90000000)", "size of the string"),
+    ],
+)
+def test_an_evaluation_is_bounded(expression: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        value(expression, left_s=0.1)
+
+
+def test_without_time_nothing_is_evaluated() -> None:
+    with pytest.raises(ValueError, match="timeout"):
+        value("($f := function($n) { $f($n + 1) }; $f(0))", left_s=-1.0)
+
+
+def test_an_expression_that_cannot_be_parsed_is_told_where() -> None:
+    with pytest.raises(ValueError, match="at character 4"):
+        check_expression("1 +", ())
+
+
+def cases() -> Iterator[Any]:
+    """The cases of the reference, each with its group and place."""
+    for file in sorted(Path(REFERENCE, "test/test-suite/groups").glob("*/*.json")):
+        found = json.loads(file.read_text())
+        for place, case in enumerate(found if isinstance(found, list) else [found]):
+            if "expr-file" in case:
+                case["expr"] = (file.parent / case["expr-file"]).read_text()
+            yield pytest.param(case, id=f"{file.parent.name}-{file.stem}-{place}")
+
+
+def answer(case: dict[str, Any]) -> Any:
+    """What a case of the reference gives, as a list that is empty for nothing."""
+    data = case.get("data")
+    if "data" not in case and case.get("dataset"):
+        file = Path(REFERENCE, "test/test-suite/datasets", f"{case['dataset']}.json")
+        data = json.loads(file.read_text())
+    given = None if data is None and "data" not in case else json.dumps(data)
+    limits: dict[str, Any] = {}
+    if "timelimit" in case:
+        limits = {"timeout": case["timelimit"] / 1000, "max_depth": case["depth"]}
+    found = Expression(case["expr"]).evaluate_json(given, case.get("bindings"), **limits)
+    return [] if found is None else [json.loads(found)]
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two values are the same but for the last digits of floats."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, float) or isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-12)
+    return bool(one == other)
+
+
+@pytest.mark.skipif(not REFERENCE, reason="CHIRON_JSONATA names no checkout of the reference")
+@pytest.mark.parametrize("case", cases())
+def test_it_answers_as_the_reference(case: dict[str, Any]) -> None:
+    if "result" in case or "undefinedResult" in case:
+        assert alike(answer(case), [case["result"]] if "result" in case else [])
+    else:
+        with pytest.raises((JlensError, UnicodeEncodeError)):
+            answer(case)

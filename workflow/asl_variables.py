@@ -1,0 +1,66 @@
+"""The variables of a machine: what they may be called, and in which scopes they are assigned.
+
+States within a Map or a Parallel see the variables around it and keep their own to themselves. So
+no name may be assigned in two scopes of which one is within the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from chiron.workflow.asl_shapes import join
+from chiron.workflow.errors import ChironError, Faults
+from chiron.workflow.names import shown
+
+#: Most characters of a variable's name (AWS Step Functions, "Passing data between states").
+_LONGEST = 80
+#: What JSONata calls a state's input, result, error and context object.
+_RESERVED = "states"
+
+
+def check_variable_name(name: str, path: str) -> None:
+    """Raise ``bad-name`` unless a variable may be called `name`."""
+    if not name.isidentifier() or len(name) > _LONGEST:
+        what = f"letters, digits and _, a letter first, at most {_LONGEST} characters"
+        raise ChironError("bad-name", f"{shown(name)} is no variable's name: {what}", path=path)
+    if name == _RESERVED:
+        message = f"${_RESERVED} is reserved for what a state gets: choose another name"
+        raise ChironError("bad-name", message, path=path)
+
+
+def check_scopes(
+    scope: dict[str, Any], path: str, faults: Faults, outer: frozenset[str] = frozenset()
+) -> None:
+    """Note ``bad-name`` for names that are assigned in `scope` and, as `outer`, around it."""
+    own = dict(chain.from_iterable(_assigned(scope, path)))
+    for name in own.keys() & outer:
+        with faults.noting():
+            raise ChironError(
+                "bad-name",
+                f"variable {shown(name)} is assigned around these states too: rename one of them",
+                path=own[name],
+            )
+    visible = outer | own.keys()
+    for name, state in scope["States"].items():
+        at = join(path, f"States.{name}")
+        for index, branch in enumerate(state.get("Branches", ())):
+            check_scopes(branch, f"{at}.Branches[{index}]", faults, visible)
+        if "ItemProcessor" in state:
+            check_scopes(state["ItemProcessor"], f"{at}.ItemProcessor", faults, visible)
+
+
+def _assigned(scope: dict[str, Any], path: str) -> Iterator[Iterator[tuple[str, str]]]:
+    """The names that the states of a scope assign, each with the path of its field."""
+    for name, state in scope["States"].items():
+        at = join(path, f"States.{name}")
+        yield _names(state, at)
+        for field in ("Choices", "Catch"):
+            for index, entry in enumerate(state.get(field, ())):
+                yield _names(entry, f"{at}.{field}[{index}]")
+
+
+def _names(holder: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
+    for name in holder.get("Assign", ()):
+        yield name.removesuffix(".$"), f"{path}.Assign.{name}"

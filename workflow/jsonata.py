@@ -1,0 +1,1 @@
+../templates/python3-wrap/wrap/values/jsonata.py
