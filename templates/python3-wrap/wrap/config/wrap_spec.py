@@ -14,8 +14,9 @@ from wrap.core.dag import Graph, Part
 from wrap.core.program import Component, Key, Place, Source, Streamed, keys
 from wrap.core.recovery import connected
 
-COMMAND = "command"
-STYLES = ("flask", "http", "http-debian", COMMAND)
+#: The styles of a program, and of a function that is deployed by itself and called over HTTP.
+COMMAND, REMOTE = "command", "remote"
+STYLES = ("flask", "http", "http-debian", COMMAND, REMOTE)
 #: How many different requests of other wraps are remembered.
 _PARTS = 256
 #: The longest time of a request: above 24.8 days sockets raise OverflowError.
@@ -88,7 +89,8 @@ class Wrap:
     mechanism
         How further processes come to be: see `wrap.workers.mechanisms`.
     functions
-        Function -> handler style; its code is in ``function/functions/NAME/function``.
+        Function -> its style; its code, unless it is deployed by itself, is in
+        ``function/functions/NAME/function``.
     tasks
         Task number -> function.
     processes
@@ -220,7 +222,7 @@ class Wrap:
             found.setdefault(task, {})[name] = number
         return found
 
-    @property
+    @cached_property
     def apart(self) -> frozenset[str]:
         """The functions that share no process with another function."""
         shared = set[str]()
