@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from chiron.deployment.postmortem import explained, keep_logs
-from chiron.generator.annotations import WORKFLOW, identity
+from chiron.generator.annotations import FOR_WRAPS, WORKFLOW, identity
 from chiron.generator.fingerprint import unchanged
 from chiron.generator.generate import WRAP
 from chiron.generator.stores import SECRET
@@ -35,7 +35,8 @@ _FURTHER_REMOVALS, _PAUSE_S = 2, 1.0
 def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -> list[str]:
     """Deploy the functions of a generated stack.yaml and wait until they answer.
 
-    Supporting functions that run unchanged are left alone. The gateway keeps `store_password` for
+    Supporting functions that run unchanged are left alone; of those that others have deployed, none
+    is marked to be removed with the wraps that call it. The gateway keeps `store_password` for
     wraps that need it; where it is empty, it has to have it already. Where something fails, what
     was created here is removed again. Returns the functions that were created and not merely
     updated.
@@ -57,6 +58,9 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
                     gateway.ensure_secret(SECRET, spec.namespace, store_password)
                 if unchanged(spec, existing):
                     continue
+                if name in existing and FOR_WRAPS not in existing[name].annotations:
+                    kept = {k: v for k, v in spec.annotations.items() if k != FOR_WRAPS}
+                    spec = spec.model_copy(update={"annotations": kept})
                 if is_wrap:
                     asking_for[name] = trace_header(spec.env_vars[KEY_VARIABLE])
                 if name in new:

@@ -108,7 +108,12 @@ def test_any_way_to_define_handle_at_the_top_level_will_do(
         ("def handle(req): ...", "python3-wrap", "handler-without-entry", "defines no WRAP"),
         ("def handle(req:", "python3-flask", "handler-syntax", "handler.py:1 is not valid"),
         ("\0", "python3-flask", "handler-syntax", "not valid Python"),
-        ("handle = 1", "cobol", "unknown-lang", "lang 'cobol' is unknown"),
+        (
+            "handle = 1",
+            "cobol",
+            "unknown-lang",
+            "lang 'cobol' cannot be a process",
+        ),
     ],
 )
 def test_a_bad_handler_is_refused_by_name_before_anything_is_written(

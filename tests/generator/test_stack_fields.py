@@ -130,7 +130,6 @@ REFUSALS = [
     ("build_options", ["fancy"], "bad-build-option"),
     ("build_secrets", {"netrc": "./netrc"}, "no-build-secrets"),
     ("annotations", {"topic": "orders"}, "inner-trigger"),
-    ("lang", "node20", "bad-lang"),
     ("handler", "./nowhere", "no-handler"),
 ]
 #: field, its value of wave, a part of the warning.
