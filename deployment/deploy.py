@@ -15,8 +15,9 @@ from chiron.generator.fingerprint import unchanged
 from chiron.generator.generate import WRAP
 from chiron.generator.stores import SECRET
 from chiron.openfaas.client import Gateway
+from chiron.openfaas.languages import language_of
 from chiron.openfaas.objects import FunctionSpec
-from chiron.openfaas.stack import StackFile, deployment, read_stack
+from chiron.openfaas.stack import StackFile, StackFunction, deployment, read_stack
 from chiron.workflow.errors import ChironError
 from chiron.workflow.tracing import KEY_VARIABLE, trace_header
 
@@ -67,8 +68,18 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
                     created.append(name)  # before the call: one that times out may still create it
                 _finished(gateway.deploy, spec)
             for name in names:  # they get ready side by side, however they are asked
-                gateway.wait_ready(name, _READY_TIMEOUT_S, asking_for.get(name))
+                gateway.wait_ready(
+                    name,
+                    _READY_TIMEOUT_S,
+                    asking_for.get(name),
+                    answers_options=_is_of_known_server(stack.functions[name]),
+                )
     return created
+
+
+def _is_of_known_server(function: StackFunction) -> bool:
+    """Whether its server answers OPTIONS without calling its handler, as our templates' do."""
+    return function.lang == WRAP or language_of(function) is not None
 
 
 def spec_of(stack: StackFile, name: str, folder: Path) -> FunctionSpec:

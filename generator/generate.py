@@ -163,8 +163,9 @@ class Sources:
         return {name: each.command for name, each in self.handlers.items() if each.command}
 
     def variables(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
-        """What stack.yaml and its environment files set for each of the functions `names`."""
-        return {n: environment(self.stack.functions[n], self.folder.path) for n in names}
+        """What stack.yaml and its environment files set for those of `names` that it has."""
+        functions = self.stack.functions
+        return {n: environment(functions[n], self.folder.path) for n in names if n in functions}
 
     def reference(self, request: bytes, gateway_url: str) -> ReferenceRun:
         """What the workflow answers to `request`, and every task's input and output.
@@ -327,6 +328,7 @@ def _write_wrap(
         declare(plan, index, workflow, sources.styles, seconds, limits_s, sources.commands)
     )
     handlers = [sources.handlers[name] for name in names if name in sources.handlers]
+    target.mkdir()
     for handler in handlers:
         lay_out(handler.folder, handler.extra, target / "functions" / handler.function / _FUNCTION)
     for file in sources.folder.trigger_files:
