@@ -179,7 +179,7 @@ def build_in_docker(
             (context / "function" / "requirements.txt").write_text(asked, encoding="utf-8")
     else:
         reference, given = names.image_reference(function.image), dict(arguments or {})
-        stage, lay_out = None, partial(_lay_out_as_faas_cli, function)
+        stage, lay_out = None, partial(lay_out_as_faas_cli, function)
     with (
         tempfile.TemporaryDirectory(prefix="chiron-build-") as scratch,
         contextlib.closing(docker_engine.connect()) as client,
@@ -196,7 +196,7 @@ def build_in_docker(
         return built
 
 
-def _lay_out_as_faas_cli(function: FunctionSource, context: Path) -> None:
+def lay_out_as_faas_cli(function: FunctionSource, context: Path) -> None:
     """Fill the empty folder `context` as ``faas-cli build`` does for templates of others."""
     names.function_name(function.name)
     template, within = function.own_template, ""

@@ -14,9 +14,6 @@ from wrap.core.dag import Graph, Part
 from wrap.core.program import Component, Key, Place, Source, Streamed, keys
 from wrap.core.recovery import connected
 
-#: The styles of a program, and of a function that is deployed by itself and called over HTTP.
-COMMAND, REMOTE = "command", "remote"
-STYLES = ("flask", "http", "http-debian", COMMAND, REMOTE)
 #: How many different requests of other wraps are remembered.
 _PARTS = 256
 #: The longest time of a request: above 24.8 days sockets raise OverflowError.
@@ -393,13 +390,9 @@ class Wrap:
 
 
 def _problems(wrap: Wrap) -> Iterator[str]:
-    for function, style in wrap.functions.items():
+    for function in wrap.functions:
         if not is_name(function):
             yield f"{function!r} is not a function's name"
-        if style not in STYLES:
-            yield f"function {function}: style {style!r} is none of {', '.join(STYLES)}"
-        if (style == COMMAND) != bool(wrap.commands.get(function)):
-            yield f"function {function}: its style is {style}: that alone goes with a command"
     for task, function in wrap.tasks.items():
         if function not in wrap.functions:
             yield f"task {task}: function {function!r} is not declared"

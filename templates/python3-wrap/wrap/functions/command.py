@@ -26,7 +26,6 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from chiron_io import OUTPUT
 
-from wrap.config.wrap_spec import COMMAND
 from wrap.core.errors import TaskError
 from wrap.functions.function_runner import FunctionRunner, Place
 from wrap.functions.public import PACKAGE
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
     from wrap.config.wrap_spec import Seen
     from wrap.functions.task_io import TaskIO
 
+#: The style of such functions.
+COMMAND = "command"
 #: What in a word of a command stands for a file's path: in place of stdin or stdout, or of a stream
 #: or another output by its name.
 _IN, _OUT = "{in}", "{out}"
@@ -102,7 +103,9 @@ class Command(FunctionRunner):
     @classmethod
     def of(cls, name: str, style: str, place: Place) -> Self:
         """See `FunctionRunner.of`."""
-        return cls(name, place.wrap.commands[name], place.folder / name / PACKAGE)
+        if not (words := place.wrap.commands.get(name)):
+            raise ValueError(f"function {name}: its style is {style}, and it has no command")
+        return cls(name, words, place.folder / name / PACKAGE)
 
     def arguments(
         self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]

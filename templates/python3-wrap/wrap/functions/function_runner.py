@@ -78,7 +78,10 @@ class FunctionRunner(ABC):
     @classmethod
     @abstractmethod
     def of(cls, name: str, style: str, place: Place) -> Self:
-        """The function `name` of a wrap. Raises ImportError if it cannot run there."""
+        """The function `name` of a wrap.
+
+        Raises ImportError if it cannot run there, ValueError if the wrap declares too little of it.
+        """
 
     def prepare(self) -> None:  # noqa: B027 (optional)
         """Import what `call` needs, once. Raises ImportError if that fails."""

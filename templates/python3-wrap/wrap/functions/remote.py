@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import urllib3
 from werkzeug.wrappers import Response
 
-from wrap.config.wrap_spec import REMOTE
 from wrap.core.errors import TaskError
 from wrap.functions import styles
 from wrap.functions.function_runner import FunctionRunner, Place
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from wrap.config.wrap_spec import Seen
     from wrap.functions.task_io import TaskIO
 
+#: The style of such functions.
+REMOTE = "remote"
 #: What of a request's headers is between the client and the gateway alone. An answer that is
 #: encoded could not be joined with others.
 _UNSENT = styles.OF_SERVER | {"accept-encoding", "expect", "host"}
