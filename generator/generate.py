@@ -13,9 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from chiron.generator.annotations import CALLED, FOR_WRAPS, annotate
+from chiron.generator.annotations import CALLED, annotate
 from chiron.generator.declaration import declare, functions_in
-from chiron.generator.fingerprint import with_definition
 from chiron.generator.merging import merge_environments, merge_fields, merge_requirements
 from chiron.generator.render import render_handler
 from chiron.generator.settings import (
@@ -37,13 +36,18 @@ from chiron.generator.stack_check import (
     warnings_of,
 )
 from chiron.generator.stores import Needs, needs_of
-from chiron.openfaas.handlers import SKIPPED, Handler, extra_of, handler_folder, lay_out, there
+from chiron.generator.unwrapped import (
+    TEMPLATE_FOLDER,
+    configuration_of,
+    copied,
+    copy_templates,
+)
+from chiron.openfaas.handlers import SKIPPED, Handler, lay_out
 from chiron.openfaas.languages import called_in, find_handler, language_of
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
 from chiron.openfaas.sharing import TRIGGERS, without_triggers
 from chiron.openfaas.stack import (
     PACKAGES,
-    Configuration,
     StackFile,
     StackFunction,
     StackResources,
@@ -57,7 +61,7 @@ from chiron.templates import TEMPLATES
 from chiron.workflow.apart import broken
 from chiron.workflow.documents import writing
 from chiron.workflow.errors import ChironError
-from chiron.workflow.folder import WorkflowFolder, check_links
+from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.reference import REMOTE, HandlerStyle, ReferenceRun, run_reference
 from chiron.workflow.reference import Handler as ReferenceHandler
@@ -65,8 +69,6 @@ from chiron.workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE, new_key
 
 #: The template of wraps.
 WRAP = "python3-wrap"
-#: The folder beside stack.yaml in which faas-cli looks for templates.
-_TEMPLATES = "template"
 #: What a handler finds its folder by, below its working directory.
 _FUNCTION = "function"
 _STACK = "stack.yaml"
@@ -258,13 +260,13 @@ def generate(
             target = draft / wrap.name
             _write_wrap(plan, index, sources, needs.requirements, given_timeout_s, target)
         for name in sources.supporting:
-            functions[name] = _copied(sources, name, draft)
-        shutil.copytree(TEMPLATES / WRAP, draft / _TEMPLATES / WRAP, ignore=SKIPPED)
-        _copy_templates(sources, draft / _TEMPLATES)
+            functions[name] = copied(sources, name, draft)
+        shutil.copytree(TEMPLATES / WRAP, draft / TEMPLATE_FOLDER / WRAP, ignore=SKIPPED)
+        copy_templates(sources, draft / TEMPLATE_FOLDER)
         stack = StackFile(
             provider=sources.stack.provider,
             functions=functions,
-            configuration=_configuration(sources),
+            configuration=configuration_of(sources),
         )
         write_stack(draft / _STACK, stack)
         _replace(place, draft)
@@ -295,16 +297,16 @@ def _check_names(plan: Plan, sources: Sources) -> None:
                 f"wrap {wrap.name} and a function of stack.yaml have one name: rename the function",
                 functions=[wrap.name],
             )
-    if _TEMPLATES in (*(wrap.name for wrap in plan.wraps), *sources.supporting):
+    if TEMPLATE_FOLDER in (*(wrap.name for wrap in plan.wraps), *sources.supporting):
         raise ChironError(
             "name-taken",
-            f"{_TEMPLATES} is the folder of faas-cli's templates: rename the function",
-            functions=[_TEMPLATES],
+            f"{TEMPLATE_FOLDER} is the folder of faas-cli's templates: rename the function",
+            functions=[TEMPLATE_FOLDER],
         )
 
 
 def _check_target(out: Path) -> None:
-    generated = (out / _TEMPLATES / WRAP).is_dir() and (out / _STACK).is_file()
+    generated = (out / TEMPLATE_FOLDER / WRAP).is_dir() and (out / _STACK).is_file()
     if out.exists() and not generated and not (out.is_dir() and not any(out.iterdir())):
         raise ChironError(
             "not-generated",
@@ -453,53 +455,9 @@ def _packages(functions: Iterable[StackFunction]) -> dict[str, str]:
     return {PACKAGES: " ".join(dict.fromkeys(named))} if named else {}
 
 
-def _configuration(sources: Sources) -> Configuration | None:
-    """Where the templates of supporting functions come from, where stack.yaml names that."""
-    configuration = sources.stack.configuration
-    langs = {sources.stack.functions[name].lang for name in sources.supporting}
-    templates = configuration.templates if configuration else ()
-    kept = tuple(each for each in templates if each.name in langs)
-    return Configuration(templates=kept) if kept else None
-
-
 def _sized_for(folder: WorkflowFolder) -> dict[str, str]:
     """How large the requests are that the plan was made with, where the folder has some."""
     with suppress(ChironError):
         largest = max(len(payload.content) for payload in folder.payloads())
         return {"WRAP_REQUEST_BYTES": str(max(1, largest))}
     return {}
-
-
-def _copy_templates(sources: Sources, target: Path) -> None:
-    """Copy the templates beside the user's stack.yaml of the functions that it has unchanged."""
-    for lang in {sources.stack.functions[name].lang for name in sources.supporting} - {"", WRAP}:
-        own = sources.folder.path / _TEMPLATES / lang
-        if own.name == lang and there(own.is_dir):  # and no path
-            check_links(own, sources.folder.path)
-            shutil.copytree(own, target / lang, ignore=SKIPPED)
-
-
-def _copied(sources: Sources, name: str, draft: Path) -> StackFunction:
-    """A supporting function as it is in the user's stack.yaml, its code copied if it has some."""
-    function, place = sources.stack.functions[name], sources.folder.path.resolve()
-    variables = sources.common_variables | environment(function, sources.folder.path)
-    settings: dict[str, object] = {"environment": variables, "environment_file": ()}
-    language = language_of(function)
-    if function.handler:
-        code = handler_folder(name, function, sources.folder.path, "with its code")
-        lay_out(code, extra_of(sources.stack, sources.folder.path), draft / name)
-        settings["handler"] = f"./{name}"
-        settings["image"] = function.image if function.skip_build else sources.image(function.image)
-    if not function.fprocess and language is not None:
-        settings["fprocess"] = language.start
-    if not function.lang:
-        settings["skip_build"] = True  # its image is there: faas-cli would refuse to build it
-    if function.build_secrets:  # faas-cli looks for them in the folder where it runs
-        files = {key: str(place / file) for key, file in function.build_secrets.items()}
-        settings["build_secrets"] = files
-    copied = function.model_copy(update=settings)
-    defined = with_definition(copied, draft / name if function.handler else None)
-    if name not in sources.called:
-        return defined
-    annotations = {**defined.annotations, FOR_WRAPS: "true"}
-    return defined.model_copy(update={"annotations": annotations})

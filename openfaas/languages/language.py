@@ -34,4 +34,4 @@ class Language(Protocol):
         """
 
     def uses_fprocess(self, function: StackFunction) -> bool:
-        """Whether the fprocess of `function` says no more than wraps do of themselves."""
+        """Whether a wrap does what the fprocess of `function` says; if not, a warning tells it."""
