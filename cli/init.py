@@ -13,9 +13,7 @@ import click
 
 from chiron.cli import options
 from chiron.cli.output import next_step, progress
-from chiron.openfaas.commands import COMMAND
-from chiron.openfaas.handler_folder import STYLES
-from chiron.openfaas.handlers import find_handler
+from chiron.openfaas.languages import called_in, find_handler, language_of
 from chiron.openfaas.stack import StackFile, read_stack
 from chiron.workflow.documents import write_atomically
 from chiron.workflow.errors import ChironError
@@ -63,11 +61,10 @@ def _translated(file: Path) -> dict[str, Any]:
 
 
 def _chain(stack: StackFile) -> dict[str, Any]:
-    known = (*STYLES, COMMAND)
-    names = [name for name, function in stack.functions.items() if function.lang in known]
+    inside = [name for name, function in stack.functions.items() if language_of(function)]
+    names = inside or list(stack.functions)
     if not names:
-        langs = ", ".join(known)
-        message = f"stack.yaml has no function that can be a task: lang has to be one of {langs}"
+        message = "stack.yaml has no function: add one with faas-cli new"
         raise ChironError("no-tasks", message, path="functions")
     edges = [list(pair) for pair in pairwise(names)]
     return {"tasks": {name: name for name in names}, "edges": edges}
@@ -86,8 +83,12 @@ def _resources(document: Any) -> list[str]:
 
 
 def _missing(opened: WorkflowFolder, stack: StackFile, folder: Path) -> list[str]:
-    found = []
+    found, called = [], called_in(stack, opened.workflow.functions)
     for name in opened.workflow.functions:
+        if name in called:
+            if name not in stack.functions:
+                found.append(f"function {name} in stack.yaml, unless it is deployed already")
+            continue
         try:
             find_handler(stack, name, folder)
         except ChironError as error:

@@ -32,7 +32,7 @@ def command(place: Place, as_json: bool) -> None:
         [
             each.workflow,
             each.planner,
-            str(len(each.functions)),
+            f"{len(each.functions)}" + (f" + {len(each.called)} called" if each.called else ""),
             *_predicted(each.predicted),
             f"{each.available}/{each.replicas}",
             f"{each.calls:g}",

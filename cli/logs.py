@@ -7,7 +7,7 @@ import click
 from chiron.cli import options
 from chiron.cli.output import plain
 from chiron.cli.place import Place, place
-from chiron.deployment.deployed import wraps_of
+from chiron.deployment.deployed import called_by, wraps_of
 from chiron.deployment.postmortem import in_order, printed
 from chiron.openfaas.objects import LogLine
 
@@ -43,7 +43,8 @@ def command(
       chiron logs finra --execution 1a2b3c4d
     """
     with place.connect() as launcher:
-        names = wraps_of(launcher.gateway, workflow, planner)
+        wraps = wraps_of(launcher.gateway, workflow, planner)
+        names = (*wraps, *called_by(launcher.gateway, wraps))
         lines = [line for name in names for line in launcher.gateway.logs(name, tail)]
     wanted = [line for line in lines if _is_of(line, function, execution)]
     for text in in_order(wanted):
@@ -51,7 +52,11 @@ def command(
 
 
 def _is_of(line: LogLine, function: str | None, execution: str | None) -> bool:
-    """Whether `function` printed the line, in `execution`: a wrap says whose it is."""
+    """Whether `function` printed the line, in `execution`: a wrap says whose it is.
+
+    What a function says that is deployed by itself tells of no execution.
+    """
     name, ident, _ = printed(line)
+    name = name or line.name
     right = execution is None or (ident != "" and execution.startswith(ident))
     return function in (None, name) and right

@@ -207,7 +207,8 @@ def _build_all(
             continue
         folder = stack_file.parent / function.handler
         check_links(folder, stack_file.parent, name)
-        source = FunctionSource(name, function.image, function.lang, folder)
+        template = stack_file.parent / "template" / function.lang
+        source = FunctionSource(name, function.image, function.lang, folder, template)
         try:
             build_one(source, dict(function.build_args))
         except GatewayError as error:

@@ -8,7 +8,7 @@ from chiron.cli import options
 from chiron.cli.output import progress
 from chiron.cli.place import Place, place
 from chiron.deployment.deploy import remove_all
-from chiron.deployment.deployed import wraps_of
+from chiron.deployment.deployed import only_for, wraps_of
 
 
 @click.command("remove")
@@ -18,13 +18,15 @@ from chiron.deployment.deployed import wraps_of
 def command(workflow: str, planner: str | None, place: Place) -> None:
     """Remove the functions of the deployed WORKFLOW.
 
-    Supporting functions of its stack.yaml stay, as others may call them.
+    Functions that were deployed because its tasks use them go too, unless other workflows use them.
+    Functions that were there before stay, and those that only handlers call.
 
     \b
     Example:
       chiron remove finra
     """
     with place.connect() as launcher:
-        names = wraps_of(launcher.gateway, workflow, planner)
-        remove_all(launcher.gateway, list(names))
+        wraps = wraps_of(launcher.gateway, workflow, planner)
+        names = (*wraps, *only_for(launcher.gateway, wraps))
+        remove_all(launcher.gateway, names)
     progress(f"removed {', '.join(names)}")

@@ -10,13 +10,14 @@ from functools import partial
 from pathlib import Path
 
 from chiron.deployment.postmortem import explained, keep_logs
-from chiron.generator.annotations import WORKFLOW, identity
+from chiron.generator.annotations import FOR_WRAPS, WORKFLOW, identity
 from chiron.generator.fingerprint import unchanged
 from chiron.generator.generate import WRAP
 from chiron.generator.stores import SECRET
 from chiron.openfaas.client import Gateway
+from chiron.openfaas.languages import language_of
 from chiron.openfaas.objects import FunctionSpec
-from chiron.openfaas.stack import StackFile, deployment, read_stack
+from chiron.openfaas.stack import StackFile, StackFunction, deployment, read_stack
 from chiron.workflow.errors import ChironError
 from chiron.workflow.tracing import KEY_VARIABLE, trace_header
 
@@ -35,7 +36,8 @@ _FURTHER_REMOVALS, _PAUSE_S = 2, 1.0
 def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -> list[str]:
     """Deploy the functions of a generated stack.yaml and wait until they answer.
 
-    Supporting functions that run unchanged are left alone. The gateway keeps `store_password` for
+    Supporting functions that run unchanged are left alone; of those that others have deployed, none
+    is marked to be removed with the wraps that call it. The gateway keeps `store_password` for
     wraps that need it; where it is empty, it has to have it already. Where something fails, what
     was created here is removed again. Returns the functions that were created and not merely
     updated.
@@ -57,14 +59,27 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
                     gateway.ensure_secret(SECRET, spec.namespace, store_password)
                 if unchanged(spec, existing):
                     continue
+                if name in existing and FOR_WRAPS not in existing[name].annotations:
+                    kept = {k: v for k, v in spec.annotations.items() if k != FOR_WRAPS}
+                    spec = spec.model_copy(update={"annotations": kept})
                 if is_wrap:
                     asking_for[name] = trace_header(spec.env_vars[KEY_VARIABLE])
                 if name in new:
                     created.append(name)  # before the call: one that times out may still create it
                 _finished(gateway.deploy, spec)
             for name in names:  # they get ready side by side, however they are asked
-                gateway.wait_ready(name, _READY_TIMEOUT_S, asking_for.get(name))
+                gateway.wait_ready(
+                    name,
+                    _READY_TIMEOUT_S,
+                    asking_for.get(name),
+                    answers_options=_is_of_known_server(stack.functions[name]),
+                )
     return created
+
+
+def _is_of_known_server(function: StackFunction) -> bool:
+    """Whether its server answers OPTIONS without calling its handler, as our templates' do."""
+    return function.lang == WRAP or language_of(function) is not None
 
 
 def spec_of(stack: StackFile, name: str, folder: Path) -> FunctionSpec:

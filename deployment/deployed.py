@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from itertools import groupby
 
 from chiron.generator.annotations import (
+    FOR_WRAPS,
     PLANNER,
     ROLE,
     WORKFLOW,
     DeployedPrediction,
     answering,
+    read_called,
     read_prediction,
 )
 from chiron.openfaas.client import Gateway
@@ -22,13 +25,15 @@ from chiron.workflow.errors import ChironError
 class DeployedWorkflow(Document):
     """A workflow as one planner of it is deployed.
 
-    Supporting functions, which others may use too, are not among its `functions`. Its `calls` are
-    those of the functions that clients call, as the gateway counts them.
+    Its `functions` are its wraps, which call functions that are deployed by themselves, `called`.
+    Other functions may be there that its handlers use. Its `calls` are those of the functions that
+    clients call, as the gateway counts them.
     """
 
     workflow: str
     planner: str
     functions: tuple[str, ...]
+    called: tuple[str, ...] = ()
     predicted: DeployedPrediction | None
     replicas: int
     available: int
@@ -79,6 +84,27 @@ def wraps_of(gateway: Gateway, workflow: str, planner: str | None = None) -> tup
     return tuple(found)
 
 
+def called_by(gateway: Gateway, wraps: Collection[str]) -> tuple[str, ...]:
+    """The functions that `wraps` call."""
+    return _called_by(each for each in gateway.functions() if each.name in wraps)
+
+
+def only_for(gateway: Gateway, wraps: Collection[str]) -> tuple[str, ...]:
+    """The functions that were deployed because `wraps` call them, and that no other wrap calls.
+
+    What was deployed before, or by others, is none of these.
+    """
+    functions = gateway.functions()
+    called = _called_by(each for each in functions if each.name in wraps)
+    others = _called_by(each for each in functions if each.name not in wraps)
+    marked = {each.name for each in functions if FOR_WRAPS in each.annotations}
+    return tuple(name for name in called if name in marked and name not in others)
+
+
+def _called_by(wraps: Iterable[FunctionStatus]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for each in wraps for name in read_called(each.annotations)))
+
+
 def _identity(function: FunctionStatus) -> tuple[str, str]:
     return function.annotations[WORKFLOW], function.annotations.get(PLANNER, "")
 
@@ -101,6 +127,7 @@ def _deployed(
         workflow=workflow,
         planner=planner,
         functions=tuple(function.name for function in functions),
+        called=_called_by(functions),
         predicted=next(filter(None, predictions), None),
         replicas=sum(function.replicas for function in functions),
         available=sum(available(gateway, function) for function in functions),

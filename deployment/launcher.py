@@ -58,9 +58,24 @@ class Launcher:
         return self.gateway.info().one_node
 
     def sources(self, folder: WorkflowFolder) -> Sources:
-        """The code of `folder`, for functions that reach the gateway from where they run."""
+        """The code of `folder`, for functions that reach the gateway from where they run.
+
+        Raises ``unknown-function`` for tasks whose function is neither in stack.yaml nor deployed.
+        """
         url_inside = self.gateway_url or self.gateway.info().url_inside
-        return Sources.read(folder, gateway_url=url_inside, store=self.store.url)
+        sources = Sources.read(folder, gateway_url=url_inside, store=self.store.url)
+        if before := [name for name in sources.called if name not in sources.stack.functions]:
+            there = {each.name for each in self.gateway.functions()}
+            for name in before:
+                if name not in there:
+                    raise ChironError(
+                        "unknown-function",
+                        f"function {name} is not in stack.yaml, nor deployed on "
+                        f"{self.gateway.url}: add it to stack.yaml, or deploy it first",
+                        path="functions",
+                        functions=(name,),
+                    )
+        return sources
 
     def deploy(self, stack_file: Path) -> list[str]:
         """Deploy what was generated; which functions were created: see `deploy_stack`."""

@@ -111,7 +111,8 @@ class LocalLauncher:
         """As `launch`, each wrap started by the command `prefix` of its name, before its own."""
         sources = Sources.read(WorkflowFolder(folder.path, workflow)).untriggered
         there = {each.name for each in self.gateway.functions()} if self.gateway else set()
-        if missing := ", ".join(name for name in sources.supporting if name not in there):
+        needed = dict.fromkeys([*sources.supporting, *sources.called])
+        if missing := ", ".join(name for name in needed if name not in there):
             where = "on the gateway" if self.gateway else "without a gateway"
             self.progress(f"not running {where}: {missing}; who calls them fails (--local)")
         with ExitStack() as stack:

@@ -13,6 +13,8 @@ from chiron.workflow.errors import ChironError
 
 _FAAS_CLI = "faas-cli"
 _TEMPLATES = "template"
+#: The lang of functions whose folder has a Dockerfile, and no template.
+_DOCKERFILE = "dockerfile"
 #: Building may fetch base images and install packages.
 _LONGEST_S = 1800
 #: What colours words on a terminal (ECMA-48, control sequences).
@@ -50,7 +52,8 @@ def publish(stack_file: Path) -> None:
         )
     folder = stack_file.parent
     known = {each.name for each in stack.configuration.templates} if stack.configuration else set()
-    for lang in sorted({function.lang for function in built.values()} - known):
+    langs = {function.lang for function in built.values() if function.lang.lower() != _DOCKERFILE}
+    for lang in sorted(langs - known):
         if not (folder / _TEMPLATES / lang).is_dir():
             users = [name for name, function in built.items() if function.lang == lang]
             _run(["template", "store", "pull", lang], folder, users)

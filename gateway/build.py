@@ -10,8 +10,11 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from chiron.gateway import docker_engine, names, requirements
 from chiron.gateway.docker_engine import engine_errors, one_line
@@ -25,16 +28,22 @@ _SKIPPED = re.compile(r"__pycache__|\..*_cache|\.git")
 DOCKER_STAGE = "bare"
 _LINES_SHOWN = 3
 _WRAP = "python3-wrap"
+#: Of faas-cli: the handler folder has a Dockerfile.
+_DOCKERFILE = "dockerfile"
 
 
 @dataclass(frozen=True)
 class FunctionSource:
-    """One entry of a stack.yaml: what to build, from where, under which image reference."""
+    """One entry of a stack.yaml: what to build, from where, under which image reference.
+
+    ``own_template`` is where the user has the template that `lang` names, if not here.
+    """
 
     name: str
     image: str
     lang: str
     handler: Path
+    own_template: Path | None = None
 
     def fault(self, code: str, message: str) -> GatewayError:
         """What is wrong with it, said with its name."""
@@ -94,7 +103,9 @@ def check(function: FunctionSource, templates: Path) -> Checked:
     if style is None and function.lang != _WRAP:
         known = ", ".join([*STYLES, _WRAP])
         raise function.fault(
-            "unknown-lang", f"lang {function.lang!r} is unknown: use one of {known}"
+            "unknown-lang",
+            f"lang {function.lang!r} cannot be a process here, which can be {known}: take the "
+            "embedded gateway with --backend docker, or another gateway",
         )
     template = templates / ("plain" if style else _WRAP)
     if not (template / "index.py").is_file():
@@ -129,7 +140,7 @@ def compose(function: FunctionSource, template: Path, folder: Path) -> None:
 
     def skipped(source: str, entries: list[str]) -> set[str]:
         placeholder = {"function"} if Path(source) == template else set()
-        return placeholder | {entry for entry in entries if _SKIPPED.fullmatch(entry)}
+        return placeholder | _skipped(source, entries)
 
     try:
         shutil.copytree(template, folder, ignore=skipped, dirs_exist_ok=True)
@@ -146,6 +157,9 @@ def build_in_docker(
 ) -> str:
     """Build `function` and tag it with its image reference; returns the image's id.
 
+    A function of a lang that is not ours is built as faas-cli does: from the user's own template,
+    or from the Dockerfile in its handler folder (``lang: dockerfile``).
+
     Args:
         function: what to build. A bad one is refused before the engine is asked.
         templates: folder with one folder per template, each with a Dockerfile.
@@ -153,30 +167,68 @@ def build_in_docker(
 
     Raises GatewayError: as `build`, no engine to be used, or a build that fails.
     """
-    checked = check(function, templates)
+    if function.lang in (*STYLES, _WRAP):
+        checked = check(function, templates)
+        reference, given = checked.reference, checked.env | dict(arguments or {})
+        stage: str | None = DOCKER_STAGE
+
+        def lay_out(context: Path) -> None:
+            compose(function, checked.template, context)
+            # What pip gets is what was looked at.
+            asked = "".join(f"{line}\n" for line in checked.requirements)
+            (context / "function" / "requirements.txt").write_text(asked, encoding="utf-8")
+    else:
+        reference, given = names.image_reference(function.image), dict(arguments or {})
+        stage, lay_out = None, partial(lay_out_as_faas_cli, function)
     with (
         tempfile.TemporaryDirectory(prefix="chiron-build-") as scratch,
         contextlib.closing(docker_engine.connect()) as client,
     ):
         context = Path(scratch) / "context"
         context.mkdir()
-        compose(function, checked.template, context)
-        # What pip gets is what was looked at.
-        asked = "".join(f"{line}\n" for line in checked.requirements)
-        (context / "function" / "requirements.txt").write_text(asked, encoding="utf-8")
+        lay_out(context)
         before = None
         with contextlib.suppress(GatewayError):
-            before = docker_engine.find_image(client, checked.reference).id
-        built = _build_in_engine(
-            client, function, checked.reference, context, checked.env | dict(arguments or {})
-        )
+            before = docker_engine.find_image(client, reference).id
+        built = _build_in_engine(client, function, reference, context, given, stage)
         if before is not None:
             docker_engine.remove_superseded(client, before)
         return built
 
 
+def lay_out_as_faas_cli(function: FunctionSource, context: Path) -> None:
+    """Fill the empty folder `context` as ``faas-cli build`` does for templates of others."""
+    names.function_name(function.name)
+    template, within = function.own_template, ""
+    if function.lang.lower() != _DOCKERFILE:
+        if template is None or not template.is_dir():
+            said = f"no template {function.lang!r} beside stack.yaml: fetch it with faas-cli "
+            raise function.fault("template-missing", f"{said}template store pull {function.lang}")
+        settings = template / "template.yml"
+        told = yaml.safe_load(settings.read_bytes()) if settings.is_file() else None
+        within = (told or {}).get("handler_folder") or "function"
+    try:
+        if within and template is not None:
+            shutil.copytree(template, context, ignore=_skipped, dirs_exist_ok=True)
+        shutil.copytree(function.handler, context / within, ignore=_skipped, dirs_exist_ok=True)
+    except (OSError, shutil.Error) as error:
+        raise function.fault("copy-failed", f"cannot copy {function.handler}: {error}") from error
+    if not (context / "Dockerfile").is_file():
+        place = template if within else function.handler
+        raise function.fault("dockerfile-missing", f"there is no Dockerfile in {place}")
+
+
+def _skipped(_folder: str, entries: list[str]) -> set[str]:
+    return {entry for entry in entries if _SKIPPED.fullmatch(entry)}
+
+
 def _build_in_engine(
-    client: Any, function: FunctionSource, tag: str, context: Path, arguments: dict[str, str]
+    client: Any,
+    function: FunctionSource,
+    tag: str,
+    context: Path,
+    arguments: dict[str, str],
+    stage: str | None,
 ) -> str:
     import docker
 
@@ -185,7 +237,7 @@ def _build_in_engine(
             image, _ = client.images.build(
                 path=str(context),
                 tag=tag,
-                target=DOCKER_STAGE,
+                target=stage,
                 buildargs=arguments,
                 labels={docker_engine.BUILT_LABEL: function.name},
                 rm=True,

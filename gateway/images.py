@@ -116,7 +116,8 @@ class ImageStore:
                 return image, descriptor
             # A build removed it between our look and our lock: look again.
             os.close(descriptor)
-        message = f"image {reference} not found in {self.root}: build it with chiron build"
+        mend = "build it with chiron build; others run with --backend docker, or elsewhere"
+        message = f"image {reference} not found in {self.root}: {mend}"
         raise GatewayError("image-missing", message)
 
     @contextmanager

@@ -26,6 +26,10 @@ SUCCESSOR = "successor"
 #: The variable by which the one that clients call knows of it from its start.
 ROUTE = "chiron_route"
 FUNCTIONS = f"{_PREFIX}functions"
+#: The functions that a wrap calls, which are deployed by themselves.
+CALLED = f"{_PREFIX}called"
+#: Is on functions that were deployed because wraps call them, and go when the last of these goes.
+FOR_WRAPS = f"{_PREFIX}for-wraps"
 FLOW = f"{_PREFIX}flow"
 #: Where the first part of a state machine is; those that follow have numbers from 1 on.
 MACHINE = f"{_PREFIX}machine"
@@ -160,6 +164,11 @@ def identity(annotations: Mapping[str, str]) -> tuple[str | None, str | None]:
 def read_functions(function: FunctionStatus) -> tuple[str, ...]:
     """The functions of stack.yaml that a deployed one runs: itself, where it is no wrap."""
     return tuple(function.annotations.get(FUNCTIONS, function.name).split(","))
+
+
+def read_called(annotations: Mapping[str, str]) -> tuple[str, ...]:
+    """The functions that a wrap with these annotations calls."""
+    return tuple(filter(None, annotations.get(CALLED, "").split(",")))
 
 
 def read_flow(annotations: Mapping[str, str]) -> TaskFlow:

@@ -58,6 +58,11 @@ def _functions(sources: Sources) -> Iterator[str]:
         for path, source in handler.extra:
             yield path
             yield from _files(source)
+    for name in sources.called:
+        function = sources.stack.functions.get(name, StackFunction())
+        yield json.dumps([name, "called", function.model_dump(mode="json")])
+        if function.handler:
+            yield from _files(sources.folder.path / function.handler)
 
 
 def _files(place: Path) -> Iterator[str]:

@@ -13,9 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from chiron.generator.annotations import annotate
+from chiron.generator.annotations import CALLED, annotate
 from chiron.generator.declaration import declare, functions_in
-from chiron.generator.fingerprint import with_definition
 from chiron.generator.merging import merge_environments, merge_fields, merge_requirements
 from chiron.generator.render import render_handler
 from chiron.generator.settings import (
@@ -29,6 +28,7 @@ from chiron.generator.settings import (
 )
 from chiron.generator.stack_check import (
     build_options,
+    check_called,
     check_stack,
     check_triggers,
     first_function,
@@ -36,14 +36,18 @@ from chiron.generator.stack_check import (
     warnings_of,
 )
 from chiron.generator.stores import Needs, needs_of
-from chiron.openfaas.commands import COMMAND
-from chiron.openfaas.handler_folder import STYLES
-from chiron.openfaas.handlers import SKIPPED, Handler, extra_of, find_handler, lay_out, there
+from chiron.generator.unwrapped import (
+    TEMPLATE_FOLDER,
+    configuration_of,
+    copied,
+    copy_templates,
+)
+from chiron.openfaas.handlers import SKIPPED, Handler, lay_out
+from chiron.openfaas.languages import called_in, find_handler, language_of
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
 from chiron.openfaas.sharing import TRIGGERS, without_triggers
 from chiron.openfaas.stack import (
     PACKAGES,
-    Configuration,
     StackFile,
     StackFunction,
     StackResources,
@@ -58,16 +62,14 @@ from chiron.workflow.apart import broken
 from chiron.workflow.asl_queries import uses_jsonata
 from chiron.workflow.documents import writing
 from chiron.workflow.errors import ChironError
-from chiron.workflow.folder import WorkflowFolder, check_links
+from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.reference import REMOTE, HandlerStyle, ReferenceRun, run_reference
 from chiron.workflow.reference import Handler as ReferenceHandler
-from chiron.workflow.reference import HandlerStyle, ReferenceRun, run_reference
 from chiron.workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE, new_key
 
 #: The template of wraps.
 WRAP = "python3-wrap"
-#: The folder beside stack.yaml in which faas-cli looks for templates.
-_TEMPLATES = "template"
 #: What a wrap needs whose state machine is written in JSONata.
 _JSONATA = "jlens>=0.25"
 #: What a handler finds its folder by, below its working directory.
@@ -81,8 +83,9 @@ SLO_VARIABLE = "WRAP_SLO_MS"
 
 @dataclass(frozen=True)
 class Sources:
-    """The code behind a workflow: its stack.yaml, read, and the handler of every function.
+    """The code behind a workflow: its stack.yaml, read, and the handlers that wraps run.
 
+    Any other function of the workflow is ``called``: it stays an OpenFaaS function of its own.
     ``prefix`` is the registry that images which name none get, or is empty. ``gateway_url`` is
     what functions get that do not set it themselves, or is empty. ``store`` is the URL of the store
     for plans whose path that is, or is empty.
@@ -91,6 +94,7 @@ class Sources:
     folder: WorkflowFolder
     stack: StackFile
     handlers: Mapping[str, Handler]
+    called: tuple[str, ...] = ()
     prefix: str = ""
     gateway_url: str = ""
     store: str = ""
@@ -111,12 +115,13 @@ class Sources:
         raise.
         """
         prefix = image_prefix(variables)
-        stack = read_stack(folder.stack_file, variables)
-        check_stack(stack, folder.workflow.functions)
-        handlers = {
-            name: find_handler(stack, name, folder.path) for name in folder.workflow.functions
-        }
-        return cls(folder, stack, handlers, prefix, gateway_url, store)
+        stack, functions = read_stack(folder.stack_file, variables), folder.workflow.functions
+        called = called_in(stack, functions)
+        check_called(folder.workflow, called)
+        inside = [name for name in functions if name not in called]
+        check_stack(stack, inside)
+        handlers = {name: find_handler(stack, name, folder.path) for name in inside}
+        return cls(folder, stack, handlers, called, prefix, gateway_url, store)
 
     @property
     def common_variables(self) -> dict[str, str]:
@@ -153,8 +158,9 @@ class Sources:
 
     @property
     def styles(self) -> dict[str, HandlerStyle]:
-        """How the handler of each function is called."""
-        return {name: handler.style for name, handler in self.handlers.items()}
+        """How each function is called."""
+        inside = {name: handler.style for name, handler in self.handlers.items()}
+        return inside | dict.fromkeys(self.called, REMOTE)
 
     @property
     def commands(self) -> dict[str, tuple[str, ...]]:
@@ -162,13 +168,14 @@ class Sources:
         return {name: each.command for name, each in self.handlers.items() if each.command}
 
     def variables(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
-        """What stack.yaml and its environment files set for each of the functions `names`."""
-        return {n: environment(self.stack.functions[n], self.folder.path) for n in names}
+        """What stack.yaml and its environment files set for those of `names` that it has."""
+        functions = self.stack.functions
+        return {n: environment(functions[n], self.folder.path) for n in names if n in functions}
 
     def reference(self, request: bytes, gateway_url: str) -> ReferenceRun:
         """What the workflow answers to `request`, and every task's input and output.
 
-        Supporting functions, if there are any, have to be deployed at `gateway_url`.
+        Functions that tasks call have to be deployed at `gateway_url`.
 
         Raises what `chiron.workflow.reference.run_reference` raises.
         """
@@ -184,6 +191,9 @@ class Sources:
                 handlers[name] = ReferenceHandler(
                     place, handler.style, variables[name], handler.command
                 )
+            for name in self.called:
+                url = f"{gateway_url}/function/{name}"
+                handlers[name] = ReferenceHandler(folder.path, REMOTE, {}, url=url)
             return run_reference(
                 folder.workflow, handlers, request, environment=common, triggers=folder.path
             )
@@ -195,14 +205,14 @@ class Sources:
 
     @property
     def supporting(self) -> list[str]:
-        """Functions of stack.yaml that are no task: the tasks may call them.
+        """Functions of stack.yaml that no wrap runs: tasks call them, or may.
 
-        A command runs in wraps alone.
+        What can be deployed in a wrap alone, as a command, is none.
         """
         return [
             name
             for name, function in self.stack.functions.items()
-            if name not in self.handlers and function.lang != COMMAND
+            if name not in self.handlers and ((its := language_of(function)) is None or its.start)
         ]
 
 
@@ -222,7 +232,8 @@ def generate(
     that they get besides their own.
 
     The folder has a handler folder for every wrap, the template python3-wrap where faas-cli
-    looks for it, and the workflow's supporting functions as they are. It appears whole or not
+    looks for it, and the functions that tasks call as they are, with the user's own templates of
+    them. It appears whole or not
     at all, and replaces only a folder that was generated before.
 
     Raises ``name-taken``, ``environment-conflict``, ``stack-conflict``, ``requirements-conflict``,
@@ -252,12 +263,13 @@ def generate(
             target = draft / wrap.name
             _write_wrap(plan, index, sources, needs.requirements, given_timeout_s, target)
         for name in sources.supporting:
-            functions[name] = _copied(sources, name, draft)
-        shutil.copytree(TEMPLATES / WRAP, draft / _TEMPLATES / WRAP, ignore=SKIPPED)
+            functions[name] = copied(sources, name, draft)
+        shutil.copytree(TEMPLATES / WRAP, draft / TEMPLATE_FOLDER / WRAP, ignore=SKIPPED)
+        copy_templates(sources, draft / TEMPLATE_FOLDER)
         stack = StackFile(
             provider=sources.stack.provider,
             functions=functions,
-            configuration=_configuration(sources),
+            configuration=configuration_of(sources),
         )
         write_stack(draft / _STACK, stack)
         _replace(place, draft)
@@ -288,16 +300,16 @@ def _check_names(plan: Plan, sources: Sources) -> None:
                 f"wrap {wrap.name} and a function of stack.yaml have one name: rename the function",
                 functions=[wrap.name],
             )
-    if _TEMPLATES in (*(wrap.name for wrap in plan.wraps), *sources.supporting):
+    if TEMPLATE_FOLDER in (*(wrap.name for wrap in plan.wraps), *sources.supporting):
         raise ChironError(
             "name-taken",
-            f"{_TEMPLATES} is the folder of faas-cli's templates: rename the function",
-            functions=[_TEMPLATES],
+            f"{TEMPLATE_FOLDER} is the folder of faas-cli's templates: rename the function",
+            functions=[TEMPLATE_FOLDER],
         )
 
 
 def _check_target(out: Path) -> None:
-    generated = (out / _TEMPLATES / WRAP).is_dir() and (out / _STACK).is_file()
+    generated = (out / TEMPLATE_FOLDER / WRAP).is_dir() and (out / _STACK).is_file()
     if out.exists() and not generated and not (out.is_dir() and not any(out.iterdir())):
         raise ChironError(
             "not-generated",
@@ -320,7 +332,8 @@ def _write_wrap(
     source = render_handler(
         declare(plan, index, workflow, sources.styles, seconds, limits_s, sources.commands)
     )
-    handlers = [sources.handlers[name] for name in names]
+    handlers = [sources.handlers[name] for name in names if name in sources.handlers]
+    target.mkdir()
     for handler in handlers:
         lay_out(handler.folder, handler.extra, target / "functions" / handler.function / _FUNCTION)
     for file in sources.folder.trigger_files:
@@ -341,8 +354,7 @@ def _resources(wrap: Wrap, sources: Sources) -> tuple[StackResources, StackResou
     functions need is not known, and a share of its CPUs; or the most that one of the functions has.
     No limit is below the request: Kubernetes refuses that.
     """
-    names = functions_in(wrap, sources.folder.workflow)
-    functions = [sources.stack.functions[name] for name in names]
+    functions = list(_inside(wrap, sources).values())
     needed_mib = wrap.memory_mib if wrap.demand else min(wrap.memory_mib, int(IDLE_MIB))
     needed = StackResources(memory=f"{needed_mib}Mi", cpu=f"{REQUESTED_PER_CPU * wrap.cpus}m")
     planned = StackResources(memory=f"{wrap.memory_mib}Mi", cpu=str(wrap.cpus))
@@ -370,8 +382,7 @@ def _stack_function(
     marks: Mapping[str, str],
 ) -> StackFunction:
     wrap = plan.wraps[index]
-    names = functions_in(wrap, sources.folder.workflow)
-    functions = {name: sources.stack.functions[name] for name in names}
+    functions = _inside(wrap, sources)
     shared = merge_fields(wrap.name, functions)
     requests, limits = _resources(wrap, sources)
     run = wrap_environment(allowed, allowed.wraps[index], given_timeout_s)
@@ -389,11 +400,12 @@ def _stack_function(
         fprocess=_FPROCESS,
         environment=sources.common_variables
         | NATIVE_THREADS
-        | merge_environments(wrap.name, sources.variables(names), sources.styles, settings),
+        | merge_environments(wrap.name, sources.variables(functions), sources.styles, settings),
         secrets=tuple(dict.fromkeys([*shared.secrets, *needs.secrets])),
         labels={**shared.labels, **_replicas(buckets)},
         annotations={
             **annotate(plan, index, sources.folder.workflow),
+            **_calls(wrap, sources),
             **without_triggers(shared.annotations),
             **_triggers(plan, index, sources),
             **marks,
@@ -403,6 +415,19 @@ def _stack_function(
         build_args={**shared.build_args, **_packages(functions.values())},
     )
     return shared.model_copy(update=settled)
+
+
+def _calls(wrap: Wrap, sources: Sources) -> dict[str, str]:
+    """The annotation that names the functions which `wrap` calls, if there are any."""
+    names = functions_in(wrap, sources.folder.workflow)
+    called = ",".join(name for name in names if name in sources.called)
+    return {CALLED: called} if called else {}
+
+
+def _inside(wrap: Wrap, sources: Sources) -> dict[str, StackFunction]:
+    """The functions that run in `wrap`, by name."""
+    names = functions_in(wrap, sources.folder.workflow)
+    return {name: sources.stack.functions[name] for name in names if name in sources.handlers}
 
 
 def _replicas(buckets: Mapping[str, Any] | None) -> dict[str, str]:
@@ -422,7 +447,8 @@ def _triggers(plan: Plan, index: int, sources: Sources) -> dict[str, str]:
     called = first_function(workflow) if index == 0 else None
     if plan.orchestrator == "client":
         (called,) = functions_in(plan.wraps[index], workflow)
-    annotations = sources.stack.functions[called].annotations if called else {}
+    inside = called in sources.handlers  # else connectors call the function itself
+    annotations = sources.stack.functions[called].annotations if called and inside else {}
     return {key: annotations[key] for key in sorted(TRIGGERS & annotations.keys())}
 
 
@@ -435,49 +461,9 @@ def _packages(functions: Iterable[StackFunction]) -> dict[str, str]:
     return {PACKAGES: " ".join(dict.fromkeys(named))} if named else {}
 
 
-def _configuration(sources: Sources) -> Configuration | None:
-    """Where the templates of supporting functions come from, where stack.yaml names that."""
-    configuration = sources.stack.configuration
-    langs = {sources.stack.functions[name].lang for name in sources.supporting}
-    templates = configuration.templates if configuration else ()
-    kept = tuple(each for each in templates if each.name in langs)
-    return Configuration(templates=kept) if kept else None
-
-
 def _sized_for(folder: WorkflowFolder) -> dict[str, str]:
     """How large the requests are that the plan was made with, where the folder has some."""
     with suppress(ChironError):
         largest = max(len(payload.content) for payload in folder.payloads())
         return {"WRAP_REQUEST_BYTES": str(max(1, largest))}
     return {}
-
-
-def _copied(sources: Sources, name: str, draft: Path) -> StackFunction:
-    """A supporting function as it is in the user's stack.yaml, its code copied if it has some."""
-    function, place = sources.stack.functions[name], sources.folder.path.resolve()
-    variables = sources.common_variables | environment(function, sources.folder.path)
-    settings: dict[str, object] = {"environment": variables, "environment_file": ()}
-    if function.handler:
-        code = sources.folder.path / function.handler
-        _check_handler(name, code, sources.folder.path)
-        lay_out(code, extra_of(sources.stack, sources.folder.path), draft / name)
-        settings["handler"] = f"./{name}"
-        settings["image"] = function.image if function.skip_build else sources.image(function.image)
-    if not function.fprocess and function.lang in STYLES:
-        settings["fprocess"] = _FPROCESS
-    if function.build_secrets:  # faas-cli looks for them in the folder where it runs
-        files = {key: str(place / file) for key, file in function.build_secrets.items()}
-        settings["build_secrets"] = files
-    copied = function.model_copy(update=settings)
-    return with_definition(copied, draft / name if function.handler else None)
-
-
-def _check_handler(name: str, folder: Path, workflow: Path) -> None:
-    if not there(folder.is_dir):
-        raise ChironError(
-            "no-handler",
-            f"function {name}: folder missing at {folder}: create it or mend handler",
-            path=f"functions.{name}.handler",
-            functions=[name],
-        )
-    check_links(folder, workflow, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 
-from chiron.openfaas.commands import COMMAND
+from chiron.openfaas.languages import called_in, language_of
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
 from chiron.openfaas.sharing import TRIGGERS, left_out
 from chiron.openfaas.stack import StackFile, StackFunction, unknown_fields
@@ -13,12 +13,11 @@ from chiron.templates import TEMPLATES
 from chiron.workflow.errors import ChironError, Faults
 from chiron.workflow.model import Workflow
 from chiron.workflow.names import shown
+from chiron.workflow.streams.flow import ALL
 from chiron.workflow.strict_yaml import load_yaml
 
 #: Where wraps call each other, and the gateway's clients call them.
 _NAMESPACE = "openfaas-fn"
-#: What OpenFaaS's templates for Python start, by themselves or in older stack files.
-_USUAL = ("", "python index.py", "python3 index.py")
 #: Whose templates wraps stand in for.
 _OPENFAAS = "github.com/openfaas/"
 _TEMPLATE = TEMPLATES / "python3-wrap" / "template.yml"
@@ -32,7 +31,7 @@ def build_options() -> dict[str, list[str]]:
 
 
 def check_stack(stack: StackFile, tasks: Collection[str]) -> None:
-    """Refuse what `tasks`, functions of `stack`, would lack in a wrap, and namespaces of any.
+    """Refuse what `tasks`, functions of `stack` in wraps, would lack there, and namespaces of any.
 
     Raises ``bad-namespace``, ``bad-build-option``, ``no-build-secrets``, each with its function.
     """
@@ -71,9 +70,10 @@ def check_triggers(stack: StackFile, workflow: Workflow) -> None:
 
     Raises ``inner-trigger``.
     """
-    first = first_function(workflow)
+    first, called = first_function(workflow), called_in(stack, workflow.functions)
     for name in workflow.functions:
-        found = sorted(TRIGGERS & stack.function(name).annotations.keys())
+        annotations = {} if name in called else stack.functions[name].annotations
+        found = sorted(TRIGGERS & annotations.keys())
         if found and name != first:
             place = f"give {first} the annotation" if first else "remove the annotation"
             raise ChironError(
@@ -82,6 +82,23 @@ def check_triggers(stack: StackFile, workflow: Workflow) -> None:
                 f"{workflow.name} does not begin with it alone, so that no connector can call it "
                 f"in a wrap: {place}, or have a copy of {name} under another name in stack.yaml",
                 path=f"functions.{name}.annotations",
+                functions=(name,),
+            )
+
+
+def check_called(workflow: Workflow, called: Iterable[str]) -> None:
+    """Refuse that functions which are `called` over HTTP do more than answer.
+
+    Raises ``only-answers``.
+    """
+    for name in called:
+        emitted = [f"{name}#{output}" for output in workflow.emits.get(name, ()) if output != ALL]
+        streams = [each.name for each in workflow.first_using(name).streams]
+        if emitted or streams:
+            raise ChironError(
+                "only-answers",
+                f"function {name} is called over HTTP: it can only answer, and neither emit "
+                f"outputs nor read streams ({', '.join([*emitted, *streams])}): use its answer",
                 functions=(name,),
             )
 
@@ -107,13 +124,18 @@ def registry_of(functions: Iterable[StackFunction]) -> str:
 def warnings_of(stack: StackFile, workflow: Workflow) -> Iterator[str]:
     """A line for each field that has no effect, with the function, the reason and the mend."""
     yield from unknown_fields(stack)
-    tasks = {name: stack.function(name) for name in workflow.functions}
+    called = called_in(stack, workflow.functions)
+    tasks = {name: stack.functions[name] for name in workflow.functions if name not in called}
+    for name in called:
+        if name not in stack.functions:
+            yield f"function {name} is not in stack.yaml: it has to be deployed already"
     for name, function in tasks.items():
         yield from left_out(name, function)
-        if function.lang != COMMAND and function.fprocess.strip() not in _USUAL:
+        language = language_of(function)
+        if language is not None and not language.uses_fprocess(function):
             yield (
                 f"function {name}: fprocess {shown(function.fprocess)} is left out: a wrap calls "
-                f"the handler itself (lang: {COMMAND} runs a program)"
+                "the handler itself (lang: command runs a program)"
             )
     yield from _templates(stack, tasks.values())
     registries = {f.image.rpartition("/")[0] for f in tasks.values()}

@@ -181,11 +181,17 @@ class Gateway:
         return self._function("GET", url, timeout_s=timeout_s)
 
     def wait_ready(
-        self, name: str, timeout_s: float = 30.0, headers: Mapping[str, str] | None = None
+        self,
+        name: str,
+        timeout_s: float = 30.0,
+        headers: Mapping[str, str] | None = None,
+        *,
+        answers_options: bool = True,
     ) -> None:
         """Return once the function `name` answers itself, whatever its gateway says of it.
 
-        It is asked with `headers`, which say to a wrap of which build it has to be.
+        It is asked with `headers`, which say to a wrap of which build it has to be. Where not its
+        server but its handler would answer OPTIONS, `answers_options` is false: its health counts.
 
         Raises ``not-ready`` after `timeout_s` seconds, or once it has gone above its memory limit,
         with what the function answered last and the last lines of its log; ``no-gateway``.
@@ -193,7 +199,9 @@ class Gateway:
         deadline = time.monotonic() + timeout_s
         while True:
             left_s = deadline - time.monotonic()
-            missing = self._missing(name, min(_PROBE_S, max(left_s, _PROBE_INTERVAL_S)), headers)
+            missing = self._missing(
+                name, min(_PROBE_S, max(left_s, _PROBE_INTERVAL_S)), headers, answers_options
+            )
             if missing is None:
                 return
             late = time.monotonic() + _PROBE_INTERVAL_S > deadline
@@ -233,7 +241,9 @@ class Gateway:
                 raise
             return None
 
-    def _missing(self, name: str, probe_s: float, headers: Mapping[str, str] | None) -> str | None:
+    def _missing(
+        self, name: str, probe_s: float, headers: Mapping[str, str] | None, answers_options: bool
+    ) -> str | None:
         """What the function still lacks to be ready, None for nothing.
 
         Two harmless probes, neither of which reaches a handler. ``GET /_/health`` is answered by
@@ -248,6 +258,8 @@ class Gateway:
                 return lacking
             if answer.status_code != 200 and self.describe(name).available_replicas < 1:
                 return "it has no replica"
+            if not answers_options:
+                return None
             answer = self._function("OPTIONS", path, headers=headers, timeout_s=probe_s)
         except ChironError as error:
             if error.code in ("timeout", "not-found"):

@@ -1,8 +1,7 @@
-"""What runs a function of stack.yaml, found and checked: handler or command, requirements."""
+"""The code of a function that runs in wraps: its folder, and what it requires."""
 
 from __future__ import annotations
 
-import ast
 import os
 import shutil
 from collections.abc import Callable
@@ -10,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chiron.openfaas.commands import COMMAND, command_of
-from chiron.openfaas.handler_folder import LIMIT, STYLES, Style, bindings, parse
-from chiron.openfaas.stack import StackFile
+from chiron.openfaas.handler_folder import LIMIT, parse
+from chiron.openfaas.stack import StackFile, StackFunction
 from chiron.workflow.documents import read_file
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import check_links
@@ -21,13 +19,6 @@ from chiron.workflow.reference import HandlerStyle
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
-
-_PARAMETERS: dict[Style, tuple[str, ...]] = {
-    "flask": ("req",),
-    "http": ("event", "context"),
-    "http-debian": ("event", "context"),
-}
-
 
 #: What Python and other tools leave beside code.
 SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*_cache", ".git")
@@ -56,7 +47,8 @@ class Handler:
     """The code of one function: `folder` has a handler.py that defines ``handle`` in `style`.
 
     One of the style ``command`` has in `folder` what its `command` may need, and runs there.
-    ``extra`` is laid over the folder wherever the function runs.
+    ``extra`` is laid over the folder wherever the function runs. What a function changes of its
+    process reaches others where it ``shares_process`` with them.
     """
 
     function: str
@@ -64,6 +56,7 @@ class Handler:
     style: HandlerStyle
     command: tuple[str, ...] = ()
     extra: Extra = ()
+    shares_process: bool = True
 
     def file(self, name: str) -> Path:
         """Where the file `name` of the function comes from: ``extra``, or its folder."""
@@ -105,58 +98,19 @@ def lay_out(folder: Path, extra: Extra, target: Path) -> None:
             shutil.copy2(source, place)
 
 
-def handler_style(lang: str) -> HandlerStyle:
-    """How the template `lang` calls handlers; ``bad-lang`` lists those that tasks may have."""
-    if lang == COMMAND:
-        return "command"
-    if lang in STYLES:
-        return STYLES[lang]
-    raise ChironError(
-        "bad-lang",
-        f"lang {shown(lang)} cannot run a task: use one of {', '.join(STYLES)}, or {COMMAND} for a "
-        "program that fprocess names",
-    )
+def handler_folder(name: str, function: StackFunction, folder: Path, content: str) -> Path:
+    """The handler folder of `function`, called `name`, in the workflow's `folder`.
 
-
-def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
-    """The handler of the function `name` of the stack.yaml in `folder`, checked but not run.
-
-    Raises ``unknown-function``, ``bad-lang``, ``no-handler`` (folder or handler.py missing),
-    ``bad-link``, ``bad-copy``, ``bad-handler`` (handler.py without a usable ``handle``) or what
-    `chiron.openfaas.commands.command_of` raises, with the function's name.
+    Raises ``no-handler``, which says the `content` that the folder is there with; ``bad-link``.
     """
-    function = stack.function(name)
-    try:
-        style = handler_style(function.lang)
-    except ChironError as error:
-        message = f"function {name}: {error.message}"
-        raise _fault("bad-lang", name, "lang", message) from None
-    command = command_of(name, function) if style == "command" else ()
-    extra = extra_of(stack, folder)
     if not function.handler:
-        content = "that its command runs in" if command else "with its handler.py"
         message = f"function {name} has no handler: name the folder {content}"
-        raise _fault("no-handler", name, "handler", message)
-    if style == "command":
-        place = _folder(name, folder / function.handler, folder)
-        return Handler(name, place, style, command, extra)
-    code = folder / function.handler / "handler.py"
-    if not there(code.is_file):
-        what = "handler.py" if there(code.parent.is_dir) else "folder"
-        message = f"function {name}: {what} missing at {code.parent}: create it or mend handler"
-        raise _fault("no-handler", name, "handler", message)
-    check_links(code.parent, folder, name)
-    reason = _unusable(code, style)
-    if reason:
-        raise _fault("bad-handler", name, "handler", f"function {name}: {code} {reason}")
-    return Handler(name, code.parent, style, extra=extra)
-
-
-def _folder(name: str, place: Path, workflow: Path) -> Path:
+        raise fault("no-handler", name, "handler", message)
+    place = folder / function.handler
     if not there(place.is_dir):
         message = f"function {name}: folder missing at {place}: create it or mend handler"
-        raise _fault("no-handler", name, "handler", message)
-    check_links(place, workflow, name)
+        raise fault("no-handler", name, "handler", message)
+    check_links(place, folder, name)
     return place
 
 
@@ -168,37 +122,6 @@ def there(check: Callable[[], bool]) -> bool:
         return False
 
 
-def _unusable(code: Path, style: Style) -> str | None:
-    """Why ``handle`` in the file `code` cannot be called in `style`, and the mend."""
-    wanted = f"def handle({', '.join(_PARAMETERS[style])})"
-    try:
-        tree = ast.parse(code.read_bytes(), filename=str(code))
-        definitions = [found for found in bindings(tree) if found[0] == "handle"]
-    except (SyntaxError, ValueError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        return f"is not Python{line}: {getattr(error, 'msg', error)}"
-    except (RecursionError, MemoryError):
-        return "is nested too deeply"
-    except OSError as error:
-        return f"cannot be read: {error.strerror}"
-    if not definitions:
-        return f"has no handle: define {wanted}"
-    definition = definitions[-1][1]
-    if isinstance(definition, ast.AsyncFunctionDef):
-        return f"has an async handle, which the template does not await: define {wanted}"
-    count = len(_PARAMETERS[style])
-    if isinstance(definition, ast.FunctionDef) and not _takes(definition.args, count):
-        return f"has a handle with other parameters than its lang calls: define {wanted}"
-    return None
-
-
-def _takes(arguments: ast.arguments, count: int) -> bool:
-    """Whether a function with these parameters can be called with `count` positional values."""
-    positional = len(arguments.posonlyargs) + len(arguments.args)
-    required = positional - len(arguments.defaults)
-    free_keywords = all(default is not None for default in arguments.kw_defaults)
-    return required <= count and (positional >= count or bool(arguments.vararg)) and free_keywords
-
-
-def _fault(code: str, name: str, field: str, message: str) -> ChironError:
+def fault(code: str, name: str, field: str, message: str) -> ChironError:
+    """What is wrong with a field of the function `name`."""
     return ChironError(code, message, path=f"functions.{name}.{field}", functions=(name,))

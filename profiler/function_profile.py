@@ -29,8 +29,10 @@ _FORKED_LIMIT_S, _FORKED_TIMES = 10.0, 5
 Fact = TypeVar("Fact")
 
 
-def function_profile(samples: Samples, runtime: str, handler: Handler) -> FunctionProfile:
-    """The profile of the function with this `handler`.
+def function_profile(samples: Samples, runtime: str, handler: Handler | None) -> FunctionProfile:
+    """The profile of the function with this `handler`; without one, of one that is called.
+
+    What is seen of a function that is called is that its caller waits.
 
     The latency is the median of the untraced runs, at one speed of the machine. The periods are
     those of a typical traced run, with the kinds of a typical run with the probe.
@@ -42,7 +44,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler) -> Functi
     waiting_ms = sum(period.duration_ms for period in usual if period.kind == "block")
     latency_ms = round(samples.latency_ms(waiting_ms), 3)
     opened = files(samples.traced)
-    requirements = read_requirements(handler)
+    requirements = read_requirements(handler) if handler else ()
     return FunctionProfile(
         latency_ms=latency_ms,
         samples=len(samples.untraced),
@@ -57,10 +59,10 @@ def function_profile(samples: Samples, runtime: str, handler: Handler) -> Functi
         files_read=opened.read,
         files_written=opened.written,
         ports=ports(samples.traced),
-        # What a command does to its process concerns no other.
-        unshareable=()
-        if handler.command
-        else _each_once([samples.changes.in_runs, unshareable(handler.folder)]),
+        # What a function does to a process of its own concerns no other.
+        unshareable=_each_once([samples.changes.in_runs, unshareable(handler.folder)])
+        if handler and handler.shares_process
+        else (),
         set_at_import=samples.changes.at_import,
         patched_at_import=samples.changes.everywhere,
         input_bytes=samples.input_bytes,

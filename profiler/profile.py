@@ -10,7 +10,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from chiron.deployment.background_load import LONG_LOOK_S, disturbance, mean_share, others_share
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.local_launcher import LocalLauncher
-from chiron.openfaas.handlers import Handler, find_handler, read_requirements
+from chiron.openfaas.handlers import Handler, read_requirements
+from chiron.openfaas.languages import called_in, find_handler
 from chiron.openfaas.stack import read_stack
 from chiron.profiler.drift import at_one_speed
 from chiron.profiler.function_profile import function_profile, mixed, with_forks
@@ -102,7 +103,7 @@ def profile(
         say(f"warning: {warning}")
     handlers = _handlers(folder)
     failures, unreached = _Failures(say), list[str]()
-    say(f"deploying {len(handlers)} functions, each alone")
+    say(f"deploying {len(folder.workflow.functions)} functions, each alone")
     with ExitStack() as stack:
         running = stack.enter_context(alone(launcher.launch, folder, failures))
         fresh_mib = _resident_mib(running)
@@ -146,7 +147,9 @@ def profile(
                     further_s=further_s,
                     beside=beside,
                 )
-                known.append(function_profile(taken, sandbox.runtime(), handlers[solo.function]))
+                known.append(
+                    function_profile(taken, sandbox.runtime(), handlers.get(solo.function))
+                )
             looks.append(others_share(LONG_LOOK_S))
             say(f"profiled {solo.function}")
             return known
@@ -283,9 +286,10 @@ def _strace(say: Progress, *, probe_alone: bool) -> str | None:
 
 
 def _handlers(folder: WorkflowFolder) -> dict[str, Handler]:
-    """The handler of every function, checked before anything is deployed."""
-    stack = read_stack(folder.stack_file, os.environ)
-    found = [find_handler(stack, name, folder.path) for name in folder.workflow.functions]
+    """The handlers of the functions in wraps, checked before anything is deployed."""
+    stack, names = read_stack(folder.stack_file, os.environ), folder.workflow.functions
+    called = called_in(stack, names)
+    found = [find_handler(stack, name, folder.path) for name in names if name not in called]
     for handler in found:
         read_requirements(handler)  # better now than after measuring
     return {handler.function: handler for handler in found}

@@ -82,7 +82,8 @@ def _verdict(plan: Plan, job: Job) -> str:
     if plan.meets_slo:
         return f"{latency}, within the SLO of {plan.slo_ms:g} ms: {cases}"
     if searched(plan.planner):
-        within = "" if job.limits == Limits() else " within --max-functions and --node-memory"
+        usual = job.limits == Limits(called=job.limits.called)
+        within = "" if usual else " within --max-functions and --node-memory"
         reach = f"an SLO of {plan.slo_ms:g} ms is out of reach"
         return f"{latency} is the best found{within}; {reach}: {cases}"
     return f"{latency}, over the SLO of {plan.slo_ms:g} ms: {cases}"

@@ -31,9 +31,9 @@ def faasflow(room: Room) -> list[tuple[Processes, int]]:
     known = [unit for unit in room.units if any(map(room.is_measured, unit))]
     unknown = [unit for unit in room.units if unit not in known]
     *_, groups = merges(known, room.traffic, room.holds)
-    groups = groups or [()] * min(room.limits.functions, len(unknown))
+    groups = groups or [()] * min(room.limits.wraps, len(unknown))
     groups = hashed(unknown, groups, room.holds)
-    most, per_core = room.limits.functions, 1
+    most, per_core = room.limits.wraps, 1
     while len(groups) > most and per_core < 2 * len(room.place_of):
         groups = packed(groups, room.traffic, most, partial(room.holds, per_core=per_core))
         per_core *= 2

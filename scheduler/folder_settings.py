@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chiron.openfaas.handler_folder import STYLES
+from chiron.openfaas.languages import called_in, language_of
 from chiron.openfaas.sharing import one_valued
-from chiron.openfaas.stack import environment, read_stack
+from chiron.openfaas.stack import StackFunction, environment, read_stack
 from chiron.workflow.constraints import NO_CONSTRAINTS, Constraints
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.reference import HandlerStyle
@@ -28,11 +28,15 @@ _RAW_BODY = "RAW_BODY"
 
 @dataclass(frozen=True)
 class FolderSettings:
-    """The user's constraints, and each function's secrets and what its wrap has one value of."""
+    """The user's constraints, and each function's secrets and what its wrap has one value of.
+
+    ``called`` are the functions that run in no wrap, for which the others have no value.
+    """
 
     constraints: Constraints = NO_CONSTRAINTS
     environments: Environments = field(default_factory=dict)
     secrets: Secrets = field(default_factory=dict)
+    called: tuple[str, ...] = ()
 
 
 NO_SETTINGS = FolderSettings()
@@ -48,18 +52,24 @@ def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> Folde
     constraints = folder.constraints()
     if not folder.stack_file.exists():
         return FolderSettings(constraints)
-    functions = read_stack(folder.stack_file, variables).functions
-    used = {name: functions[name] for name in folder.workflow.functions if name in functions}
+    stack = read_stack(folder.stack_file, variables)
+    called = called_in(stack, folder.workflow.functions)
+    used = {name: stack.functions[name] for name in folder.workflow.functions if name not in called}
     fields = one_valued(used)
     return FolderSettings(
         constraints,
         environments={
-            name: wanted(environment(function, folder.path), STYLES.get(function.lang))
-            | fields[name]
+            name: wanted(environment(function, folder.path), _style_of(function)) | fields[name]
             for name, function in used.items()
         },
         secrets={name: function.secrets for name, function in used.items() if function.secrets},
+        called=called,
     )
+
+
+def _style_of(function: StackFunction) -> HandlerStyle | None:
+    language = language_of(function)
+    return language.styles[function.lang] if language else None
 
 
 def wanted(variables: Mapping[str, str], style: HandlerStyle | None = None) -> dict[str, str]:

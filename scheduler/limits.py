@@ -15,20 +15,27 @@ COMMUNITY_EDITION_FUNCTIONS = 15
 class Limits:
     """How many functions may be deployed, and the memory of a node (None: not known).
 
-    A node's CPUs are the platform's.
+    Of these functions `called` are there beside the wraps. A node's CPUs are the platform's.
     """
 
     functions: int = COMMUNITY_EDITION_FUNCTIONS
     node_memory_mib: int | None = None
+    called: int = 0
+
+    @property
+    def wraps(self) -> int:
+        """How many wraps there may be: one at least, without which nothing is deployed."""
+        return max(1, self.functions - self.called)
 
 
 def exceeded(plan: Plan, limits: Limits) -> tuple[str, ...]:
     """A line for every limit that `plan` exceeds, with what would have to change."""
     lines, found = list[str](), searched(plan.planner)
-    if len(plan.wraps) > limits.functions:
+    count = len(plan.wraps) + limits.called
+    if count > limits.functions:
         mend = "remove what conflicts" if found else f"--planner {DEFAULT_PLANNER} needs fewer"
         lines.append(
-            f"limit: {len(plan.wraps)} functions to deploy, {limits.functions} allowed "
+            f"limit: {count} functions to deploy, {limits.functions} allowed "
             f"(Community Edition: {COMMUNITY_EDITION_FUNCTIONS}): {mend}, or raise --max-functions"
         )
     memory = limits.node_memory_mib

@@ -98,12 +98,15 @@ def job_of(
     conflicts = find_conflicts(
         workflow.functions, profile, settings.constraints, settings.environments
     )
+    limits = replace(choices.limits, called=len(settings.called))
+    if workflow.buckets is not None:
+        limits = replace(limits, functions=1 + limits.called)
     return Job(
         workflow,
         profile,
         platform,
         conflicts,
-        choices.limits if workflow.buckets is None else replace(choices.limits, functions=1),
+        limits,
         settings.secrets,
         choices.trigger,
         choices.percentile,

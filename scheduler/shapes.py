@@ -54,7 +54,7 @@ def shapes(
     if shares is None:
         return
     alone_will_do = _stagger_ms(problem) is None and limits.node_memory_mib is None
-    most_wraps = max(limits.functions, len(shares))
+    most_wraps = max(limits.wraps, len(shares))
     wraps = _fewest_wraps(problem, shares, most_wraps)
     while sum(wraps) <= most_wraps:
         yield Shape(

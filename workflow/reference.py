@@ -23,7 +23,9 @@ from chiron.workflow.tied import tied
 
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
 
-HandlerStyle = Literal["flask", "http", "http-debian", "command"]
+HandlerStyle = Literal["flask", "http", "http-debian", "command", "remote"]
+#: The style of a function that is deployed by itself.
+REMOTE: HandlerStyle = "remote"
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,15 @@ class Handler:
 
     ``flask`` is ``handle(req)`` as in python3-flask, ``http`` and ``http-debian`` are
     ``handle(event, context)`` as in python3-http and python3-http-debian, ``command`` is the
-    program and arguments in `command`. ``environment`` is what stack.yaml gives to the function.
+    program and arguments in `command`, ``remote`` is called over HTTP at `url`. ``environment`` is
+    what stack.yaml gives to the function.
     """
 
     folder: Path
     style: HandlerStyle
     environment: Mapping[str, str]
     command: tuple[str, ...] = ()
+    url: str = ""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -229,11 +231,37 @@ class Function:
         return file is not None and Path(file).is_relative_to(self._folder)
 
 
+class Remote:
+    """A function that is deployed by itself, at `url`."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __call__(self, _app: Flask, body: str) -> str:
+        """What it answers to `body`."""
+        kind = {"Content-Type": "text/plain"}
+        asked = urllib.request.Request(self._url, bytes_of(body), kind)  # noqa: S310 (ours)
+        try:
+            with urllib.request.urlopen(asked) as answer:  # noqa: S310
+                return text_of(answer.read())
+        except urllib.error.HTTPError as error:
+            said = error.read().decode(errors="replace")
+            raise StatusError(f"the function answered {error.code}: {said}") from None
+
+
 def _function(
-    emitted: Emitted, folder: str, style: str, environment: dict[str, str], command: list[str]
-) -> Function | Command:
-    if style == "command":
-        return Command(folder, environment, command, emitted)
+    emitted: Emitted,
+    folder: str,
+    style: str,
+    environment: dict[str, str],
+    command: list[str],
+    url: str,
+) -> Function | Command | Remote:
+    match style:
+        case "command":
+            return Command(folder, environment, command, emitted)
+        case "remote":
+            return Remote(url)
     return Function(folder, style, environment, emitted)
 
 
@@ -327,7 +355,7 @@ class _Functions:
         self._app = Flask("reference")
         sys.modules["chiron_io"] = self._emitted = Emitted()
         self._handlers = job["handlers"]
-        self._made: dict[str, Function | Command] = {}
+        self._made: dict[str, Function | Command | Remote] = {}
 
     def __call__(self, name: str, text: str, streams: dict[str, str] | None = None) -> str:
         """What one answers to `text`, and to `streams` by their names."""

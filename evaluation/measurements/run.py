@@ -80,7 +80,8 @@ def _groups(plans: Mapping[str, Plan], folder: WorkflowFolder, provider: str) ->
     """The variants that stand side by side on the run's gateway."""
     room = function_limit(provider)
     if room is not None:
-        room -= len(Sources.read(folder).supporting)
+        sources = Sources.read(folder)
+        room -= len({*sources.supporting, *sources.called})
     return groups({label: len(plan.wraps) for label, plan in plans.items()}, room)
 
 

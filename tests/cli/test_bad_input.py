@@ -129,7 +129,6 @@ def link_out(folder: Path) -> None:
         (link_out, ["functions/wave/key", "leads out", "put the files themselves"]),
         (remove_handler, ["wave", "handler.py missing", "create it"]),
         (remove_handle, ["wave", "has no handle", "define def handle(req)"]),
-        (remove_function, ["'wave'", "stack.yaml", "add it under functions"]),
         (no_python, ["wave", "not Python", "line 1"]),
         (pin_otherwise, ["wave", "join", "numpy", "pin one version"]),
     ],
@@ -145,6 +144,13 @@ def test_functions_that_cannot_be_deployed(
     assert error.startswith("error: ")
     assert [word for word in words if word not in error] == []
     assert not (tmp_path / "build").exists()
+
+
+def test_a_function_that_is_not_in_stack_yaml_is_said_to_be_deployed_already(chiron, planned):
+    remove_function(planned)
+    result = chiron("generate", "plan.json")
+    assert result.status == 0
+    assert "function wave is not in stack.yaml: it has to be deployed already" in result.stderr
 
 
 def test_nothing_is_half_deployed_where_a_handler_is_missing(chiron, planned, tmp_path):

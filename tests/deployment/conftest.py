@@ -33,7 +33,7 @@ class FakeGateway:
         self._call("deploy", spec.service)
         self._keep(spec)
 
-    def wait_ready(self, name: str, timeout_s: float, headers: object = None) -> None:
+    def wait_ready(self, name: str, *_: object, **__: object) -> None:
         self._call("wait", name)
 
     def logs(self, name: str, tail: int) -> list[LogLine]:

@@ -103,7 +103,7 @@ def test_an_interruption_waits_for_what_is_being_deployed_and_removes_it(
 
 
 def test_an_interruption_removes_what_was_created(fake, stack_file, monkeypatch):
-    def interrupt(name, timeout_s, headers):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(fake, "wait_ready", interrupt)

@@ -18,6 +18,7 @@ from chiron.gateway.embedded import EmbeddedGateway
 from chiron.gateway.errors import GatewayError
 from chiron.generator.generate import Sources, generate
 from chiron.openfaas.client import Gateway
+from chiron.openfaas.objects import FunctionSpec
 from chiron.openfaas.stack import deployment, read_stack
 from chiron.scheduler.schedule import schedule
 from chiron.templates import TEMPLATES
@@ -127,6 +128,25 @@ def test_a_base_image_that_is_not_there_is_named(engine, tmp_path):
     source = FunctionSource("baseless", "baseless", "python3-flask", tmp_path)
     with pytest.raises(GatewayError, match="no-such-base"):
         build_in_docker(source, TEMPLATES, {"BASE_IMAGE": "127.0.0.1:9/no-such-base"})
+
+
+def test_a_function_with_a_dockerfile_of_its_own_answers(engine, tmp_path):
+    (tmp_path / "serves.py").write_text(
+        "import http.server as h\n"
+        "class Handler(h.BaseHTTPRequestHandler):\n"
+        "    def do_GET(self): self.send_response(200); self.end_headers()\n"
+        "    def do_POST(self): self.do_GET(); self.wfile.write(b'of its own')\n"
+        "h.HTTPServer(('', 8080), Handler).serve_forever()\n"
+    )
+    (tmp_path / "Dockerfile").write_text(
+        f'FROM {engine.base}\nCOPY serves.py /\nCMD ["python3", "/serves.py"]\n'
+    )
+    build_in_docker(FunctionSource("own", "own", "dockerfile", tmp_path), TEMPLATES)
+    with EmbeddedGateway(backend="docker") as embedded, Gateway(embedded.url) as gateway:
+        gateway.deploy(FunctionSpec(service="own", image="own"))
+        gateway.wait_ready("own", TIMEOUT_S, answers_options=False)
+        answer = requests.post(f"{embedded.url}/function/own", timeout=TIMEOUT_S)
+    assert (answer.status_code, answer.text) == (200, "of its own")
 
 
 def built(engine, name: str, code: str, folder: Path) -> str:

@@ -11,7 +11,7 @@ from urllib.request import url2pathname
 
 import pytest
 
-from chiron.gateway.build import FunctionSource, build
+from chiron.gateway.build import FunctionSource, build, lay_out_as_faas_cli
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.images import ImageStore
 
@@ -108,7 +108,12 @@ def test_any_way_to_define_handle_at_the_top_level_will_do(
         ("def handle(req): ...", "python3-wrap", "handler-without-entry", "defines no WRAP"),
         ("def handle(req:", "python3-flask", "handler-syntax", "handler.py:1 is not valid"),
         ("\0", "python3-flask", "handler-syntax", "not valid Python"),
-        ("handle = 1", "cobol", "unknown-lang", "lang 'cobol' is unknown"),
+        (
+            "handle = 1",
+            "cobol",
+            "unknown-lang",
+            "lang 'cobol' cannot be a process",
+        ),
     ],
 )
 def test_a_bad_handler_is_refused_by_name_before_anything_is_written(
@@ -120,6 +125,42 @@ def test_a_bad_handler_is_refused_by_name_before_anything_is_written(
     assert error.value.message.startswith("function side: ")
     assert said in error.value.message
     assert not empty_store.root.exists()
+
+
+@pytest.mark.parametrize(
+    ("lang", "told", "found"),
+    [
+        ("dockerfile", None, {"Dockerfile", "main.go"}),
+        ("own", "handler_folder: code", {"Dockerfile", "template.yml", "code/main.go"}),
+        ("own", None, {"Dockerfile", "function/main.go"}),
+    ],
+)
+def test_functions_of_other_langs_are_laid_out_as_faas_cli_does(lang, told, found, tmp_path):
+    handler, template, context = (tmp_path / name for name in ("handler", "own", "context"))
+    for folder in (handler, template, context):
+        folder.mkdir()
+    (handler / "main.go").write_text("package main")
+    ((handler if lang == "dockerfile" else template) / "Dockerfile").write_text("FROM scratch")
+    if told:
+        (template / "template.yml").write_text(told)
+    lay_out_as_faas_cli(FunctionSource("gopher", "gopher", lang, handler, template), context)
+    files = (each for each in context.rglob("*") if each.is_file())
+    assert {str(each.relative_to(context)) for each in files} == found
+
+
+@pytest.mark.parametrize(
+    ("lang", "said"),
+    [
+        ("dockerfile", "no Dockerfile in .*handler"),
+        ("node20", "template store pull node20"),
+    ],
+)
+def test_what_faas_cli_would_lack_is_told(lang, said, tmp_path):
+    for name in ("handler", "context"):
+        (tmp_path / name).mkdir()
+    source = FunctionSource("gopher", "gopher", lang, tmp_path / "handler", tmp_path / "none")
+    with pytest.raises(GatewayError, match=f"function gopher: .*{said}"):
+        lay_out_as_faas_cli(source, tmp_path / "context")
 
 
 def test_a_missing_template_is_refused_by_name(source, empty_store, tmp_path):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from chiron.openfaas.handlers import find_handler
+from chiron.openfaas.languages import find_handler
 from chiron.openfaas.stack import StackFile, StackFunction, read_stack
 from chiron.workflow import documents
 from chiron.workflow.documents import parse_json, read_file

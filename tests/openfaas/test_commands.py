@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chiron.openfaas.handlers import Handler, find_handler
+from chiron.openfaas.handlers import Handler
+from chiron.openfaas.languages import find_handler
 from chiron.openfaas.stack import StackFile, StackFunction
 from chiron.workflow.errors import ChironError
 
@@ -26,7 +27,7 @@ def stack(fprocess: str, handler: str = "./side", lang: str = "command") -> Stac
 def test_fprocess_is_split_into_words(write, tmp_path, fprocess, words):
     write("side/data.txt", "")
     handler = find_handler(stack(fprocess), "side", tmp_path)
-    assert handler == Handler("side", tmp_path / "side", "command", words)
+    assert handler == Handler("side", tmp_path / "side", "command", words, shares_process=False)
 
 
 @pytest.mark.parametrize(
@@ -53,10 +54,3 @@ def test_a_command_needs_a_folder_to_run_in(tmp_path, handler):
     with pytest.raises(ChironError, match="folder") as raised:
         find_handler(stack("cat", handler), "side", tmp_path)
     assert (raised.value.code, raised.value.path) == ("no-handler", "functions.side.handler")
-
-
-def test_a_stack_of_an_image_of_its_own_is_refused_with_what_to_use(write, tmp_path):
-    write("side/Dockerfile", "ENV fprocess=cat")
-    with pytest.raises(ChironError, match="command for a program that fprocess names") as raised:
-        find_handler(stack("cat", lang="dockerfile"), "side", tmp_path)
-    assert (raised.value.code, raised.value.path) == ("bad-lang", "functions.side.lang")

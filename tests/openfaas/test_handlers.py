@@ -1,8 +1,12 @@
 """A task's function needs a supported lang and a handler.py with a fitting ``handle``."""
 
+from pathlib import Path
+
 import pytest
 
-from chiron.openfaas.handlers import Handler, find_handler, handler_style
+from chiron.openfaas.handler_folder import STYLES
+from chiron.openfaas.handlers import Handler
+from chiron.openfaas.languages import called_in, find_handler, language_of
 from chiron.openfaas.stack import StackFile, StackFunction
 from chiron.workflow.errors import ChironError
 
@@ -17,13 +21,15 @@ from chiron.workflow.errors import ChironError
     ],
 )
 def test_styles_of_the_supported_templates(lang, style):
-    assert handler_style(lang) == style
+    assert language_of(StackFunction(lang=lang)).styles[lang] == style
 
 
 @pytest.mark.parametrize("lang", ["", "python3-wrap", "node20", "dockerfile"])
-def test_other_langs_are_refused_with_those_that_are_supported(lang):
+def test_functions_of_other_langs_and_of_no_stack_are_called(lang):
+    assert called_in(stack(lang), ["side", "elsewhere"]) == ("side", "elsewhere")
+    assert called_in(stack("command"), ["side"]) == ()
     with pytest.raises(ChironError, match=r"python3-flask, .*python3-http-debian") as raised:
-        handler_style(lang)
+        find_handler(stack(lang), "side", Path())
     assert raised.value.code == "bad-lang"
 
 
@@ -48,7 +54,7 @@ def stack(lang: str = "python3-flask", handler: str = "./side") -> StackFile:
 def test_handlers_that_the_template_can_call(write, tmp_path, lang, code):
     write("side/handler.py", code)
     handler = find_handler(stack(lang), "side", tmp_path)
-    assert handler == Handler("side", tmp_path / "side", handler_style(lang))
+    assert handler == Handler("side", tmp_path / "side", STYLES[lang])
 
 
 @pytest.mark.parametrize(

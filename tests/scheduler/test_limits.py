@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from chiron.scheduler.choices import Choices
+from chiron.scheduler.folder_settings import FolderSettings
 from chiron.scheduler.limits import exceeded
 from chiron.scheduler.pareto import considered, pareto
 from chiron.scheduler.schedule import job_of, schedule
@@ -60,3 +63,14 @@ def test_a_front_has_only_plans_within_the_limits_where_there_are_any(workflow, 
 
     assert front(320) and max(front(320)) <= 320
     assert front(100) and min(front(100)) > 100
+
+
+def test_functions_that_are_called_are_among_those_that_may_be_deployed(workflow, heavy, platform):
+    known, choices = workflow("a b c d"), Choices(node_memory_mib=320)
+    two = schedule(known, heavy, platform(), 500.0, choices)
+    assert len(two.wraps) == 2
+    job = job_of(known, heavy, platform(), 500.0, choices, FolderSettings(called=("a", "b")))
+    assert exceeded(two, job.limits) == ()
+    few = replace(job.limits, functions=3)
+    assert "4 functions to deploy, 3 allowed" in exceeded(two, few)[0]
+    assert (few.wraps, replace(few, functions=1).wraps) == (1, 1)

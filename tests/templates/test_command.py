@@ -281,15 +281,15 @@ def test_commands_and_handlers_hand_on_to_each_other(start: Any, wrap_image: Any
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("fields", "told"),
     [
-        {"styles": {"run": "command"}},
-        {"styles": {"run": "command"}, "commands": {"run": []}},
-        {"commands": {"run": ["cat"]}},
+        ({"styles": {"run": "command"}}, "it has no command"),
+        ({"styles": {"run": "command"}, "commands": {"run": []}}, "it has no command"),
+        ({"styles": {"run": "cobol"}}, "style 'cobol' is none of flask, http"),
     ],
 )
-def test_a_declaration_has_a_command_for_that_style_alone(
-    fields: dict[str, Any], wrap_image: Any, run_to_end: Any
+def test_a_function_of_no_kind_and_a_command_without_words_are_refused(
+    fields: dict[str, Any], told: str, wrap_image: Any, run_to_end: Any
 ) -> None:
     status, log = run_to_end(wrap_image({"run": ECHO}, **fields))
-    assert status == 1 and "goes with a command" in log
+    assert status == 1 and told in log

@@ -97,7 +97,7 @@ class _Function:
         self.name = name
         self._opens = opens
 
-    def load(self) -> None:
+    def prepare(self) -> None:
         self._opens.extend(os.pipe() if self.name.startswith("pipes") else [])
 
 

@@ -18,7 +18,7 @@ RUNS = """
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
     import asyncio, csv, decimal, numpy, urllib.request, xml.etree.ElementTree
-    from wrap.functions import loader
+    from wrap.functions.python import PythonHandler
     from wrap.observe import log
     log.install()
     results = open(sys.argv[1], 'w')
@@ -28,17 +28,15 @@ RUNS = """
             os.close(read)
             told = None
             try:
-                function = loader.Function(
-                    folder.name, "flask", folder, None, alone=True, apart=True
-                )
-                function.load()
+                function = PythonHandler(folder.name, "flask", folder, alone=True, apart=True)
+                function.prepare()
                 def run():
-                    with function.state.running():
-                        return function.handle("in")
+                    with function.observed():
+                        return function.call("in")
                 with ThreadPoolExecutor(1) as thread:
                     for _ in range(3):
                         assert thread.submit(run).result() == "in"
-                told = function.state.changes
+                told = function.changes
             except BaseException:
                 told = traceback.format_exc()
             finally:

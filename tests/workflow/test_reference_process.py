@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from chiron.workflow.data import bytes_of
 from chiron.workflow.folder import parse_workflow
@@ -29,6 +31,32 @@ def test_a_command_that_fails_is_told_with_what_it_said(tmp_path, refused):
     error = refused(commanded, tmp_path, ("sh", "-c", "echo no luck >&2; exit 3"))
     assert (error.code, error.functions) == ("function-failed", ("a",))
     assert "ExitedError: sh ended with 3: no luck" in error.message
+
+
+def test_a_function_that_is_deployed_by_itself_is_called(tmp_path, refused):
+    class Deployed(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(503 if body == b"fail" else 200)
+            self.end_headers()
+            self.wfile.write(self.path.encode() + b" " + body)
+
+        def log_message(self, *_):
+            pass
+
+    def called(request):
+        url = f"http://127.0.0.1:{server.server_address[1]}/function/a"
+        handler = Handler(tmp_path, "remote", {}, url=url)
+        return run_reference(parse_workflow({"tasks": {"a": "a"}}), {"a": handler}, request)
+
+    with HTTPServer(("127.0.0.1", 0), Deployed) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            assert bytes_of(called(b"\xff").output) == b"/function/a \xff"
+            error = refused(called, b"fail")
+        finally:
+            server.shutdown()
+    assert "StatusError: the function answered 503: /function/a fail" in error.message
 
 
 def returned(run, head, expressions, style="flask"):

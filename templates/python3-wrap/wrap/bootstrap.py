@@ -39,7 +39,9 @@ from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool, keep_idle
 from wrap.functions import leftovers
 from wrap.functions.exit_guard import contain
-from wrap.functions.loader import LIBRARIES, Function, functions_of, load_shared
+from wrap.functions.function_runner import FunctionRunner, Place
+from wrap.functions.kinds import functions_of
+from wrap.functions.loader import LIBRARIES, load_shared
 from wrap.functions.module_file import module_of
 from wrap.http import server
 from wrap.http.app import PROBES, create_app
@@ -107,7 +109,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         os.environ[GATEWAY_URL] = settings.gateway_url  # functions call others through it
         sandbox.keep_to_cores(settings.cpus)
         with server.OneProcess():
-            wrap, functions = _load_shared(image, options, sockets)
+            wrap, functions = _load_shared(image, options, sockets, settings)
         mechanism = mechanism_of(wrap.mechanism, wrap.slots, os.environ)
         gc.collect()
         malloc.keep_freed(settings.memory_bytes, 1 + mechanism.lasting)
@@ -116,8 +118,9 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         keep_idle(widest, settings.memory_bytes, 1 + mechanism.lasting)
         further = Further(wrap, functions)
         gc.freeze()  # a collection would write to every object, and unshare its memory
-        contained, commands = mechanism.lasting == 0, bool(wrap.commands)
-        be_fork_server = partial(_be_fork_server, further, contained, commands)
+        contained = mechanism.lasting == 0
+        programs = any(each.starts_programs for each in functions.values())
+        be_fork_server = partial(_be_fork_server, further, contained, programs)
         if control is not None:
             be_fork_server(control)
             sys.exit(0)
@@ -137,7 +140,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
 def _serve(
     settings: Settings,
     wrap: Wrap,
-    functions: dict[str, Function],
+    functions: dict[str, FunctionRunner],
     start: Callable[[], ForkClient],
     mechanism: Mechanism,
     store: Store | None,
@@ -202,6 +205,8 @@ def _serve(
         if listener is not None:
             listener.close(drain_s)
         fork_client.close()
+        for function in functions.values():
+            function.close()
         if spans is not None:
             spans.close(_FLUSH_S)
         wakes = events is not None and keeper is None and settings.linger_s > 0
@@ -330,14 +335,15 @@ def _most_request(settings: Settings) -> int | None:
 
 
 def _load_shared(
-    image: Path, options: dict[str, str], sockets: Sequence[socket.socket]
-) -> tuple[Wrap, dict[str, Function]]:
+    image: Path, options: dict[str, str], sockets: Sequence[socket.socket], settings: Settings
+) -> tuple[Wrap, dict[str, FunctionRunner]]:
     """The wrap and its functions; those of further processes are imported, but for late ones.
 
     Where more of them have to be late, the program begins anew.
     """
     wrap: Wrap = importlib.import_module("function.handler").WRAP
-    functions = functions_of(wrap, image / "function" / "functions")
+    folder, longest = image / "function" / "functions", settings.memory_bytes // _SHARE
+    functions = functions_of(Place(wrap, folder, settings.gateway_url, longest))
     before = leftovers.look()
     late, libraries = (
         list(filter(None, options.get(option, "").split(","))) for option in (_LATE, _LIBRARIES)
@@ -363,13 +369,13 @@ def _load_shared(
     return wrap, functions
 
 
-def _load_own(wrap: Wrap, functions: dict[str, Function]) -> None:
+def _load_own(wrap: Wrap, functions: dict[str, FunctionRunner]) -> None:
     """Import what this process runs itself, and what no process runs."""
     try:
         with server.OneProcess():
             for name, function in functions.items():
                 if name in wrap.run_in(MAIN) or name not in wrap.forked:
-                    function.load()
+                    function.prepare()
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     gc.collect()
@@ -377,6 +383,6 @@ def _load_own(wrap: Wrap, functions: dict[str, Function]) -> None:
 
 
 def _be_fork_server(
-    further: Further, contained: bool, commands: bool, control: socket.socket
+    further: Further, contained: bool, programs: bool, control: socket.socket
 ) -> None:
-    ForkServer(control, further.serve, further.renew, contained=contained, commands=commands).run()
+    ForkServer(control, further.serve, further.renew, contained=contained, commands=programs).run()

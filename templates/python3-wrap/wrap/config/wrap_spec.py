@@ -14,8 +14,6 @@ from wrap.core.dag import Graph, Part
 from wrap.core.program import Component, Key, Place, Source, Streamed, keys
 from wrap.core.recovery import connected
 
-COMMAND = "command"
-STYLES = ("flask", "http", "http-debian", COMMAND)
 #: How many different requests of other wraps are remembered.
 _PARTS = 256
 #: The longest time of a request: above 24.8 days sockets raise OverflowError.
@@ -88,7 +86,8 @@ class Wrap:
     mechanism
         How further processes come to be: see `wrap.workers.mechanisms`.
     functions
-        Function -> handler style; its code is in ``function/functions/NAME/function``.
+        Function -> its style; its code, unless it is deployed by itself, is in
+        ``function/functions/NAME/function``.
     tasks
         Task number -> function.
     processes
@@ -220,7 +219,7 @@ class Wrap:
             found.setdefault(task, {})[name] = number
         return found
 
-    @property
+    @cached_property
     def apart(self) -> frozenset[str]:
         """The functions that share no process with another function."""
         shared = set[str]()
@@ -391,13 +390,9 @@ class Wrap:
 
 
 def _problems(wrap: Wrap) -> Iterator[str]:
-    for function, style in wrap.functions.items():
+    for function in wrap.functions:
         if not is_name(function):
             yield f"{function!r} is not a function's name"
-        if style not in STYLES:
-            yield f"function {function}: style {style!r} is none of {', '.join(STYLES)}"
-        if (style == COMMAND) != bool(wrap.commands.get(function)):
-            yield f"function {function}: its style is {style}: that alone goes with a command"
     for task, function in wrap.tasks.items():
         if function not in wrap.functions:
             yield f"task {task}: function {function!r} is not declared"

@@ -12,7 +12,7 @@ from wrap.config.sandbox import MemoryKills
 from wrap.config.wrap_spec import Wrap
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool
-from wrap.functions.loader import Function
+from wrap.functions.function_runner import FunctionRunner
 from wrap.http.traffic_switch import Route
 from wrap.net.object_store import Store
 from wrap.net.transport import Transport
@@ -39,7 +39,7 @@ class Runtime:
     """
 
     wrap: Wrap
-    functions: dict[str, Function]
+    functions: dict[str, FunctionRunner]
     threads: ThreadPool
     loop: Loop
     mechanism: Mechanism

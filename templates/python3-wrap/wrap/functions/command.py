@@ -22,20 +22,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from chiron_io import OUTPUT
 
 from wrap.core.errors import TaskError
+from wrap.functions.function_runner import FunctionRunner, Place
+from wrap.functions.public import PACKAGE
 from wrap.observe import log
 from wrap.pipes.endpoints import BUFFER, Reader, Whole
-from wrap.values.value import Object
+from wrap.values.value import Object, shown
 from wrap.workers.fork_server import ending
 from wrap.workers.reaper import Program
 
 if TYPE_CHECKING:
+    from wrap.config.wrap_spec import Seen
     from wrap.functions.task_io import TaskIO
 
+#: The style of such functions.
+COMMAND = "command"
 #: What in a word of a command stands for a file's path: in place of stdin or stdout, or of a stream
 #: or another output by its name.
 _IN, _OUT = "{in}", "{out}"
@@ -50,13 +55,22 @@ _PIPE = 1 << 16
 _LINES_SHOWN, _SHOWN, _TAIL = 3, 500, 1 << 12
 
 
-class Command:
+#: Of a WSGI environment, what classic watchdog's variables have; its headers are more.
+_VARIABLES = {
+    "REQUEST_METHOD": "Http_Method",
+    "QUERY_STRING": "Http_Query",
+    "PATH_INFO": "Http_Path",
+    "CONTENT_TYPE": "Http_Content_Type",
+}
+
+
+class Command(FunctionRunner):
     """Runs a program for each input, in the function's folder, with no shell.
 
     Parameters
     ----------
-    function
-        Whose command it is.
+    name
+        The function's.
     words
         The program and its arguments.
     folder
@@ -68,31 +82,45 @@ class Command:
         There is no such program.
     """
 
-    def __init__(self, function: str, words: Sequence[str], folder: Path) -> None:
+    uses_io = True
+    starts_programs = True
+
+    def __init__(self, name: str, words: Sequence[str], folder: Path) -> None:
+        super().__init__(name, COMMAND)
         program = words[0]
         if not shutil.which(folder / program if os.sep in program else program):
             raise ImportError(
-                f"function {function}: no program {program} is installed here: name its Debian "
+                f"function {name}: no program {program} is installed here: name its Debian "
                 "package under build_args, ADDITIONAL_PACKAGE, in stack.yaml, or have the program "
                 f"in the function's folder, executable, and call it ./{Path(program).name}"
             )
-        self._function = function
         self._words = words
         self._folder = folder
         places = [found.groups() for word in words for found in _PLACES.finditer(word)]
         self._places = dict.fromkeys(places)
         self._takes_file, self._gives_file = (("in", None) in places, ("out", None) in places)
 
-    def __call__(
-        self, given: Object, task_io: TaskIO | None, variables: Mapping[str, str]
-    ) -> bytes:
+    @classmethod
+    def of(cls, name: str, style: str, place: Place) -> Self:
+        """See `FunctionRunner.of`."""
+        if not (words := place.wrap.commands.get(name)):
+            raise ValueError(f"function {name}: its style is {style}, and it has no command")
+        return cls(name, words, place.folder / name / PACKAGE)
+
+    def arguments(
+        self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
+    ) -> tuple[Any, ...]:
+        """The input, what has its streams, and its variables."""
+        return given, task_io, _variables(given, trace)
+
+    def call(self, given: Object, task_io: TaskIO | None, variables: Mapping[str, str]) -> bytes:
         """What it answers to `given`. Raises TaskError, ``exited``, where it fails."""
         with _Files(task_io) as files:
             paths = {place: files.path(*place) for place in self._places if place[1]}
             source, target = files.source(self._on_stdin(given, task_io)), files.target(OUTPUT)
             paths |= {("in", None): _path(source), ("out", None): _path(target)}
             words = [_PLACES.sub(lambda found: paths[found.groups()], word) for word in self._words]
-            said = _Said(self._function)
+            said = _Said(self.name)
             watched = task_io is not None and task_io.watched
             run = _Child if watched else Program
             ours, theirs = os.pipe()
@@ -120,12 +148,34 @@ class Command:
                 raise TaskError("exited", f"{how}: {said.last or 'it said nothing on stderr'}")
             return files.answer()
 
+    def answer(self, value: Any, seen: Seen) -> Object:
+        """The bytes on its stdout, of no content type."""
+        return Object(value)
+
     def _on_stdin(self, given: Object, task_io: TaskIO | None) -> Object | Reader | Whole:
         """The stream that it does not name; else its input."""
         for name in task_io.inputs if task_io is not None else ():
             if ("in", name) not in self._places and task_io is not None:
                 return task_io.given(name)
         return given
+
+
+def _variables(given: Object, trace: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a command: those of classic watchdog where its input is the request.
+
+    The headers of the trace are there in capitals, as programs look for them.
+    """
+    variables = {name.upper(): value for name, value in trace.items()}
+    if isinstance(given.head, dict):
+        for name, value in shown(given.head).items():
+            if name in _VARIABLES:
+                variables[_VARIABLES[name]] = value
+            elif name.startswith("HTTP_"):
+                header = "_".join(map(str.capitalize, name[len("HTTP_") :].split("_")))
+                variables["Http_" + header] = value
+        size = str(len(given.view()))
+        variables["Http_ContentLength"] = variables["Http_Content_Length"] = size
+    return {name: value for name, value in variables.items() if value and "\0" not in value}
 
 
 class _Child:

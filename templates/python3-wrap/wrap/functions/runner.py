@@ -26,7 +26,7 @@ from wrap.core.errors import TaskError
 from wrap.event_loop.threads import Cancelled
 from wrap.functions import styles
 from wrap.functions.exit_guard import Ended
-from wrap.functions.loader import Function
+from wrap.functions.function_runner import FunctionRunner
 from wrap.functions.public import PACKAGE
 from wrap.functions.task_io import Access, Begins, Emitted, TaskIO
 from wrap.http.server import OneProcess
@@ -69,7 +69,7 @@ def run(
     access: Access,
     begins: Begins | None,
     wrap: Wrap,
-    functions: dict[str, Function],
+    functions: dict[str, FunctionRunner],
 ) -> Result:
     """Run task number `task` in this thread, in process number `process`, on what `given` returns.
 
@@ -82,14 +82,13 @@ def run(
         if begins is not None:
             begins()  # an import can take long
         function.settle()
-    if function.state.waits:
-        function.state.set_again()
+    function.restore()
     log.mark(ident.mark)
     begun = time.monotonic()
     result = Result(ident.number, task, function.name, wrap.name, process, begun, 0.0)
     task_io = None
     watched = ident.watch.traced
-    if wrap.has_io(task) or function.namespace.uses_io or function.style == "command":
+    if wrap.has_io(task) or function.uses_io:
         task_io = TaskIO(wrap, result, emitted, access, watched)
     try:
         with attached_to(task_io) if task_io else nullcontext():
@@ -121,7 +120,7 @@ def run(
 
 
 def _call(
-    function: Function,
+    function: FunctionRunner,
     given: Object,
     ident: Ident,
     result: Result,
@@ -131,19 +130,19 @@ def _call(
     begins: Begins | None,
 ) -> Object:
     trace = ident.trace.headers(ident.number, result.task) if ident.trace is not None else {}
-    arguments = styles.arguments(function, given, task_io, trace)
-    with OneProcess(), styles.surroundings(function, given, trace):
+    arguments = function.arguments(given, task_io, trace)
+    with OneProcess(), function.surroundings(given, trace):
         if ident.watch.traced:
             value = _watched(function, arguments, ident.watch, result, task_io, begins)
         else:
             value = _timed(function, arguments, result, task_io, begins, client)
         if task_io is not None and task_io.has_written:
             return Object("")
-        return value if isinstance(value, Object) else styles.output(function.style, value, seen)
+        return value if isinstance(value, Object) else function.answer(value, seen)
 
 
 def _watched(
-    function: Function,
+    function: FunctionRunner,
     arguments: tuple[Any, ...],
     watch: Watch,
     result: Result,
@@ -158,9 +157,9 @@ def _watched(
     kept_waiting, computed = cpu_speed.waited_s(), _cpu_s()
     try:
         if watch.observed:
-            with function.state.running():
+            with function.observed():
                 value = _timed(function, arguments, result, task_io, begins)
-            result.changes = function.state.changes
+            result.changes = function.changes
             return value
         if not watch.probed:
             with _marked(result.task):
@@ -213,7 +212,7 @@ def _marked(task: int) -> Iterator[None]:
 
 
 def _timed(
-    function: Function,
+    function: FunctionRunner,
     arguments: tuple[Any, ...],
     result: Result,
     task_io: TaskIO | None,
@@ -226,7 +225,7 @@ def _timed(
     result.started = time.monotonic()
     try:
         try:
-            value = function.handle(*arguments)
+            value = function.call(*arguments)
         except HTTPException as error:  # Flask's abort() is an answer
             value = error
         if type(value) is str:  # as most are: what follows takes a microsecond

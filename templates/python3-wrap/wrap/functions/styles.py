@@ -11,10 +11,10 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Flask, has_request_context
 from flask.globals import request_ctx
@@ -23,14 +23,10 @@ from werkzeug.wrappers import Request
 from werkzeug.wrappers import Response as BaseResponse
 
 from wrap.config.redaction import redacted
-from wrap.config.wrap_spec import COMMAND, Seen
+from wrap.config.wrap_spec import Seen
 from wrap.core.errors import TaskError
 from wrap.functions.answers import flask_value
-from wrap.functions.loader import Function
 from wrap.values.value import Head, Object, shown
-
-if TYPE_CHECKING:
-    from wrap.functions.task_io import TaskIO
 
 _FLASK = Flask("function")
 _HOSTNAME = os.environ.get("HOSTNAME") or socket.gethostname()
@@ -62,13 +58,6 @@ OF_SERVER = frozenset(
         *("proxy-authorization", "te", "trailers", "transfer-encoding", "upgrade"),
     )
 )
-#: Of a WSGI environment, what classic watchdog's variables have; its headers are more.
-_VARIABLES = {
-    "REQUEST_METHOD": "Http_Method",
-    "QUERY_STRING": "Http_Query",
-    "PATH_INFO": "Http_Path",
-    "CONTENT_TYPE": "Http_Content_Type",
-}
 
 
 class _Given:
@@ -127,31 +116,23 @@ class Context:
     hostname: str = _HOSTNAME
 
 
-def arguments(
-    function: Function, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
-) -> tuple[Any, ...]:
-    """What the handler is called with for the input `given`; a command with its streams too.
+def arguments(style: str, given: Object, trace: Mapping[str, str]) -> tuple[Any, ...]:
+    """What a handler of that style is called with for the input `given`.
 
-    `trace` are the headers of the trace that it is part of.
+    `trace` are the headers of the trace that the task is part of.
     """
-    if function.style == COMMAND:
-        return given, task_io, _variables(given, trace)
-    if function.style != "flask":
+    if style != "flask":
         return Event(given, trace), Context()
     raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
     return (given.data() if raw else given.text(),)
 
 
-def surroundings(
-    function: Function, given: Object, trace: Mapping[str, str]
-) -> AbstractContextManager[Any]:
-    """The Flask request that the handler may look at, if it can."""
-    if function.namespace.uses_flask:
-        context = _FLASK.request_context(_with_body(_environ(given, trace), given))
-        context.request.get_data()  # the template reads the body first, so its stream is at its end
-        context.request.view_args = {"path": context.request.path.lstrip("/")}
-        return context
-    return nullcontext()
+def flask_request(given: Object, trace: Mapping[str, str]) -> AbstractContextManager[Any]:
+    """The Flask request that a handler may look at."""
+    context = _FLASK.request_context(_with_body(_environ(given, trace), given))
+    context.request.get_data()  # the template reads the body first, so its stream is at its end
+    context.request.view_args = {"path": context.request.path.lstrip("/")}
+    return context
 
 
 def _environ(given: Object, trace: Mapping[str, str]) -> dict[str, Any]:
@@ -179,24 +160,6 @@ def _with_body(environ: dict[str, Any], given: Object) -> dict[str, Any]:
     return environ
 
 
-def _variables(given: Object, trace: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a command: those of classic watchdog where its input is the request.
-
-    The headers of the trace are there in capitals, as programs look for them.
-    """
-    variables = {name.upper(): value for name, value in trace.items()}
-    if isinstance(given.head, dict):
-        for name, value in shown(given.head).items():
-            if name in _VARIABLES:
-                variables[_VARIABLES[name]] = value
-            elif name.startswith("HTTP_"):
-                header = "_".join(map(str.capitalize, name[len("HTTP_") :].split("_")))
-                variables["Http_" + header] = value
-        size = str(len(given.view()))
-        variables["Http_ContentLength"] = variables["Http_Content_Length"] = size
-    return {name: value for name, value in variables.items() if value and "\0" not in value}
-
-
 def output(style: str, value: Any, seen: Seen = Seen.BY_NOBODY) -> Object:
     """The body that a handler of that style answered, with the content type if it has said that.
 
@@ -212,6 +175,11 @@ def output(style: str, value: Any, seen: Seen = Seen.BY_NOBODY) -> Object:
         status, found = _answer(style, value, seen)
     except Exception as error:
         raise _unsendable(error) from error
+    return unless_failed(status, found, seen)
+
+
+def unless_failed(status: int, found: Object, seen: Seen) -> Object:
+    """The answer `found` of that status; TaskError, ``status``, if that is an error to its task."""
     if status >= 400 and seen is not Seen.BY_CLIENT:
         said = f"the handler answered {status}: "
         text = found.text()
@@ -239,7 +207,7 @@ def complete(value: Any) -> Any:
 
 
 def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
-    kind = _UNSAID if seen is Seen.BY_CLIENT and style != COMMAND else ""
+    kind = _UNSAID if seen is Seen.BY_CLIENT else ""
     head: Head = None
     value = flask_value(style, value)
     # Flask makes the answer where the handler has left it something to do with that.

@@ -27,7 +27,8 @@ ADDRESS = "/_/address"
 #: Its value is the key of the build, perhaps with what else is to be told behind it.
 TRACE_HEADER = "X-Chiron-Trace"
 _CONNECTIONS = 64
-_CONNECT_S = 5.0
+#: How long a connection to the gateway may take, in seconds.
+CONNECT_S = 5.0
 #: The status of an answer that is none of an error.
 OK = 200
 _NO_ADDRESS = 404
@@ -35,7 +36,7 @@ _SHOWN = 200
 #: Bytes of a host and a port.
 _LONGEST_ADDRESS = 1 << 16
 #: Only what cannot have reached the wrap is tried again.
-_RETRIES = urllib3.Retry(total=None, connect=1, read=0, redirect=0, status=0, other=0)
+RETRIES = urllib3.Retry(total=None, connect=1, read=0, redirect=0, status=0, other=0)
 
 
 class Gateway:
@@ -55,7 +56,7 @@ class Gateway:
         self._url = url.rstrip("/")
         self._trace_key = trace_key
         self._longest = longest
-        self._connections = urllib3.PoolManager(maxsize=_CONNECTIONS, retries=_RETRIES)
+        self._connections = urllib3.PoolManager(maxsize=_CONNECTIONS, retries=RETRIES)
 
     def call(
         self, wrap: str, request: Request, deadline: float, sent: Callable[[], None]
@@ -87,9 +88,9 @@ class Gateway:
         try:
             # Over a connection of its own another replica may answer.
             answer = urllib3.request(
-                "GET", url, timeout=_CONNECT_S, retries=False, preload_content=False
+                "GET", url, timeout=CONNECT_S, retries=False, preload_content=False
             )
-            data = _bounded(wrap, answer, _LONGEST_ADDRESS)
+            data = bounded(f"wrap {wrap}", answer, _LONGEST_ADDRESS)
         except urllib3.exceptions.HTTPError as error:
             raise TaskError("remote", f"wrap {wrap} cannot be reached: {error}") from error
         if answer.status not in (OK, _NO_ADDRESS):
@@ -139,12 +140,12 @@ class Gateway:
                 f"{self._url}/function/{wrap}{target}",
                 body=cast(bytes, body),
                 headers=headers,
-                timeout=urllib3.Timeout(connect=min(_CONNECT_S, seconds), read=seconds + GRACE_S),
+                timeout=urllib3.Timeout(connect=min(CONNECT_S, seconds), read=seconds + GRACE_S),
                 preload_content=False,
                 decode_content=False,
                 redirect=False,
             )
-            data = _bounded(wrap, response, self._longest)
+            data = bounded(f"wrap {wrap}", response, self._longest)
             return Answered(response.status, list(response.headers.items()), data)
         except (urllib3.exceptions.TimeoutError, urllib3.exceptions.HTTPError) as error:
             late = isinstance(error, urllib3.exceptions.ReadTimeoutError)
@@ -155,7 +156,7 @@ class Gateway:
             raise TaskError("remote", message) from error
 
 
-def _bounded(wrap: str, response: urllib3.BaseHTTPResponse, longest: int) -> bytes:
+def bounded(who: str, response: urllib3.BaseHTTPResponse, longest: int) -> bytes:
     """The body of an answer, whose connection is used again; TaskError where it is too long."""
     length = response.headers.get("Content-Length", "")
     if length.isdecimal() and int(length) <= longest:
@@ -163,7 +164,7 @@ def _bounded(wrap: str, response: urllib3.BaseHTTPResponse, longest: int) -> byt
     data = b"" if length.isdecimal() else response.read(longest + 1)
     if length.isdecimal() or len(data) > longest:
         response.close()
-        raise TaskError("remote", f"wrap {wrap} answered more than {longest} bytes")
+        raise TaskError("remote", f"{who} answered more than {longest} bytes")
     response.release_conn()
     return data
 

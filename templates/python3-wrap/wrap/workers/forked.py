@@ -14,7 +14,7 @@ from functools import partial
 
 from wrap.config.wrap_spec import Wrap
 from wrap.functions import leftovers, runner
-from wrap.functions.loader import Function
+from wrap.functions.function_runner import FunctionRunner
 from wrap.http import server
 from wrap.workers import randomness, worker_main
 
@@ -25,11 +25,11 @@ class Further:
     It is made in the process that they are forked from, before its objects are frozen.
     """
 
-    def __init__(self, wrap: Wrap, functions: dict[str, Function]) -> None:
+    def __init__(self, wrap: Wrap, functions: dict[str, FunctionRunner]) -> None:
         self._wrap = wrap
         self._run_task = partial(runner.run, wrap=wrap, functions=functions)
         self._late = {
-            name: functions[name] for name in wrap.forked if not functions[name].is_loaded
+            name: functions[name] for name in wrap.forked if not functions[name].is_prepared
         }
         self._seeds = randomness.generators() if wrap.slots else []
         self._files = leftovers.writers() if wrap.slots else []
@@ -47,7 +47,7 @@ class Further:
     def serve(self, channel: socket.socket, process: int) -> None:
         """Be the process of that number in the plan, or one whose calls tell it, with 0."""
         for function in self._late.values():
-            function.loaded = _seed_made
+            function.after_import = _seed_made
         if self._late and process:
             self._load(self._wrap.processes[process])
         known = leftovers.count()
@@ -61,7 +61,7 @@ class Further:
         """Import the late functions of `tasks`. Where one fails, its call tries again and tells."""
         for name in self._late.keys() & {self._wrap.function_of(each) for each in tasks}:
             with server.OneProcess(), contextlib.suppress(Exception):
-                self._late[name].load()
+                self._late[name].prepare()
 
 
 def _seed_made() -> None:

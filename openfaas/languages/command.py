@@ -1,15 +1,17 @@
-"""The command of a function with ``lang: command``: its fprocess in words, for no shell."""
+"""Programs: functions with ``lang: command``, whose fprocess is split into words, for no shell."""
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
+from pathlib import Path
 
+from chiron.openfaas.handlers import Extra, Handler, handler_folder
 from chiron.openfaas.stack import StackFunction
 from chiron.workflow.errors import ChironError
+from chiron.workflow.reference import HandlerStyle
 
-#: The lang of functions that are a command.
-COMMAND = "command"
 _NAMELESS = re.compile(r"\{(?:in|out):\}")
 
 
@@ -39,3 +41,23 @@ def command_of(name: str, function: StackFunction) -> tuple[str, ...]:
         message = f"{found[0]} lacks the name of a stream or an output: {{in:a}}, {{out:left}}"
         raise fault("bad-command", message)
     return words
+
+
+class Command:
+    """A program that reads stdin and writes stdout; it runs in its handler folder."""
+
+    styles: Mapping[str, HandlerStyle] = {"command": "command"}
+    start = ""
+
+    def handler(self, name: str, function: StackFunction, folder: Path, extra: Extra) -> Handler:
+        """See `Language.handler`; raises what `command_of` raises, too."""
+        command = command_of(name, function)
+        place = handler_folder(name, function, folder, "that its command runs in")
+        return Handler(name, place, "command", command, extra, shares_process=False)
+
+    def uses_fprocess(self, function: StackFunction) -> bool:
+        """True: it is the command."""
+        return True
+
+
+COMMAND = Command()

@@ -1,0 +1,64 @@
+"""Functions that no wrap runs, in a generated folder: as they are in the user's stack.yaml."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chiron.generator.annotations import FOR_WRAPS
+from chiron.generator.fingerprint import with_definition
+from chiron.openfaas.handlers import SKIPPED, extra_of, handler_folder, lay_out, there
+from chiron.openfaas.languages import language_of
+from chiron.openfaas.stack import Configuration, StackFunction, environment
+from chiron.workflow.folder import check_links
+
+if TYPE_CHECKING:
+    from chiron.generator.generate import Sources
+
+#: The folder beside stack.yaml in which faas-cli looks for templates.
+TEMPLATE_FOLDER = "template"
+
+
+def copied(sources: Sources, name: str, draft: Path) -> StackFunction:
+    """A supporting function as it is in the user's stack.yaml, its code copied if it has some."""
+    function, place = sources.stack.functions[name], sources.folder.path.resolve()
+    variables = sources.common_variables | environment(function, sources.folder.path)
+    settings: dict[str, object] = {"environment": variables, "environment_file": ()}
+    language = language_of(function)
+    if function.handler:
+        code = handler_folder(name, function, sources.folder.path, "with its code")
+        lay_out(code, extra_of(sources.stack, sources.folder.path), draft / name)
+        settings["handler"] = f"./{name}"
+        settings["image"] = function.image if function.skip_build else sources.image(function.image)
+    if not function.fprocess and language is not None:
+        settings["fprocess"] = language.start
+    if not function.lang:
+        settings["skip_build"] = True  # its image is there: faas-cli would refuse to build it
+    if function.build_secrets:  # faas-cli looks for them in the folder where it runs
+        files = {key: str(place / file) for key, file in function.build_secrets.items()}
+        settings["build_secrets"] = files
+    copied = function.model_copy(update=settings)
+    defined = with_definition(copied, draft / name if function.handler else None)
+    if name not in sources.called:
+        return defined
+    annotations = {**defined.annotations, FOR_WRAPS: "true"}
+    return defined.model_copy(update={"annotations": annotations})
+
+
+def copy_templates(sources: Sources, target: Path) -> None:
+    """Copy the templates beside the user's stack.yaml of the functions that it has unchanged."""
+    for lang in {sources.stack.functions[name].lang for name in sources.supporting}:
+        own, new = sources.folder.path / TEMPLATE_FOLDER / lang, not (target / lang).exists()
+        if own.name == lang and new and there(own.is_dir):  # a name, and no path
+            check_links(own, sources.folder.path)
+            shutil.copytree(own, target / lang, ignore=SKIPPED)
+
+
+def configuration_of(sources: Sources) -> Configuration | None:
+    """Where the templates of supporting functions come from, where stack.yaml names that."""
+    configuration = sources.stack.configuration
+    langs = {sources.stack.functions[name].lang for name in sources.supporting}
+    templates = configuration.templates if configuration else ()
+    kept = tuple(each for each in templates if each.name in langs)
+    return Configuration(templates=kept) if kept else None

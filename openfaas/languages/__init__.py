@@ -1,0 +1,49 @@
+"""The languages of functions that run inside wraps, a module each.
+
+A task may use any other function, too: it stays an OpenFaaS function of its own and is *called*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from chiron.openfaas.handlers import Handler, extra_of, fault
+from chiron.openfaas.languages.command import COMMAND
+from chiron.openfaas.languages.language import Language
+from chiron.openfaas.languages.python import PYTHON
+from chiron.openfaas.stack import StackFile, StackFunction
+from chiron.workflow.names import shown
+
+LANGUAGES: tuple[Language, ...] = (PYTHON, COMMAND)
+#: What `lang` says of functions that run inside wraps.
+LANGS = tuple(lang for language in LANGUAGES for lang in language.styles)
+
+
+def language_of(function: StackFunction) -> Language | None:
+    """The language of `function`; None if it runs in no wrap."""
+    return next((each for each in LANGUAGES if function.lang in each.styles), None)
+
+
+def called_in(stack: StackFile, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of `names` that are called: no wrap runs them, or they are not in `stack` at all."""
+    return tuple(
+        name
+        for name in names
+        if name not in stack.functions or language_of(stack.functions[name]) is None
+    )
+
+
+def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
+    """The handler of the function `name` of the stack.yaml in `folder`, checked but not run.
+
+    Raises ``unknown-function``, ``bad-lang`` if no wrap runs it, ``bad-copy``, or what
+    `Language.handler` raises, with the function's name.
+    """
+    function = stack.function(name)
+    language = language_of(function)
+    if language is None:
+        known = f"use one of {', '.join(LANGS)}"
+        message = f"function {name}: lang {shown(function.lang)} runs in no wrap: {known}"
+        raise fault("bad-lang", name, "lang", message)
+    return language.handler(name, function, folder, extra_of(stack, folder))

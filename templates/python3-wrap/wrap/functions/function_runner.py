@@ -1,0 +1,123 @@
+"""The seam between tasks and the kinds of functions that they use: handlers, programs, and others.
+
+A kind is a subclass in a module of its own; `wrap.functions.kinds` finds it by the style.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from wrap.functions.process_state import Changes
+
+if TYPE_CHECKING:
+    from wrap.config.wrap_spec import Seen, Wrap
+    from wrap.functions.task_io import TaskIO
+    from wrap.values.value import Object
+
+_UNCHANGED = Changes([], [], [])
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the functions of a wrap run.
+
+    Attributes
+    ----------
+    folder
+        Has a folder of each function whose code is in the wrap.
+    gateway_url
+        Where other functions are called.
+    longest
+        Bytes that the answer of another function may have.
+    """
+
+    wrap: Wrap
+    folder: Path
+    gateway_url: str
+    longest: int
+
+
+class FunctionRunner(ABC):
+    """Prepares, calls and closes one function. What a kind does without does nothing.
+
+    Attributes
+    ----------
+    is_prepared
+        Whether `call` needs no import.
+    unsettled
+        Whether this process has to take the function's working directory: see `settle`.
+    uses_io
+        Whether a run has outputs of its own before its end.
+    sees_head
+        Whether it may look at more of a request than the body.
+    starts_programs
+        Whether its calls start programs, which a reaper ends.
+    changes
+        What it was seen to change of what its process shares.
+    after_import
+        Called when `prepare` has imported something.
+    """
+
+    is_prepared = True
+    unsettled = False
+    uses_io = False
+    sees_head = True
+    starts_programs = False
+    changes = _UNCHANGED
+
+    def __init__(self, name: str, style: str) -> None:
+        self.name = name
+        self.style = style
+        self.after_import: Callable[[], object] = lambda: None
+
+    @classmethod
+    @abstractmethod
+    def of(cls, name: str, style: str, place: Place) -> Self:
+        """The function `name` of a wrap.
+
+        Raises ImportError if it cannot run there, ValueError if the wrap declares too little of it.
+        """
+
+    def prepare(self) -> None:  # noqa: B027 (optional)
+        """Import what `call` needs, once. Raises ImportError if that fails."""
+
+    def settle(self) -> None:  # noqa: B027 (optional)
+        """Take its working directory, as the only function that this process runs."""
+
+    def restore(self) -> None:  # noqa: B027 (optional)
+        """Set again what its import has set of what the process shares."""
+
+    def observed(self) -> AbstractContextManager[None]:
+        """A block with one run, whose changes of what the process shares `changes` has then."""
+        return nullcontext()
+
+    @abstractmethod
+    def arguments(
+        self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
+    ) -> tuple[Any, ...]:
+        """What `call` takes for the input `given`; `trace` are the headers of the task's trace."""
+
+    def surroundings(
+        self, given: Object, trace: Mapping[str, str]
+    ) -> AbstractContextManager[object]:
+        """What the function finds around it while it is called."""
+        return nullcontext()
+
+    @abstractmethod
+    def call(self, *arguments: Any) -> Any:
+        """Run the function; returns its answer in its own form."""
+
+    @abstractmethod
+    def answer(self, value: Any, seen: Seen) -> Object:
+        """The output of a task whose `call` returned `value`.
+
+        Raises TaskError, ``bad-output`` or ``status``, if the value is no output.
+        """
+
+    def close(self) -> None:  # noqa: B027 (optional)
+        """Free what it holds: the wrap is ending."""

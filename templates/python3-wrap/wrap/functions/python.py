@@ -1,0 +1,150 @@
+"""A Python handler: imported from the folder of its function, and called as its template calls it.
+
+The files of a function are in ``functions/NAME/function``, as alone they are in ``function`` below
+the working directory. ``functions/NAME`` is the working directory while the function is imported,
+and of each process that runs this function only.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from wrap.functions import styles
+from wrap.functions.function_runner import FunctionRunner, Place
+from wrap.functions.namespace import Namespace
+from wrap.functions.process_state import Changes, ProcessState
+from wrap.functions.public import PACKAGE
+
+if TYPE_CHECKING:
+    from wrap.config.wrap_spec import Seen
+    from wrap.functions.task_io import TaskIO
+    from wrap.values.value import Object
+
+
+class PythonHandler(FunctionRunner):
+    """A function with a ``handler.py``.
+
+    Parameters
+    ----------
+    name, style
+        Its name, and the style of its handler.
+    folder
+        Where its folder ``function`` is, with its modules.
+    alone
+        Whether its wrap has no other function.
+    apart
+        Whether its processes run no other function.
+    """
+
+    is_prepared = False
+
+    def __init__(self, name: str, style: str, folder: Path, *, alone: bool, apart: bool) -> None:
+        super().__init__(name, style)
+        self._directory, folder = str(folder), folder / PACKAGE
+        self._apart = self.unsettled = apart
+        self._state = ProcessState(folder, alone=alone)
+        self._namespace = Namespace(name, folder)
+        self._folder = folder
+        self._alone = alone
+        self._loading = threading.Lock()
+        self._handle: Callable[..., Any] = self._first
+
+    @classmethod
+    def of(cls, name: str, style: str, place: Place) -> Self:
+        """See `FunctionRunner.of`; nothing is imported yet."""
+        alone, apart = len(place.wrap.functions) == 1, name in place.wrap.apart
+        return cls(name, style, place.folder / name, alone=alone, apart=apart)
+
+    @property
+    def sees_head(self) -> bool:  # type: ignore[override]
+        """Whether its handler may look at more of a request than the body."""
+        return self.style != "flask" or self._namespace.uses_flask
+
+    @property
+    def uses_io(self) -> bool:  # type: ignore[override]
+        """Whether its modules import ``chiron_io``."""
+        return self._namespace.uses_io
+
+    @property
+    def changes(self) -> Changes:  # type: ignore[override]
+        """What it was seen to change of what its process shares."""
+        return self._state.changes
+
+    def prepare(self) -> None:
+        """Import the handler, unless that has been done.
+
+        Raises
+        ------
+        ImportError
+            The handler is missing, or has no ``handle``.
+        """
+        with self._loading:
+            if not self.is_prepared:
+                self._handle = self._imported()
+                self.is_prepared = True
+                self.after_import()
+
+    def settle(self) -> None:
+        """See `FunctionRunner.settle`."""
+        os.chdir(self._directory)
+        self.unsettled = False
+
+    def restore(self) -> None:
+        """See `FunctionRunner.restore`."""
+        if self._state.waits:
+            self._state.set_again()
+
+    def observed(self) -> AbstractContextManager[None]:
+        """See `FunctionRunner.observed`."""
+        return self._state.running()
+
+    def arguments(
+        self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
+    ) -> tuple[Any, ...]:
+        """What the template of its style calls the handler with."""
+        return styles.arguments(self.style, given, trace)
+
+    def surroundings(
+        self, given: Object, trace: Mapping[str, str]
+    ) -> AbstractContextManager[object]:
+        """The Flask request that the handler may look at, if it can."""
+        if self._namespace.uses_flask:
+            return styles.flask_request(given, trace)
+        return super().surroundings(given, trace)
+
+    def call(self, *arguments: Any) -> Any:
+        """What the handler returns; the first call imports it, unless `prepare` did."""
+        return self._handle(*arguments)
+
+    def answer(self, value: Any, seen: Seen) -> Object:
+        """See `styles.output`."""
+        return styles.output(self.style, value, seen)
+
+    def _imported(self) -> Callable[..., Any]:
+        handler = self._folder / "handler.py"
+        if not handler.is_file():
+            raise ImportError(f"function {self.name}: {handler} is missing")
+        before = Path.cwd()
+        os.chdir(self._directory)
+        try:
+            with self._state.importing():
+                module = self._namespace.load("handler")
+            self._directory = str(Path.cwd())  # a module may choose another
+            if not self._alone:
+                self._state.take_back()
+        finally:
+            os.chdir(self._directory if self._apart and not self.unsettled else before)
+        handle: Callable[..., Any] | None = getattr(module, "handle", None)
+        if not callable(handle):
+            raise ImportError(f"function {self.name}: {handler} defines no handle()")
+        return handle
+
+    def _first(self, *arguments: Any) -> Any:
+        self.prepare()
+        self._state.set_again()
+        return self._handle(*arguments)

@@ -1,0 +1,121 @@
+"""A function that is deployed by itself: a run of it is a call over HTTP through the gateway.
+
+It may be of any language. Its status codes are its errors, as those of a handler are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import urllib3
+from werkzeug.wrappers import Response
+
+from wrap.core.errors import TaskError
+from wrap.functions import styles
+from wrap.functions.function_runner import FunctionRunner, Place
+from wrap.net.gateway_client import CONNECT_S, RETRIES, bounded
+from wrap.net.interruptible import pool_manager
+from wrap.net.transport import GRACE_S
+from wrap.values.value import Object, shown
+
+if TYPE_CHECKING:
+    from wrap.config.wrap_spec import Seen
+    from wrap.functions.task_io import TaskIO
+
+#: The style of such functions.
+REMOTE = "remote"
+#: What of a request's headers is between the client and the gateway alone. An answer that is
+#: encoded could not be joined with others.
+_UNSENT = styles.OF_SERVER | {"accept-encoding", "expect", "host"}
+_HEADER = "HTTP_"
+
+
+class Remote(FunctionRunner):
+    """A function of the gateway at `gateway_url`.
+
+    Parameters
+    ----------
+    limit_s
+        Seconds that a call may take.
+    longest
+        Bytes that an answer may have.
+    """
+
+    def __init__(self, name: str, gateway_url: str, limit_s: float, longest: int) -> None:
+        super().__init__(name, REMOTE)
+        self._url = f"{gateway_url.rstrip('/')}/function/{name}"
+        self._limit_s = limit_s
+        self._longest = longest
+        self._connections = pool_manager(RETRIES)
+
+    @classmethod
+    def of(cls, name: str, style: str, place: Place) -> Self:
+        """See `FunctionRunner.of`."""
+        limit_s = place.wrap.timeouts_s.get(name, place.wrap.timeout_s)
+        return cls(name, place.gateway_url, limit_s, place.longest)
+
+    def arguments(
+        self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
+    ) -> tuple[Any, ...]:
+        """Method, target, headers and body: those of the request if that is the task's input."""
+        method, target, headers = "POST", "", dict(trace)
+        if isinstance(given.head, dict):
+            environ = shown(given.head)
+            method, target = environ["REQUEST_METHOD"], environ["REQUEST_URI"]
+            headers = _headers(environ) | headers
+        if given.content_type:
+            headers["Content-Type"] = given.content_type
+        return method, target, headers, given.view()
+
+    def call(
+        self, method: str, target: str, headers: Mapping[str, str], body: memoryview
+    ) -> Response:
+        """The function's answer, whatever its status.
+
+        Raises
+        ------
+        TaskError
+            ``timeout``; ``remote`` if the gateway cannot be reached, or the answer is too long.
+        """
+        limit_s = self._limit_s
+        try:
+            answer = self._connections.request(
+                method,
+                self._url + target,
+                body=cast(bytes, body),
+                headers=headers,
+                timeout=urllib3.Timeout(connect=min(CONNECT_S, limit_s), read=limit_s + GRACE_S),
+                preload_content=False,
+                decode_content=False,
+                redirect=False,
+            )
+            content = bounded(f"function {self.name}", answer, self._longest)
+        except urllib3.exceptions.ReadTimeoutError as error:
+            message = f"function {self.name} did not answer in {limit_s:g} s"
+            raise TaskError("timeout", message, status=504) from error
+        except urllib3.exceptions.HTTPError as error:
+            message = f"function {self.name} cannot be reached at {self._url}: {error}"
+            raise TaskError("remote", message) from error
+        response = Response(content, answer.status)
+        response.headers.clear()
+        response.headers.extend(answer.headers.items())
+        return response
+
+    def answer(self, value: Any, seen: Seen) -> Object:
+        """See `FunctionRunner.answer`."""
+        return styles.unless_failed(value.status_code, styles.whole(value, seen), seen)
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._connections.clear()
+
+
+def _headers(environ: Mapping[str, str]) -> dict[str, str]:
+    """The headers of a request that go on to the function."""
+    named = {
+        name.removeprefix(_HEADER).replace("_", "-").title(): value
+        for name, value in environ.items()
+        if name.startswith(_HEADER)
+    }
+    return {name: value for name, value in named.items() if name.lower() not in _UNSENT}

@@ -1,0 +1,66 @@
+"""HTTP connections whose waits end when their thread is cancelled.
+
+The exception that cancels a thread does not end a system call in it (see
+`wrap.event_loop.threads.Run.cancel`). So such a connection waits in many short calls.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from typing import Any
+
+import urllib3
+from urllib3.connection import HTTPConnection
+
+#: How long a call may wait, and so how late a cancelled thread ends, in milliseconds.
+_LOOK_MS = 250
+_KEPT = 64
+
+
+class _Socket(socket.socket):
+    """A socket with a timeout, whose thread can be cancelled while it waits."""
+
+    def recv_into(self, *arguments: Any, **options: Any) -> int:
+        """As of `socket.socket`."""
+        self._wait(select.POLLIN)
+        return super().recv_into(*arguments, **options)
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        """As of `socket.socket`."""
+        unsent = memoryview(data).cast("B")
+        while unsent:
+            self._wait(select.POLLOUT)
+            unsent = unsent[self.send(unsent, flags) :]
+
+    def _wait(self, event: int) -> None:
+        """Wait for `event`; TimeoutError if it does not come within the socket's timeout."""
+        ends = time.monotonic() + (self.gettimeout() or 0.0)
+        poll = select.poll()
+        poll.register(self, event)
+        while not poll.poll(_LOOK_MS):
+            if time.monotonic() > ends:
+                raise TimeoutError("timed out")
+
+
+class _Connection(HTTPConnection):
+    def connect(self) -> None:
+        super().connect()
+        timeout_s = self.sock.gettimeout()
+        self.sock = _Socket(fileno=self.sock.detach())
+        self.sock.settimeout(timeout_s)
+
+
+class _Pool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+def pool_manager(retries: urllib3.Retry) -> urllib3.PoolManager:
+    """Connections that are kept, each of which waits as this module says.
+
+    Every request needs a timeout. Over TLS a wait ends at its timeout alone.
+    """
+    manager = urllib3.PoolManager(maxsize=_KEPT, retries=retries)
+    manager.pool_classes_by_scheme = manager.pool_classes_by_scheme | {"http": _Pool}
+    return manager

@@ -1,0 +1,109 @@
+"""A function that is deployed by itself and called over HTTP: its input, its answer, its errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+#: Where the task of the function is: in the server, or in a further process.
+PLACES = {"main": [[0, 1]], "fork": [[0], [1]], "pool": [[0], [1]]}
+GIVE = """
+    def handle(event, context):
+        return {"body": "given", "headers": {"Content-Type": "a/b"}}
+"""
+#: Stands for a function of any language: answers with what it has seen of the call.
+SEES = """
+    import json, time
+    def handle(event, context):
+        if event.path == "/status":
+            return {"statusCode": 418, "body": "no coffee", "headers": {"X-Kind": "pot"}}
+        if event.path == "/hang":
+            time.sleep(event.query.get("s", 30, type=float))
+        names = ("Content-Type", "X-Own", "Traceparent", "Host", "X-Chiron-Timeout")
+        seen = {name: event.headers.get(name) for name in names}
+        asked = {key: event.query[key] for key in event.query}
+        return {
+            "body": json.dumps([event.method, event.path, asked, event.body.decode(), seen]),
+            "headers": {"Content-Type": "application/json", "X-Kind": "pot"},
+        }
+"""
+
+
+@pytest.fixture
+def serve(start: Any, wrap_image: Any, plain_image: Any, gateway: Any) -> Any:
+    """Starts a wrap of a handler, and behind it a function of the gateway."""
+    alone = start(plain_image(SEES), handler_style="http")
+    gateway.ports["sees"] = alone.port
+
+    def serve(place: str = "main", **fields: Any) -> Any:
+        image = wrap_image(
+            {"give": GIVE, "sees": {}},
+            PLACES[place],
+            styles={"give": "http", "sees": "remote"},
+            mechanism="pool" if place == "pool" else "fork",
+            **{"inputs": {0: None, 1: 0}, "entry": {"output": 1}} | fields,
+        )
+        return start(image, gateway_url=gateway.url)
+
+    return serve
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_it_gets_what_the_task_before_gave_and_its_answer_is_the_tasks(
+    place: str, serve: Any
+) -> None:
+    server = serve(place)
+    for _ in range(2):
+        answer = server.request(path="/lost?x=1", X_Own="lost")
+        assert (answer.status, answer.headers["X-Kind"]) == (200, "pot")
+        method, path, asked, body, seen = answer.json
+        assert (method, path, asked, body) == ("POST", "/", {}, "given")
+        assert (seen["Content-Type"], seen["X-Own"], seen["X-Chiron-Timeout"]) == (
+            "a/b",
+            None,
+            None,
+        )
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_as_the_first_task_it_gets_the_request_as_it_is(place: str, serve: Any) -> None:
+    server = serve(place, inputs={1: None, 0: 1})
+    answer = server.request("PUT", "/a%20b/c?x=1%202", "whole", X_Own="own", Content_Type="c/d")
+    method, path, asked, body, seen = answer.json
+    assert (method, path, asked, body) == ("PUT", "/a b/c", {"x": "1 2"}, "whole")
+    assert (seen["Content-Type"], seen["X-Own"], seen["X-Chiron-Timeout"]) == ("c/d", "own", None)
+
+
+def test_its_status_is_an_error_to_other_tasks_and_the_answer_to_the_client(serve: Any) -> None:
+    answering = serve(inputs={0: None, 1: None}).request(path="/status")
+    assert (answering.status, answering.text) == (418, "no coffee")
+    failing = serve(inputs={1: None, 0: 1}, entry={"output": 0}, name="test-wrap2")
+    answer = failing.request(path="/status")
+    assert answer.status == 500
+    assert answer.json == {
+        "code": "status",
+        "message": "the handler answered 418: no coffee",
+        "function": "sees",
+        "wrap": "test-wrap2",
+        "error": "status",
+        "cause": "the handler answered 418: no coffee",
+    }
+
+
+def test_a_function_that_is_not_deployed_is_told_by_name(serve: Any, gateway: Any) -> None:
+    server = serve(inputs={1: None, 0: 1}, entry={"output": 0})
+    del gateway.ports["sees"]
+    told = server.request().json
+    assert (told["code"], told["function"]) == ("status", "sees")
+    assert told["message"] == "the handler answered 404: no such function"
+
+
+def test_a_call_that_is_late_is_given_up_and_its_thread_ends(serve: Any, eventually: Any) -> None:
+    server = serve(inputs={1: None, 0: 1}, entry={"output": 0}, timeouts_s={"sees": 0.3})
+    server.request()
+    before = server.threads()
+    told = server.request(path="/hang").json
+    assert (told["code"], told["function"]) == ("timeout", "sees")
+    assert eventually(lambda: "lost" not in server.log.read_text() and server.threads() <= before)
+    assert server.request().status == 200
