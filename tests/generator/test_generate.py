@@ -348,6 +348,7 @@ def test_native_libraries_get_one_thread_unless_the_user_says_otherwise(
     (wrap,) = stack.functions.values()
     assert wrap.environment["OMP_NUM_THREADS"] == "4"
     assert wrap.environment["OPENBLAS_NUM_THREADS"] == "1"
+    assert wrap.environment["POLARS_MAX_THREADS"] == "1"
 
 
 @pytest.mark.parametrize(
