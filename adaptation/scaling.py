@@ -90,9 +90,10 @@ class Load:
 class Record:
     """What the looks so far come to.
 
-    ``helpful`` are the most replicas that help, by the last look. ``needs`` are those of the last looks, since the ``replicas`` became fewer. ``floor`` are the
-    most that were needed when tasks were last held back; for so many looks, ``holds``, there are no
-    fewer. How many looks that are has been doubled ``doublings`` times.
+    ``helpful`` are the most replicas that help, by the last look. ``needs`` are those of the last
+    looks, since the ``replicas`` became fewer. ``floor`` are the most that were needed when tasks
+    were last held back; for so many looks, ``holds``, there are no fewer. How many looks that are
+    has been doubled ``doublings`` times.
     """
 
     replicas: int = 0

@@ -151,8 +151,10 @@ def command(
         wait: Wait = time.sleep
         if scale:
             wraps = partial(_wraps, launcher, name, choices)
-            seen = {"busy": busy_share} if launcher.gateway.info().embedded else {}
-            wait = Scaler(launcher.gateway, wraps, tell, **seen).wait
+            scaler = Scaler(launcher.gateway, wraps, tell)
+            if launcher.gateway.info().embedded:
+                scaler.busy = busy_share
+            wait = scaler.wait
         probes = Probes(
             launcher.gateway, name, choices.planner, opened.payloads(), wait, rules.fewest
         )
@@ -171,6 +173,9 @@ def command(
             tell=tell,
             out=output,
         )
+        if once:
+            seconds = rules.windows * rules.window_s
+            progress(f"{rules.windows} windows of {rules.window_s:g} s: a verdict in {seconds:g} s")
         watcher.run(once=once)
 
 
