@@ -48,10 +48,15 @@ def disturbance(share: float | None) -> str | None:
     return f"{share:.0%} of the cores were busy with something else"
 
 
+def is_quiet() -> bool:
+    """Whether others leave the cores alone just now."""
+    return disturbance(others_share(LONG_LOOK_S)) is None
+
+
 def await_quiet(limit_s: float) -> None:
     """Return once others leave the cores alone, or after `limit_s` seconds."""
     deadline = time.monotonic() + limit_s
-    while disturbance(others_share(LONG_LOOK_S)) and time.monotonic() < deadline:
+    while not is_quiet() and time.monotonic() < deadline:
         pass
 
 

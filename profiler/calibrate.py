@@ -52,6 +52,8 @@ Round = dict[str, Seen]
 ROUNDS, _WARM_UP = 300, 10
 #: No new round is begun when the rounds have taken this long, in seconds.
 _BUDGET_S = 47.0
+#: The same where a deployment waits for it, which is measured anyway: about a hundred rounds.
+BRIEF_S = 15.0
 #: By which paths objects are sent where nothing is said: as wraps can, and through the gateway.
 PATHS: tuple[PathKind, ...] = ("auto", "gateway")
 #: The crowd, which differs more from one time to the next, is timed so often in a round.
@@ -69,6 +71,7 @@ def calibrate(
     name: str | None = None,
     rounds: int = ROUNDS,
     paths: tuple[PathKind, ...] = PATHS,
+    budget_s: float | None = None,
     progress: Progress | None = None,
 ) -> Platform:
     """Measure every constant of platform.json on the gateway of `launcher`.
@@ -85,6 +88,8 @@ def calibrate(
         How often every plan is timed at most.
     paths
         By which objects are sent to other wraps, beside the store of `launcher`, if it has one.
+    budget_s
+        No new round begins after so many seconds; 47 where nothing is given.
     progress
         Told in a few words what is being done.
 
@@ -132,7 +137,8 @@ def calibrate(
 
             say("timing no-ops")
             check = SelfCheck(deployed["one"], checked)
-            timed, crowds, probes_ms = _rounds(deployed, crowded, check, rounds, look)
+            limit_s = _BUDGET_S if budget_s is None else budget_s
+            timed, crowds, probes_ms = _rounds(deployed, crowded, check, rounds, look, limit_s)
             say("timing the GIL")
             interpreter = _interpreter(deployed["one"], rounds)
 
@@ -143,7 +149,9 @@ def calibrate(
                     name=name or machine.node() or "platform",
                     cpus=cpus,
                     one_node=launcher.one_node,
-                ).model_copy(update={"cpu_probe_ms": round(median(probes_ms), 4)})
+                ).model_copy(
+                    update={"cpu_probe_ms": round(median(probes_ms), 4), "place": launcher.place}
+                )
 
             parts = [constants_of(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
             found = constants_of(timed).model_copy(update={"spread": constants.spread(parts)})
@@ -194,15 +202,16 @@ def _rounds(
     check: SelfCheck,
     rounds: int,
     pause: Callable[[], None],
+    budget_s: float,
 ) -> tuple[list[Round], list[CrowdRound], list[float]]:
     """What was seen of every plan, and of the crowd, in each round; and what the CPU-speed probe
     typically took in each, whose median is the speed that what was seen of the plans is for.
-    `pause` is called after each, while nothing runs.
+    `pause` is called after each, while nothing runs. No round begins after `budget_s` seconds.
     """
     stages = {shape.name: shape.workflow.stages for shape in shapes()}
     taken: list[dict[str, tuple[Seen, CpuSpeed]]] = []
     crowds: list[CrowdRound] = []
-    deadline = time.monotonic() + _BUDGET_S
+    deadline = time.monotonic() + budget_s
     for number in range(_WARM_UP + rounds):
         if number > _WARM_UP and time.monotonic() > deadline:
             break

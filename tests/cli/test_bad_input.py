@@ -347,3 +347,19 @@ def test_an_error_is_json_too_where_json_was_asked_for(chiron, artefacts):
 def test_the_folders_of_the_tests_are_right_before_they_are_spoilt(chiron, planned):
     assert WorkflowFolder.open(planned).workflow.name == "small"
     assert chiron("generate", "plan.json").status == 0
+
+
+def test_a_profile_of_another_workflow_is_refused_and_kept(chiron, artefacts, tmp_path):
+    profile = json.loads((tmp_path / "profile.json").read_text())
+    (tmp_path / "profile.json").write_text(json.dumps(profile | {"workflow": "other"}))
+    result = chiron("schedule", artefacts, "--slo", "200ms")
+    assert (result.status, result.stdout) == (2, "")
+    assert "profile.json is of workflow other, not of small: run chiron profile" in result.error()
+
+
+def test_a_plan_of_another_workflow_is_not_overwritten(chiron, artefacts, tmp_path):
+    (tmp_path / "plan.json").write_text('{"workflow": "other"}')
+    result = chiron("schedule", artefacts, "--slo", "200ms")
+    assert result.status == 0
+    assert "plan.json is of another workflow: it is plan-other.json now" in result.stderr
+    assert json.loads((tmp_path / "plan-other.json").read_text()) == {"workflow": "other"}
