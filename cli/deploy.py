@@ -70,8 +70,9 @@ def command(
     It is profiled, planned and deployed, and measured until that is sure. A profile of the same
     code, payloads and place is used again, and the platform of this machine while a probe agrees.
     Where the SLO is broken, or a cheaper plan may keep it, other plans are deployed beside and
-    measured; what serves is switched without a lost request. Where no plan is measured to keep the SLO, the exit status is
-    3: then the version stays that served before, or else the best plan that was measured.
+    measured; what serves is switched without a lost request. Where no plan is measured to keep
+    the SLO, the exit status is 3: then the version stays that served before, or else the best plan
+    that was measured.
     The artefacts of every step are left in the output folder.
 
     \b

@@ -15,7 +15,7 @@ from chiron.deployment.background_load import is_quiet
 from chiron.deployment.launcher import Launcher
 from chiron.generator.fingerprint import digest
 from chiron.predictor.mechanisms import DEFAULT_MECHANISM
-from chiron.profiler.calibrate import BRIEF_S, calibrate
+from chiron.profiler.calibrate import BRIEF, calibrate
 from chiron.profiler.noop_shapes import few, shape, write_folder
 from chiron.profiler.self_check import LARGEST_ERROR, SelfCheck
 from chiron.workflow.documents import dump, read_document, write_atomically
@@ -43,10 +43,10 @@ class KeptPlatforms:
             error = typical_error(kept, launcher, progress)
             reason = outdated(kept, error, quiet=is_quiet)
             if reason is None:
-                progress(f"using the platform of {kept.place}: a probe was {error:.0%} off")
+                progress(f"using the platform kept for {kept.place}: a probe was {error:.0%} off")
                 return kept
             progress(f"calibrating again: {reason}")
-        measured = calibrate(launcher, budget_s=BRIEF_S, progress=progress)
+        measured = calibrate(launcher, effort=BRIEF, progress=progress)
         self.keep(measured, launcher)
         return measured
 
@@ -70,10 +70,10 @@ class KeptPlatforms:
 def outdated(kept: Platform, error: float, quiet: Callable[[], bool]) -> str | None:
     """Why the platform `kept`, whose predictions of known work are `error` off, does not hold.
 
-    A doubtful platform is replaced when the machine is `quiet`: another one would be no better
-    while the machine is busy. None where it holds.
+    Only a `quiet` machine is a reason to measure it again: while others keep the cores busy, a
+    new platform is off too, and what is deployed is measured anyway. None where it holds.
     """
-    if error > max(LARGEST_ERROR, kept.prediction_error):
+    if error > max(LARGEST_ERROR, kept.prediction_error) and quiet():
         return f"predictions of known work are {error:.0%} off"
     if kept.warnings and quiet():
         return "the platform was measured on a busy machine, which is quiet now"

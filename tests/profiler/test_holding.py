@@ -40,6 +40,7 @@ def test_a_profile_holds_for_the_same_code_and_place(
     [
         (0.1, 0.12, (), True, None),
         (0.31, 0.12, (), True, "31% off"),
+        (0.31, 0.12, (), False, None),
         (0.31, 0.4, (), True, None),
         (0.1, 0.12, ("busy",), False, None),
         (0.1, 0.12, ("busy",), True, "quiet now"),
