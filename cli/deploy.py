@@ -22,6 +22,7 @@ from chiron.cli.schedule import EXIT_MISSED
 from chiron.deployment.measure import Measurement
 from chiron.pipeline.deploy import DeploymentReport, DeploymentRequest
 from chiron.scheduler.choices import Choices
+from chiron.workflow.belonging import require_own
 from chiron.workflow.folder import WorkflowFolder
 
 
@@ -80,11 +81,14 @@ def command(
       chiron deploy benchmarks/finra --slo 200ms --local
     """
     opened = WorkflowFolder.open(folder)
+    given = read_profile(profile) if profile else None
+    if given is not None:
+        require_own(given, opened.workflow, str(profile))
     request = DeploymentRequest(
         folder=opened,
         slo_ms=slo,
         choices=choices,
-        profile=read_profile(profile) if profile else None,
+        profile=given,
         platform=read_platform(platform) if platform else None,
         profile_files=(*profile_files(opened), output / PROFILE_FILE),
         platforms=kept_platforms(),

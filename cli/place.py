@@ -16,7 +16,7 @@ from chiron.cli.output import progress, warn
 from chiron.deployment.deploy import Builder
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.publish import publish
-from chiron.gateway.build import FunctionSource, build, build_in_docker
+from chiron.gateway.build import LANGS, FunctionSource, build, build_in_docker
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.images import ImageStore, home, images_folder
@@ -174,8 +174,9 @@ def launcher_on(gateway: Gateway, gateway_url_inside: str = "") -> Launcher:
     """A launcher that can build images for `gateway`."""
     info = gateway.info()
     if info.embedded:
-        docker = info.provider.orchestration == "docker"
-        return Launcher(gateway, BUILDERS["docker" if docker else "process"])
+        if info.provider.orchestration == "docker":
+            return Launcher(gateway, BUILDERS["docker"])
+        return Launcher(gateway, BUILDERS["process"], langs=LANGS)
     return Launcher(gateway, publish, gateway_url=gateway_url_inside)
 
 

@@ -53,12 +53,13 @@ def command(
       chiron profile benchmarks/finra --local
     """
     opened = WorkflowFolder.open(folder)
-    warn(Sources.read(opened).warnings)
+    sources = Sources.read(opened)
     old = read_profile(compare) if compare else None
     with ExitStack() as stack:
         here: Launcher | LocalLauncher = (
             LocalLauncher(progress) if local_launcher else stack.enter_context(place.connect())
         )
+        warn((here.sources(opened) if isinstance(here, Launcher) else sources).warnings)
         try:
             measured = profile(opened, here, progress=progress, probe_alone=local_launcher)
         except IncompleteProfileError as error:

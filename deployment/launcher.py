@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,7 +48,8 @@ class Launcher:
 
     ``left`` are functions that could not be removed after their block: `remove_left` tries again.
     ``gateway_url`` is where functions reach the gateway, where its provider does not tell;
-    ``store`` is for plans whose objects go by one.
+    ``store`` is for plans whose objects go by one. ``langs`` are the languages that `build` knows;
+    it knows all where there are none.
     """
 
     gateway: Gateway
@@ -56,6 +57,7 @@ class Launcher:
     left: set[str] = field(default_factory=set)
     gateway_url: str = ""
     store: StorePlace = NO_STORE
+    langs: Collection[str] = ()
 
     @property
     def one_node(self) -> bool:
@@ -76,7 +78,8 @@ class Launcher:
     def sources(self, folder: WorkflowFolder) -> Sources:
         """The code of `folder`, for functions that reach the gateway from where they run."""
         url_inside = self.gateway_url or self.gateway.info().url_inside
-        return Sources.read(folder, gateway_url=url_inside, store=self.store.url)
+        sources = Sources.read(folder, gateway_url=url_inside, store=self.store.url)
+        return sources.buildable(self.langs) if self.langs else sources
 
     def deploy(self, stack_file: Path) -> list[str]:
         """Deploy what was generated; which functions were created: see `deploy_stack`."""

@@ -25,6 +25,8 @@ _SKIPPED = re.compile(r"__pycache__|\..*_cache|\.git")
 DOCKER_STAGE = "bare"
 _LINES_SHOWN = 3
 _WRAP = "python3-wrap"
+#: The languages of functions that `build` takes.
+LANGS = (*STYLES, _WRAP)
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def check(function: FunctionSource, templates: Path) -> Checked:
     reference = names.image_reference(function.image)
     style = STYLES.get(function.lang)
     if style is None and function.lang != _WRAP:
-        known = ", ".join([*STYLES, _WRAP])
+        known = ", ".join(LANGS)
         raise function.fault(
             "unknown-lang", f"lang {function.lang!r} is unknown: use one of {known}"
         )
