@@ -29,6 +29,9 @@ class Scaler:
         Says which, at each look.
     by_pressure
         Whether it minds that tasks are held back, or only what is in hand and waits.
+    busy
+        The share of the machine's cores that were busy since it was last called, where all
+        replicas share one machine and this process can see its cores; else 0.
     """
 
     gateway: Gateway
@@ -36,6 +39,7 @@ class Scaler:
     tell: Tell
     sleep: Wait = time.sleep
     by_pressure: bool = True
+    busy: Callable[[], float] = lambda: 0.0
     _records: dict[str, Record] = field(init=False, default_factory=dict)
     _said: dict[str, Mapping[str, Said]] = field(init=False, default_factory=dict)
     _loads: dict[str, Load] = field(init=False, default_factory=dict)
@@ -59,32 +63,36 @@ class Scaler:
 
         Raises what the gateway does.
         """
+        busy = self.busy()
         for function in self.functions():
             status = self.gateway.describe(function.name)
-            load = self._load(status) if status.replicas else None
+            load = self._load(status, busy) if status.replicas else None
             if load is not None:
                 self._scale(status, load)
 
-    def _load(self, status: FunctionStatus) -> Load | None:
+    def _load(self, status: FunctionStatus, busy: float) -> Load | None:
         """What the replicas that answer say: with many of them, a sample.
 
-        One that does not has as much to do as that which has most. Where none answers it is what
-        it was; None where none ever did.
+        A silent replica that was heard before has as much to do as the busiest one. A silent
+        replica that never was heard is starting and has nothing to do. Where none answers the load
+        is what it was; None where none ever did.
         """
         before = self._said.get(status.name, {})
         heard = hear(self.gateway, status)
-        found, silent = heard.said, heard.silent
+        found = heard.said
         if not found:
             return self._loads.get(status.name)
+        lost = min(heard.silent, len(before.keys() - found.keys()))
         self._said[status.name] = found
         requests = [said.in_hand + said.waiting for said in found.values()]
         pairs = [(said, before[name]) for name, said in found.items() if name in before]
         shares = [said.pressure_since(earlier) for said, earlier in pairs if self.by_pressure]
         load = self._loads[status.name] = Load(
             heard.replicas,
-            fmean([*requests, *[max(requests)] * silent]),
+            fmean([*requests, *[max(requests)] * lost, *[0.0] * (heard.silent - lost)]),
             fmean(said.at_once for said in found.values()),
             fmean(shares) if shares else 0.0,
+            busy,
         )
         return load
 

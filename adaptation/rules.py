@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -68,6 +69,32 @@ def allowed(prediction: DeployedPrediction) -> float | None:
     if slo_ms is None or within is None or within.low_ms > slo_ms:
         return None
     return 1 - within.percentile / 100
+
+
+def concluded(windows: Sequence[Window], prediction: DeployedPrediction, rules: Rules) -> str:
+    """What `windows` say of what serves, none of which was reason enough to adapt, in a sentence.
+
+    The mean of all their requests counts.
+    """
+    telling = [each for each in windows if each.requests >= rules.fewest]
+    looked = f"{len(windows)} window{'s' * (len(windows) != 1)} of {rules.window_s:g} s"
+    if not telling:
+        requests = sum(each.requests for each in windows)
+        return (
+            f"not known: {looked} had {requests} requests, and a window tells nothing below "
+            f"{rules.fewest}; send requests, or use a longer --window"
+        )
+    requests = sum(each.requests for each in telling)
+    mean_ms = sum(each.requests * each.mean_ms for each in telling) / requests
+    timed, late = sum(each.timed for each in telling), sum(each.late for each in telling)
+    low_ms, high_ms = prediction.expected_range_ms
+    outside = sum(side(each.mean_ms, prediction, rules.tolerance) != "within" for each in telling)
+    found = f"{requests} requests in {looked} took {mean_ms:.1f} ms in the mean"
+    slo = f", {late} of {timed} over the SLO of {prediction.slo_ms:g} ms" if timed else ""
+    if outside:
+        told = f"unsure: {outside} of {len(telling)} windows were outside {low_ms:.1f} to "
+        return f"{told}{high_ms:.1f} ms; {found}{slo}; what serves stays: look again"
+    return f"as predicted ({low_ms:.1f} to {high_ms:.1f} ms): {found}{slo}; what serves stays"
 
 
 @dataclass(frozen=True)

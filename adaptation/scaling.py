@@ -21,8 +21,11 @@ _DEFAULT_MIN, _DEFAULT_MAX = 1, 20
 TARGET = 0.7
 #: Share of the time in which tasks are held back from which on that is pressure.
 PRESSED = 0.1
-#: So many times as many replicas are wanted at once at most, or as few.
-STEEPEST = 2
+#: One look raises the replicas at most to so many times as many: a step of ten requests at a
+#: replica that takes them one at a time is met by the second look.
+STEEPEST = 4
+#: One look lowers them at most to this share, and pressure alone raises them at most by as much.
+HALF = 0.5
 #: For so many looks fewer replicas have to suffice before there are fewer. Where tasks were held
 #: back before with so few of them, this is doubled each time, so many times at most.
 CALM, _DOUBLINGS = 30, 4
@@ -52,12 +55,14 @@ class Load:
 
     ``requests`` are those in hand and waiting at a replica, on average; a replica works on
     ``at_once`` of them. ``pressure`` is the share of the time in which tasks were held back.
+    ``busy`` is the share of their machine's cores that were busy, 0 where that is not known.
     """
 
     replicas: int
     requests: float
     at_once: float
     pressure: float = 0.0
+    busy: float = 0.0
 
     @property
     def is_pressed(self) -> bool:
@@ -66,19 +71,29 @@ class Load:
 
     @property
     def needs(self) -> float:
-        """So many replicas would have no more than their share of requests, and no pressure."""
-        by_queue = self.replicas * self.requests / (TARGET * self.at_once)
-        held = min(self.pressure, 1 - 1 / STEEPEST)
+        """So many replicas would have no more than their share of requests, and no pressure.
+
+        There are no more for requests than there are requests: a replica without any is idle.
+        """
+        total = self.replicas * self.requests
+        by_queue = min(total / (TARGET * self.at_once), max(1.0, total))
+        held = min(self.pressure, HALF)
         return max(by_queue, self.replicas / (1 - held) if self.is_pressed else 0.0)
+
+    @property
+    def helpful(self) -> float:
+        """With so many replicas all cores would be busy; infinitely many where none is busy."""
+        return self.replicas // self.busy if self.busy > 0 else math.inf
 
 
 @dataclass(frozen=True)
 class Record:
     """What the looks so far come to.
 
-    ``needs`` are those of the last looks, since the ``replicas`` became fewer. ``floor`` are the
-    most that were needed when tasks were last held back; for so many looks, ``holds``, there are no
-    fewer. How many looks that are has been doubled ``doublings`` times.
+    ``helpful`` are the most replicas that help, by the last look. ``needs`` are those of the last
+    looks, since the ``replicas`` became fewer. ``floor`` are the most that were needed when tasks
+    were last held back; for so many looks, ``holds``, there are no fewer. How many looks that are
+    has been doubled ``doublings`` times.
     """
 
     replicas: int = 0
@@ -86,6 +101,7 @@ class Record:
     floor: float = 0.0
     holds: int = 0
     doublings: int = 0
+    helpful: float = math.inf
 
     def seen(self, load: Load) -> Record:
         """The record after one more look."""
@@ -93,23 +109,24 @@ class Record:
         needs = (*before, load.needs)[-CALM:]
         if not load.is_pressed:
             holds = max(0, self.holds - 1)
-            return Record(load.replicas, needs, self.floor, holds, self.doublings)
+            return Record(load.replicas, needs, self.floor, holds, self.doublings, load.helpful)
         if self.holds:
             floor, doublings = max(self.floor, load.needs), self.doublings
         else:
             again = load.replicas < self.floor
             floor, doublings = load.needs, min(_DOUBLINGS, self.doublings + again)
-        return Record(load.replicas, needs, floor, CALM << doublings, doublings)
+        return Record(load.replicas, needs, floor, CALM << doublings, doublings, load.helpful)
 
     def wanted(self, current: int, bounds: Bounds) -> int:
         """How many replicas there should be in place of the `current` ones."""
         now = self.needs[-1] if self.needs else 0.0
         if now > current:
-            return bounds.within(min(now, STEEPEST * current))
+            helpful = max(current, self.helpful)
+            return bounds.within(min(now, STEEPEST * current, helpful))
         if len(self.needs) < CALM:
             return bounds.within(current)
         floor = self.floor if self.holds else 0.0
-        return bounds.within(min(current, max(current / STEEPEST, floor, *self.needs)))
+        return bounds.within(min(current, max(HALF * current, floor, *self.needs)))
 
 
 def _number(text: str, default: int) -> int:

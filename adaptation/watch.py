@@ -12,7 +12,7 @@ from pathlib import Path
 from chiron.adaptation.blue_green import SWITCH_S, BlueGreen, repair
 from chiron.adaptation.events import Event, Tell
 from chiron.adaptation.latency import Latencies, Wait
-from chiron.adaptation.rules import Record, Rules, Served, Window, judge
+from chiron.adaptation.rules import Record, Rules, Served, Window, concluded, judge
 from chiron.adaptation.version import Serving, deploy_beside, serving
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.measure import measure
@@ -64,6 +64,8 @@ class Watcher:
     out: Path
     #: How long the entry may take to become a new version.
     switch_s: float = SWITCH_S
+    #: The last windows, as many as the rules look at.
+    _windows: list[Window] = field(init=False, default_factory=list)
     _tried: datetime = field(init=False, default=datetime.min.replace(tzinfo=UTC))
 
     def run(self, *, once: bool = False) -> None:
@@ -89,8 +91,18 @@ class Watcher:
                 self.tell(Event("failed", f"{error}; what serves goes on serving"))
                 self.wait(self.rules.window_s)
             else:
-                if once and (reason or look == self.rules.windows):
+                if once and reason:
                     return
+                if once and look == self.rules.windows:
+                    self._conclude()
+                    return
+
+    def _conclude(self) -> None:
+        """Tell what the windows came to, none of which was a reason to adapt."""
+        current = self._serving()
+        if current and current.prediction:
+            message = concluded(self._windows, current.prediction, self.rules)
+            self.tell(Event("verdict", message, {"windows": len(self._windows)}))
 
     def _look(self, record: Record) -> tuple[Reason | None, Record]:
         """Why to adapt now, or None; takes a window where only that can tell."""
@@ -107,6 +119,7 @@ class Watcher:
         name, seconds = current.called.name, self.rules.window_s
         window = self.latencies.window(name, seconds, prediction.slo_ms)
         record = record.seen(window, prediction, self.rules)
+        self._windows = [*self._windows, window][-self.rules.windows :]
         low_ms, high_ms = prediction.expected_range_ms
         expected = f"{low_ms:.1f} to {high_ms:.1f} ms"
         self.tell(_window_event(window, expected, record))

@@ -5,11 +5,17 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from chiron.cli.output import emit, progress
+from chiron.workflow.belonging import require_own, set_aside, workflow_in
 from chiron.workflow.documents import Model, read_document
 from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
+
+#: The files that verbs look for and write where no option names another one.
+PROFILE_FILE, PLATFORM_FILE = "profile.json", "platform.json"
 
 
 def read_profile(path: Path, folder: Path | None = None) -> Profile:
@@ -23,16 +29,41 @@ def read_platform(path: Path) -> Platform:
     return _read(Platform, path, "platform", "chiron calibrate")
 
 
-def measured(folder: Path, profile: Path | None, platform: Path | None) -> tuple[Profile, Platform]:
-    """Profile and platform; those that no option names are in `folder`, else in the current one."""
-    return (
-        read_profile(profile or _default(folder, "profile.json"), folder),
-        read_platform(platform or _default(folder, "platform.json")),
-    )
+def measured(
+    folder: WorkflowFolder, profile: Path | None, platform: Path | None
+) -> tuple[Profile, Platform]:
+    """Profile and platform; those that no option names are in `folder`, else in the current one.
+
+    Raises ``another-workflow`` where the profile is not of the workflow in `folder`.
+    """
+    file = profile or profile_file(folder)
+    found = read_profile(file, folder.path)
+    require_own(found, folder.workflow, str(file))
+    beside = folder.path / PLATFORM_FILE
+    return found, read_platform(platform or (beside if beside.exists() else Path(PLATFORM_FILE)))
 
 
-def _default(folder: Path, name: str) -> Path:
-    return folder / name if (folder / name).exists() else Path(name)
+def profile_file(folder: WorkflowFolder) -> Path:
+    """The first of the places of a profile that has one of the workflow in `folder`.
+
+    Where none has, the first file that is there, else the one that would be written.
+    """
+    there = [each for each in profile_files(folder) if each.exists()]
+    own = (each for each in there if workflow_in(each) == folder.workflow.name)
+    return next(own, there[0] if there else Path(PROFILE_FILE))
+
+
+def profile_files(folder: WorkflowFolder) -> tuple[Path, ...]:
+    """Where a profile of the workflow in `folder` may be, the preferred place first."""
+    aside = Path(PROFILE_FILE).with_stem(f"profile-{folder.workflow.name}")
+    return folder.path / PROFILE_FILE, Path(PROFILE_FILE), aside
+
+
+def emit_own(document: Profile | Plan, path: Path, as_json: bool) -> None:
+    """Write an artefact of a workflow; another workflow's of that name is kept under another."""
+    if aside := set_aside(path, document.workflow):
+        progress(f"{path} is of another workflow: it is {aside} now")
+    emit(document, path, as_json)
 
 
 def read_plan(path: Path) -> Plan:

@@ -10,7 +10,7 @@ import click
 
 from chiron.cli import options
 from chiron.cli.output import emit, next_step, progress
-from chiron.cli.place import Place, place
+from chiron.cli.place import Place, kept_platforms, place
 from chiron.profiler.calibrate import calibrate
 from chiron.workflow.platform import Platform
 
@@ -28,6 +28,7 @@ def command(place: Place, output: Path, as_json: bool) -> None:
     """
     with place.connect() as launcher:
         platform = calibrate(launcher, progress=progress)
+        kept_platforms().keep(platform, launcher)
     emit(platform, output, as_json)
     for line in _paths(platform):
         progress(line)

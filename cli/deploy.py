@@ -9,14 +9,20 @@ import click
 
 from chiron.adaptation.proving import TRIES, deploy_proven
 from chiron.cli import options
-from chiron.cli.artefacts import read_platform, read_profile
+from chiron.cli.artefacts import (
+    PROFILE_FILE,
+    profile_files,
+    read_platform,
+    read_profile,
+)
 from chiron.cli.options import choices
 from chiron.cli.output import emit, next_step, progress, table, warn
-from chiron.cli.place import Place, place
+from chiron.cli.place import Place, kept_platforms, place
 from chiron.cli.schedule import EXIT_MISSED
 from chiron.deployment.measure import Measurement
 from chiron.pipeline.deploy import DeploymentReport, DeploymentRequest
 from chiron.scheduler.choices import Choices
+from chiron.workflow.belonging import require_own
 from chiron.workflow.folder import WorkflowFolder
 
 
@@ -62,22 +68,30 @@ def command(
 ) -> int:
     """Deploy the workflow in DIR as cheaply as is measured to keep the SLO.
 
-    It is profiled, planned and deployed, and measured until that is sure. Where the SLO is broken,
-    or a cheaper plan may keep it, other plans are deployed beside and measured; what serves is
-    switched without a lost request. Where no plan is measured to keep the SLO, the exit status is
-    3: then the version stays that served before, or else the best plan that was measured.
+    It is profiled, planned and deployed, and measured until that is sure. A profile of the same
+    code, payloads and place is used again, and the platform of this machine while a probe agrees.
+    Where the SLO is broken, or a cheaper plan may keep it, other plans are deployed beside and
+    measured; what serves is switched without a lost request. Where no plan is measured to keep
+    the SLO, the exit status is 3: then the version stays that served before, or else the best plan
+    that was measured.
     The artefacts of every step are left in the output folder.
 
     \b
     Example:
       chiron deploy benchmarks/finra --slo 200ms --local
     """
+    opened = WorkflowFolder.open(folder)
+    given = read_profile(profile) if profile else None
+    if given is not None:
+        require_own(given, opened.workflow, str(profile))
     request = DeploymentRequest(
-        folder=WorkflowFolder.open(folder),
+        folder=opened,
         slo_ms=slo,
         choices=choices,
-        profile=read_profile(profile) if profile else None,
+        profile=given,
         platform=read_platform(platform) if platform else None,
+        profile_files=(*profile_files(opened), output / PROFILE_FILE),
+        platforms=kept_platforms(),
         timeout_s=options.seconds(timeout),
         check=check,
     )

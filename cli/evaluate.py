@@ -11,6 +11,7 @@ _MODULES = {
     "cost": ("chiron.cli.evaluate_figure:cost", "What requests cost by the paper's prices."),
     "cpu": ("chiron.cli.evaluate_figure:cpu", "CPU time that requests take."),
     "dashboard": ("chiron.cli.evaluate_dashboard", "How fast the dashboard is in a browser."),
+    "gain": ("chiron.cli.evaluate_gain", "A workflow as it is and as chiron deploys it."),
     "latency": ("chiron.cli.evaluate_figure:latency", "Planners of workflows, measured in turn."),
     "memory": ("chiron.cli.evaluate_figure:memory", "Memory of the sandboxes."),
     "slo": ("chiron.cli.evaluate_figure:slo", "How often requests miss the SLO."),

@@ -51,7 +51,7 @@ def command(
       chiron evaluate dashboard benchmarks/finra
     """
     machine, opened = begin(output), WorkflowFolder.open(folder)
-    functions, place = measured(folder, profile, platform)
+    functions, place = measured(opened, profile, platform)
     documents = {
         "workflow": json.loads(opened.text),
         "profile": functions.model_dump(mode="json"),

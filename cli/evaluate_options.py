@@ -36,6 +36,7 @@ from chiron.evaluation.optional import PICTURES, left_out
 from chiron.evaluation.report.page import write_results
 from chiron.evaluation.report.tables import table_of
 from chiron.predictor.mechanisms import MECHANISMS
+from chiron.profiler.kept_platform import KeptPlatforms
 from chiron.scheduler.choices import Strategy
 from chiron.scheduler.planners import PLANNERS
 from chiron.workflow.documents import dump, write_atomically
@@ -88,7 +89,8 @@ folders_argument = click.argument(
 class Wanted:
     """What the user asked for: what is compared with what, how much, where, and where to.
 
-    ``profile`` and ``platform`` were measured before.
+    ``profile`` and ``platform`` were measured before; ``platforms`` are kept between runs, where
+    that is wanted.
     """
 
     settings: Settings
@@ -97,6 +99,7 @@ class Wanted:
     platform: Path | None
     place: Place
     output: Path
+    platforms: KeptPlatforms | None = None
 
     def scale(self, samples: int | None) -> Scale:
         """How much is measured: `samples` requests, or as many as the user asks for."""
@@ -162,7 +165,7 @@ def measure(
         progress(in_words({**parts, **(further_s or {})}))
         target = target_of(launcher.gateway)
         run = open_run(wanted.output, settings, machine, target, command_line())
-        here = place_of(launcher, wanted.output, progress)
+        here = place_of(launcher, wanted.output, progress, wanted.platforms)
         for folder in opened:
             out = wanted.output / folder.workflow.name
             with faults.of(folder.path):

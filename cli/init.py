@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ from chiron.openfaas.languages import called_in, find_handler, language_of
 from chiron.openfaas.stack import StackFile, read_stack
 from chiron.workflow.documents import write_atomically
 from chiron.workflow.errors import ChironError
-from chiron.workflow.folder import FUNCTIONS_FILE, WorkflowFolder
+from chiron.workflow.folder import FUNCTIONS_FILE, WorkflowFolder, parse_workflow
 from chiron.workflow.forms import WORKFLOW_FILE, known_form, read_written, workflow_file
-from chiron.workflow.names import FunctionNames
+from chiron.workflow.names import AsWritten, FunctionNames
 
 
 @click.command("init")
@@ -41,12 +42,16 @@ def command(folder: Path, states: Path | None) -> None:
       chiron init my-functions --states machine.json
     """
     stack = read_stack(folder / "stack.yaml", os.environ)
-    document = _translated(states) if states else _chain(stack)
-    _write(workflow_file(folder) or folder / WORKFLOW_FILE, document)
+    written = workflow_file(folder)
+    source = written or states
+    document, called = _translated(source) if source else _chain(stack)
+    _write(written or folder / WORKFLOW_FILE, document)
     _write(folder / "payload.json", {})
-    renamed = FunctionNames.proposal(_resources(document), tuple(stack.functions))
+    renamed = FunctionNames.proposal(called, tuple(stack.functions))
     if renamed:
         _write(folder / FUNCTIONS_FILE, renamed)
+    for line in _merged(renamed):
+        progress(f"warning: {line}")
     missing = _missing(WorkflowFolder.open(folder), stack, folder)
     for line in missing:
         progress(f"missing: {line}")
@@ -54,32 +59,47 @@ def command(folder: Path, states: Path | None) -> None:
         next_step(shlex.join(["chiron", "deploy", str(folder), "--slo", "200ms", "--local"]))
 
 
-def _translated(file: Path) -> dict[str, Any]:
+class _Callable(AsWritten):
+    """The names as written, where any service may be called as a function."""
+
+    def knows(self, _given: str) -> bool:
+        return True
+
+
+def _translated(file: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The workflow in `file` as its JSON, and what its tasks call their functions."""
     written = read_written(file)
-    with written.placing():
-        return known_form(written.document).document
+    try:
+        with written.placing():
+            document = known_form(written.document).document
+            workflow = parse_workflow(written.document, functions=_Callable())
+    except ChironError as error:
+        raise error.within(str(file)) from None
+    return document, workflow.functions
 
 
-def _chain(stack: StackFile) -> dict[str, Any]:
+def _chain(stack: StackFile) -> tuple[dict[str, Any], tuple[str, ...]]:
     inside = [name for name, function in stack.functions.items() if language_of(function)]
     names = inside or list(stack.functions)
     if not names:
         message = "stack.yaml has no function: add one with faas-cli new"
         raise ChironError("no-tasks", message, path="functions")
+    for name, function in stack.functions.items():
+        if name not in names:
+            progress(
+                f"warning: {name} is no task of the workflow: lang {function.lang} runs in no "
+                f"wrap; add {name} to the workflow to have it called over HTTP"
+            )
     edges = [list(pair) for pair in pairwise(names)]
-    return {"tasks": {name: name for name in names}, "edges": edges}
+    return {"tasks": {name: name for name in names}, "edges": edges}, tuple(names)
 
 
-def _resources(document: Any) -> list[str]:
-    """Whatever tasks call their functions, at any depth of the document."""
-    if isinstance(document, list):
-        return [found for item in document for found in _resources(item)]
-    if not isinstance(document, dict):
-        return []
-    tasks = document.get("tasks")
-    own = [*tasks.values()] if isinstance(tasks, dict) else [document.get("Resource")]
-    inner = [found for value in document.values() for found in _resources(value)]
-    return [*(name for name in own if isinstance(name, str)), *inner]
+def _merged(renamed: dict[str, str]) -> Iterator[str]:
+    """A line for each function that the workflow calls by several names."""
+    for name in dict.fromkeys(renamed.values()):
+        given = [each for each, proposed in renamed.items() if proposed == name]
+        if len(given) > 1:
+            yield f"function {name} stands for {', '.join(given)}: edit {FUNCTIONS_FILE} if not"
 
 
 def _missing(opened: WorkflowFolder, stack: StackFile, folder: Path) -> list[str]:

@@ -7,7 +7,7 @@ import click
 from chiron.cli import options
 from chiron.cli.output import plain
 from chiron.cli.place import Place, place
-from chiron.deployment.deployed import called_by, wraps_of
+from chiron.deployment.deployed import called_by, check_member, wraps_of
 from chiron.deployment.postmortem import in_order, printed
 from chiron.openfaas.objects import LogLine
 
@@ -44,6 +44,8 @@ def command(
     """
     with place.connect() as launcher:
         wraps = wraps_of(launcher.gateway, workflow, planner)
+        if function is not None:
+            check_member(launcher.gateway, wraps, function)
         names = (*wraps, *called_by(launcher.gateway, wraps))
         lines = [line for name in names for line in launcher.gateway.logs(name, tail)]
     wanted = [line for line in lines if _is_of(line, function, execution)]

@@ -56,8 +56,9 @@ def command(
         raise click.UsageError("name either --plan or --plans")
     if plans_file is not None and (explained or trace or timeline_file):
         raise click.UsageError("--explain, --trace and --timeline are for one --plan")
-    workflow = WorkflowFolder.open(folder).workflow
-    functions, place = measured(folder, profile, platform)
+    opened = WorkflowFolder.open(folder)
+    workflow = opened.workflow
+    functions, place = measured(opened, profile, platform)
     if plans_file is not None:
         for plan in _lines(plans_file, workflow):
             prediction = predict(plan, workflow, functions, place, percentile)

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from chiron.cli import options
-from chiron.cli.artefacts import read_profile
-from chiron.cli.output import emit, next_step, progress, table, warn
+from chiron.cli.artefacts import emit_own, read_profile
+from chiron.cli.output import next_step, progress, table, warn
 from chiron.cli.place import Place, place
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.local_launcher import LocalLauncher
@@ -53,19 +53,20 @@ def command(
       chiron profile benchmarks/finra --local
     """
     opened = WorkflowFolder.open(folder)
-    warn(Sources.read(opened).warnings)
+    sources = Sources.read(opened)
     old = read_profile(compare) if compare else None
     with ExitStack() as stack:
         here: Launcher | LocalLauncher = (
             LocalLauncher(progress) if local_launcher else stack.enter_context(place.connect())
         )
+        warn((here.sources(opened) if isinstance(here, Launcher) else sources).warnings)
         try:
             measured = profile(opened, here, progress=progress, probe_alone=local_launcher)
         except IncompleteProfileError as error:
             if error.profile.functions:
-                emit(error.profile, output, as_json=False)
+                emit_own(error.profile, output, as_json=False)
             raise
-    emit(measured, output, as_json)
+    emit_own(measured, output, as_json)
     if trace:
         write_atomically(trace, chrome_trace(measured))
         progress(f"wrote {trace}")

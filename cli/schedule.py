@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from chiron.cli import options
-from chiron.cli.artefacts import measured
+from chiron.cli.artefacts import emit_own, measured
 from chiron.cli.options import choices
 from chiron.cli.output import emit, next_step, progress, table, warn
 from chiron.scheduler.chance import chance, in_words
@@ -74,7 +74,7 @@ def command(
       chiron schedule benchmarks/finra --slo 200ms
     """
     opened = WorkflowFolder.open(folder)
-    functions, place = measured(folder, profile, platform)
+    functions, place = measured(opened, profile, platform)
     settings = read_settings(opened, os.environ)
     job = job_of(opened.workflow, functions, place, slo, choices, settings)
     if front:
@@ -88,7 +88,7 @@ def command(
         progress(line)
     warn(plan.predicted.warnings if plan.predicted else ())
     output = output or Path("plan.json")
-    emit(plan, output, as_json)
+    emit_own(plan, output, as_json)
     if not as_json and tasks < _MANY_TASKS:
         found = considered(job, choices.mechanism, _PICTURE_S)
         chosen = Option(plan, plan.predicted.judged_ms, fits=True) if plan.predicted else None

@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ import click
 from chiron.cli.output import next_step, progress
 from chiron.cli.place import Place
 from chiron.generator.stores import StorePlace
+from chiron.installation.packages import extra_line
 from chiron.openfaas.credentials import Credentials
 from chiron.services.access import SECRET_FILES, basic_auth, bearer_token
 from chiron.services.app import create_app
@@ -51,6 +53,8 @@ def serve_components(
         )
         reached = address(host, listener.getsockname()[1])
         progress(f"services on {reached}, /docs shows them")
+        installed = find_spec("dash")
+        progress(f"dashboard {f'on {reached}/' if installed else extra_line('dashboard')}")
         if "deployments" in components:
             body = json.dumps({"directory": example_folder(config.root), "slo": "200ms"})
             credentials = _credentials(basic_auth_dir, token_file)

@@ -22,6 +22,7 @@ from chiron.cli.artefacts import read_platform
 from chiron.cli.options import choices
 from chiron.cli.output import progress
 from chiron.cli.place import Place, place
+from chiron.deployment.background_load import busy_share
 from chiron.deployment.journal import Journal, Told
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.local_launcher import LocalLauncher
@@ -149,7 +150,11 @@ def command(
         tell = partial(_tell, _as_json if as_json else _as_line, about)
         wait: Wait = time.sleep
         if scale:
-            wait = Scaler(launcher.gateway, partial(_wraps, launcher, name, choices), tell).wait
+            wraps = partial(_wraps, launcher, name, choices)
+            scaler = Scaler(launcher.gateway, wraps, tell)
+            if launcher.gateway.info().embedded:
+                scaler.busy = busy_share
+            wait = scaler.wait
         probes = Probes(
             launcher.gateway, name, choices.planner, opened.payloads(), wait, rules.fewest
         )
@@ -168,6 +173,9 @@ def command(
             tell=tell,
             out=output,
         )
+        if once:
+            seconds = rules.windows * rules.window_s
+            progress(f"{rules.windows} windows of {rules.window_s:g} s: a verdict in {seconds:g} s")
         watcher.run(once=once)
 
 

@@ -32,9 +32,7 @@ def others_share(seconds: float = LOOK_S) -> float | None:
         busy = psutil.cpu_percent(seconds, percpu=True)
     except OSError:  # a sandbox without /proc/stat
         return None
-    # Where a container is shown fewer cores than the kernel has, their numbers are others.
-    own = [busy[core] for core in os.sched_getaffinity(0) if core < len(busy)] or busy
-    return fmean(own) / 100
+    return fmean(_own(busy)) / 100
 
 
 def mean_share(looks: Iterable[float | None]) -> float | None:
@@ -50,10 +48,15 @@ def disturbance(share: float | None) -> str | None:
     return f"{share:.0%} of the cores were busy with something else"
 
 
+def is_quiet() -> bool:
+    """Whether others leave the cores alone just now."""
+    return disturbance(others_share(LONG_LOOK_S)) is None
+
+
 def await_quiet(limit_s: float) -> None:
     """Return once others leave the cores alone, or after `limit_s` seconds."""
     deadline = time.monotonic() + limit_s
-    while disturbance(others_share(LONG_LOOK_S)) and time.monotonic() < deadline:
+    while not is_quiet() and time.monotonic() < deadline:
         pass
 
 
@@ -61,3 +64,23 @@ def busy_line(share: float | None) -> str | None:
     """What to say beside a prediction and what was measured meanwhile; None where all was quiet."""
     busy = disturbance(share)
     return f"{busy} during the measurement: predictions are for an idle machine" if busy else None
+
+
+def busy_share() -> float:
+    """The share of this process's cores that were busy since the last call; 0 at the first call.
+
+    Unlike `others_share` it counts what is ours, and waits for nothing.
+    """
+    try:
+        busy = psutil.cpu_percent(None, percpu=True)
+    except OSError:  # a sandbox without /proc/stat
+        return 0.0
+    return fmean(_own(busy)) / 100
+
+
+def _own(cores: list[float]) -> list[float]:
+    """What of `cores` this process may use.
+
+    Where a container is shown fewer cores than the kernel has, their numbers are others.
+    """
+    return [cores[each] for each in os.sched_getaffinity(0) if each < len(cores)] or cores

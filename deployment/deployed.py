@@ -14,12 +14,14 @@ from chiron.generator.annotations import (
     DeployedPrediction,
     answering,
     read_called,
+    read_functions,
     read_prediction,
 )
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionStatus
 from chiron.workflow.documents import Document
 from chiron.workflow.errors import ChironError
+from chiron.workflow.names import shown
 
 
 class DeployedWorkflow(Document):
@@ -82,6 +84,20 @@ def wraps_of(gateway: Gateway, workflow: str, planner: str | None = None) -> tup
         message = f"{what} is not deployed on {gateway.url}; deployed: {there}"
         raise ChironError("not-deployed", message, status=404)
     return tuple(found)
+
+
+def check_member(gateway: Gateway, wraps: Collection[str], function: str) -> None:
+    """Raise ``unknown-function``, with those that are there, unless one of `wraps` runs `function`.
+
+    The wraps themselves are there too.
+    """
+    running = [each for each in gateway.functions() if each.name in wraps]
+    there = {name for wrap in running for name in read_functions(wrap)}
+    there.update(_called_by(running))
+    if function not in there.union(wraps):
+        listed = ", ".join(sorted(there))
+        message = f"function {shown(function)} is in no wrap of the workflow; there are: {listed}"
+        raise ChironError("unknown-function", message, functions=[function], status=404)
 
 
 def called_by(gateway: Gateway, wraps: Collection[str]) -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import platform
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from chiron.deployment.deploy import Builder, deploy_stack, remove_all, removed_on_failure
 from chiron.deployment.invoke import Answer, Invoker
@@ -20,6 +22,9 @@ from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Workflow
 from chiron.workflow.plan import Plan
 from chiron.workflow.tracing import new_key
+
+#: The hosts of URLs that lead to this machine.
+_HERE = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,8 @@ class Launcher:
 
     ``left`` are functions that could not be removed after their block: `remove_left` tries again.
     ``gateway_url`` is where functions reach the gateway, where its provider does not tell;
-    ``store`` is for plans whose objects go by one.
+    ``store`` is for plans whose objects go by one. ``langs`` are the languages that `build` knows;
+    it knows all where there are none.
     """
 
     gateway: Gateway
@@ -51,11 +57,23 @@ class Launcher:
     left: set[str] = field(default_factory=set)
     gateway_url: str = ""
     store: StorePlace = NO_STORE
+    langs: Collection[str] = ()
 
     @property
     def one_node(self) -> bool:
         """Whether all sandboxes share the cores of one machine."""
         return self.gateway.info().one_node
+
+    @property
+    def place(self) -> str:
+        """Where plans run, as profiles and platforms name it: what is measured elsewhere differs.
+
+        That is the gateway's URL, or this machine for its embedded gateway, which takes any port.
+        """
+        info, url = self.gateway.info(), self.gateway.url
+        if info.embedded and urlsplit(url).hostname in _HERE:
+            return f"{platform.node()} ({info.provider.orchestration})"
+        return url
 
     def sources(self, folder: WorkflowFolder) -> Sources:
         """The code of `folder`, for functions that reach the gateway from where they run.
@@ -75,7 +93,7 @@ class Launcher:
                         path="functions",
                         functions=(name,),
                     )
-        return sources
+        return sources.buildable(self.langs) if self.langs else sources
 
     def deploy(self, stack_file: Path) -> list[str]:
         """Deploy what was generated; which functions were created: see `deploy_stack`."""

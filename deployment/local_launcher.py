@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import shutil
 import signal
 import socket
@@ -89,6 +90,11 @@ class LocalLauncher:
 
     progress: Callable[[str], None]
     gateway: Gateway | None = None
+
+    @property
+    def place(self) -> str:
+        """Where plans run, as for `Launcher`: on this machine, without a gateway."""
+        return f"{platform.node()} (no gateway)"
 
     def launch(
         self, workflow: Workflow, folder: WorkflowFolder, plan: Plan

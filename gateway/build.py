@@ -30,6 +30,8 @@ _LINES_SHOWN = 3
 _WRAP = "python3-wrap"
 #: Of faas-cli: the handler folder has a Dockerfile.
 _DOCKERFILE = "dockerfile"
+#: The languages of functions that `build` takes.
+LANGS = (*STYLES, _WRAP)
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def check(function: FunctionSource, templates: Path) -> Checked:
     reference = names.image_reference(function.image)
     style = STYLES.get(function.lang)
     if style is None and function.lang != _WRAP:
-        known = ", ".join([*STYLES, _WRAP])
+        known = ", ".join(LANGS)
         raise function.fault(
             "unknown-lang",
             f"lang {function.lang!r} cannot be a process here, which can be {known}: take the "

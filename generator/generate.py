@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,8 @@ class Sources:
     Any other function of the workflow is ``called``: it stays an OpenFaaS function of its own.
     ``prefix`` is the registry that images which name none get, or is empty. ``gateway_url`` is
     what functions get that do not set it themselves, or is empty. ``store`` is the URL of the store
-    for plans whose path that is, or is empty.
+    for plans whose path that is, or is empty. ``left_out`` are the functions of stack.yaml that the
+    place cannot build, by their languages: they are not in ``stack``.
     """
 
     folder: WorkflowFolder
@@ -98,6 +99,7 @@ class Sources:
     prefix: str = ""
     gateway_url: str = ""
     store: str = ""
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -131,7 +133,12 @@ class Sources:
     @property
     def warnings(self) -> list[str]:
         """What of stack.yaml has no effect, and why: each line names function and field."""
-        return list(warnings_of(self.stack, self.folder.workflow))
+        lines = [
+            f"function {name} is not deployed: this gateway does not build lang {lang}; calls to "
+            f"{name} fail; --backend docker, or another gateway, may build it"
+            for name, lang in self.left_out.items()
+        ]
+        return [*warnings_of(self.stack, self.folder.workflow), *lines]
 
     def warnings_for(self, plan: Plan) -> list[str]:
         """The same, and where `plan` breaks its rules: what functions share, and what is forked."""
@@ -202,6 +209,13 @@ class Sources:
         """The same, but that some functions are not in its stack.yaml."""
         left = {name: each for name, each in self.stack.functions.items() if name not in names}
         return replace(self, stack=self.stack.model_copy(update={"functions": left}))
+
+    def buildable(self, langs: Collection[str]) -> Sources:
+        """The same, without what no task calls and has a language other than `langs`."""
+        uncalled = (name for name in self.supporting if name not in self.called)
+        of = {name: self.stack.functions[name].lang for name in uncalled}
+        left = {name: lang for name, lang in of.items() if lang not in langs}
+        return replace(self.without(left), left_out=left)
 
     @property
     def supporting(self) -> list[str]:

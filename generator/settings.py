@@ -43,8 +43,18 @@ MOST_INFLIGHT = 512
 #: make each other slower. On two free cores two threads of OpenBLAS are 1.3 to 1.8 times as fast,
 #: for up to 1.9 times the CPU time. What a function's own variables say wins, and is profiled.
 NATIVE_THREADS = {
-    f"{library}_NUM_THREADS": "1"
-    for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "RAYON")
+    **dict.fromkeys(
+        (
+            f"{library}_NUM_THREADS"
+            for library in ("OMP", "OPENBLAS", "GOTO", "MKL", "BLIS", "NUMEXPR", "RAYON", "NUMBA")
+        ),
+        "1",
+    ),
+    "NUMEXPR_MAX_THREADS": "1",
+    "POLARS_MAX_THREADS": "1",
+    "VECLIB_MAXIMUM_THREADS": "1",
+    "TF_NUM_INTRAOP_THREADS": "1",
+    "TF_NUM_INTEROP_THREADS": "1",
 }
 
 

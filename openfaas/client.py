@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import count
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
@@ -16,7 +17,7 @@ from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 
 from chiron.openfaas.credentials import Credentials
-from chiron.openfaas.endings import TAIL, by_memory, last_words
+from chiron.openfaas.endings import TAIL, FailedImports, by_memory, last_words, missing_package
 from chiron.openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, LogLine, SecretName
 from chiron.workflow.errors import ChironError
 
@@ -43,6 +44,8 @@ _LOGGED = 10_000
 #: Pause between two probes whether a function is ready, and the longest that one may take, in
 #: seconds: a starting function may accept and not answer.
 _PROBE_INTERVAL_S, _PROBE_S = 0.05, 5.0
+#: So many probes fail between two looks at the log.
+_PROBES_A_LOG = 10
 #: Where OpenFaaS keeps functions that are deployed without a namespace.
 _NAMESPACE = "openfaas-fn"
 #: Characters that are shown of what a gateway or a function answers.
@@ -194,10 +197,12 @@ class Gateway:
         server but its handler would answer OPTIONS, `answers_options` is false: its health counts.
 
         Raises ``not-ready`` after `timeout_s` seconds, or once it has gone above its memory limit,
-        with what the function answered last and the last lines of its log; ``no-gateway``.
+        with what the function answered last and the last lines of its log; ``missing-package`` once
+        it has started in vain and its log tells of an import; ``no-gateway``.
         """
         deadline = time.monotonic() + timeout_s
-        while True:
+        imports = FailedImports()
+        for probe in count():
             left_s = deadline - time.monotonic()
             missing = self._missing(
                 name, min(_PROBE_S, max(left_s, _PROBE_INTERVAL_S)), headers, answers_options
@@ -213,6 +218,8 @@ class Gateway:
                     functions=(name,),
                     status=504,
                 )
+            if probe % _PROBES_A_LOG == _PROBES_A_LOG - 1:
+                self._check_imports(name, imports)
             time.sleep(_PROBE_INTERVAL_S)
 
     def logs(self, name: str, tail: int = 100) -> list[LogLine]:
@@ -266,6 +273,13 @@ class Gateway:
                 return error.message
             raise
         return _lacks("it", answer)
+
+    def _check_imports(self, name: str, imports: FailedImports) -> None:
+        module = None
+        with suppress(ChironError):  # no log yet
+            module = imports.missing(self.logs(name, TAIL))
+        if module is not None:
+            raise missing_package(name, module)
 
     def _last_words(self, name: str) -> str:
         """The end of the function's log: its deployer may remove it now, and the log with it."""

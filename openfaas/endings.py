@@ -14,6 +14,8 @@ _ABOVE_LIMIT = re.compile(r"above (?:its|the) memory limit of (\d+) MiB")
 _USED = re.compile(r"it used (\d+) MiB")
 #: What of-watchdog and container runtimes log of a SIGKILL; OpenFaaS does not tell its cause.
 _KILLED = re.compile(r"signal: killed|exit (?:code|status) 137|OOMKilled")
+#: The last line of a traceback of an import that fails: the module.
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 #: The embedded gateway's own lines of a function's log repeat what it has answered.
 _GATEWAYS_OWN = "gateway: "
 #: Of a log: lines that are read, those of them that are shown, and characters of these.
@@ -76,9 +78,39 @@ def _more_memory(
     return f"{mend}, such as limits: {{memory: {mib}Mi}}" if mib else f"{mend} (limits: memory)"
 
 
+class FailedImports:
+    """Finds in a function's log that it starts again and again without a module that it imports.
+
+    The log may hold failures of the version before: only those after the first look count.
+    """
+
+    def __init__(self) -> None:
+        self._before: Sequence[LogLine] | None = None
+
+    def missing(self, log: Sequence[LogLine]) -> str | None:
+        """The module that an import lacked since the first look; None where no import failed."""
+        found = [line for line in log if _NO_MODULE.match(line.text)]
+        if self._before is None:
+            self._before = found
+        if found[-1:] == self._before[-1:]:
+            return None
+        said = _NO_MODULE.match(found[-1].text) if found else None
+        return said[1] if said else None
+
+
+def missing_package(function: str, module: str) -> ChironError:
+    """The error of a function whose image lacks a module, which its user can mend."""
+    return ChironError(
+        "missing-package",
+        f"function {function} imports {module}, which is not installed: add the package that has "
+        f"{module} to the function's requirements.txt",
+        functions=(function,),
+    )
+
+
 def last_words(log: Sequence[LogLine]) -> str | None:
     """The end of a function's log in a line; None where it has none."""
     lines = [line.text.strip() for line in log if line.text.strip()]
     its_own = [line for line in lines if not line.startswith(_GATEWAYS_OWN)]
-    shown = (its_own or lines)[-_LINES:]
+    shown = list(dict.fromkeys(its_own or lines))[-_LINES:]  # a restart repeats its lines
     return f"its log ends: {' | '.join(shown)[-_WORDS:]}" if shown else None

@@ -22,12 +22,15 @@ from chiron.generator.stack_check import check_triggers
 from chiron.generator.stores import require_redis, require_store
 from chiron.openfaas.credentials import DEFAULT_GATEWAY
 from chiron.profiler.calibrate import calibrate
+from chiron.profiler.holding import holding_profile
+from chiron.profiler.kept_platform import KeptPlatforms
 from chiron.profiler.profile import profile as profile_functions
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.folder_settings import FolderSettings, read_settings
 from chiron.scheduler.planners import PLANNERS
 from chiron.scheduler.schedule import schedule
 from chiron.workflow.apart import broken
+from chiron.workflow.belonging import require_own, set_aside
 from chiron.workflow.documents import Document, dump, write_atomically
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Workflow
@@ -119,6 +122,9 @@ class DeploymentRequest:
     choices: Choices = field(default_factory=Choices)
     profile: Profile | None = None
     platform: Platform | None = None
+    #: Where an earlier profile may be, and where platforms are kept: what still holds is used.
+    profile_files: tuple[Path, ...] = ()
+    platforms: KeptPlatforms | None = None
     timeout_s: float | None = None
     samples: int = field(default=SAMPLES)
     check: bool = True
@@ -283,12 +289,31 @@ def find_plan(
 def measured_parts(
     request: DeploymentRequest, launcher: Launcher, out: Path, progress: Progress
 ) -> tuple[Profile, Platform]:
-    """Profile and platform of `request`, or as they are measured now; writes them to `out`."""
-    profile = request.profile or profile_functions(request.folder, launcher, progress=progress)
+    """Profile and platform of `request`, what still holds, or what is measured now.
+
+    Writes them to `out`, where those of another workflow are kept under another name.
+    """
+    for name in ("profile.json", "plan.json"):
+        if aside := set_aside(out / name, request.folder.workflow.name):
+            progress(f"{out / name} is of another workflow: it is {aside} now")
+    profile = request.profile or _holding(request, launcher, progress)
+    if profile is None:
+        profile = profile_functions(request.folder, launcher, progress=progress)
+    require_own(profile, request.folder.workflow, "the profile")
     write_atomically(out / "profile.json", dump(profile))
-    platform = request.platform or calibrate(launcher, progress=progress)
+    platform = request.platform
+    if platform is None and request.platforms:
+        platform = request.platforms.platform(launcher, progress)
+    elif platform is None:
+        platform = calibrate(launcher, progress=progress)
     write_atomically(out / "platform.json", dump(platform))
     return profile, platform
+
+
+def _holding(request: DeploymentRequest, launcher: Launcher, progress: Progress) -> Profile | None:
+    if not request.profile_files:
+        return None
+    return holding_profile(request.profile_files, request.folder, launcher.place, progress)
 
 
 #: What `schedule` and `job_of` are given.

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -50,17 +51,31 @@ Round = dict[str, Seen]
 
 #: Rounds that count, each of which runs every plan once, and rounds before that are thrown away.
 ROUNDS, _WARM_UP = 300, 10
-#: No new round is begun when the rounds have taken this long, in seconds.
-_BUDGET_S = 47.0
 #: By which paths objects are sent where nothing is said: as wraps can, and through the gateway.
 PATHS: tuple[PathKind, ...] = ("auto", "gateway")
 #: The crowd, which differs more from one time to the next, is timed so often in a round.
 _CROWDS = 4
 #: Every constant is found once more for each of so many parts of the rounds, for its spread.
 _PARTS = 8
-#: How often it is measured in all, where what was found is not to be relied on, and for how long
-#: the machine may take to get quiet before, in seconds.
-_ATTEMPTS, _QUIET_S = 2, 20.0
+#: For how long the machine may take to get quiet before it is measured once more, in seconds.
+_QUIET_S = 20.0
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How thorough a calibration is.
+
+    No new round is begun when the rounds have taken ``budget_s`` seconds. What objects cost is
+    timed ``object_rounds`` times. What is not to be relied on is measured up to ``attempts`` times.
+    """
+
+    budget_s: float = 47.0
+    object_rounds: int = 40
+    attempts: int = 2
+
+
+#: As for `chiron calibrate`, and as for a deployment, which waits for it and is measured anyway.
+THOROUGH, BRIEF = Effort(), Effort(budget_s=15.0, object_rounds=12, attempts=1)
 
 
 def calibrate(
@@ -69,6 +84,7 @@ def calibrate(
     name: str | None = None,
     rounds: int = ROUNDS,
     paths: tuple[PathKind, ...] = PATHS,
+    effort: Effort = THOROUGH,
     progress: Progress | None = None,
 ) -> Platform:
     """Measure every constant of platform.json on the gateway of `launcher`.
@@ -85,6 +101,8 @@ def calibrate(
         How often every plan is timed at most.
     paths
         By which objects are sent to other wraps, beside the store of `launcher`, if it has one.
+    effort
+        How thorough the calibration is.
     progress
         Told in a few words what is being done.
 
@@ -108,16 +126,18 @@ def calibrate(
             say(f"deploying no-ops: {shape.name}")
             return launched(stack, shape)
 
+        times = effort.object_rounds
         say("timing objects")  # with nothing else there: some gateways have no room for more plans
         with ExitStack() as several:
-            shared = shared_ms_per_mb(launched(several, handing_over()))
+            shared = shared_ms_per_mb(launched(several, handing_over()), times)
         with ExitStack() as several:
-            joined = joined_ms_per_mb(*(launched(several, each) for each in joining()))
+            both, single = (launched(several, each) for each in joining())
+            joined = joined_ms_per_mb(both, single, times)
         with ExitStack() as several:
-            body = body_ms_per_mb(launched(several, bodies()))
+            body = body_ms_per_mb(launched(several, bodies()), times)
         with ExitStack() as several:
             across = {each: launched(several, made) for each, made in path_shapes(paths).items()}
-            costs = path_costs(across)
+            costs = path_costs(across, times)
         deployed = {shape.name: deploy(shape) for shape in shapes()}
         cpus = len(os.sched_getaffinity(0))
         crowded = deploy(crowd()) if cpus > 1 else None
@@ -132,7 +152,8 @@ def calibrate(
 
             say("timing no-ops")
             check = SelfCheck(deployed["one"], checked)
-            timed, crowds, probes_ms = _rounds(deployed, crowded, check, rounds, look)
+            budget_s = effort.budget_s
+            timed, crowds, probes_ms = _rounds(deployed, crowded, check, rounds, look, budget_s)
             say("timing the GIL")
             interpreter = _interpreter(deployed["one"], rounds)
 
@@ -143,7 +164,9 @@ def calibrate(
                     name=name or machine.node() or "platform",
                     cpus=cpus,
                     one_node=launcher.one_node,
-                ).model_copy(update={"cpu_probe_ms": round(median(probes_ms), 4)})
+                ).model_copy(
+                    update={"cpu_probe_ms": round(median(probes_ms), 4), "place": launcher.place}
+                )
 
             parts = [constants_of(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
             found = constants_of(timed).model_copy(update={"spread": constants.spread(parts)})
@@ -171,13 +194,15 @@ def calibrate(
             found = found.model_copy(update=wrong)
             return found.model_copy(update={"warnings": warnings(found, mean_share(looks))})
 
-        return best_of(attempt, say)
+        return best_of(attempt, say, effort.attempts)
 
 
-def best_of(attempt: Callable[[], Platform], say: Progress) -> Platform:
+def best_of(
+    attempt: Callable[[], Platform], say: Progress, attempts: int = THOROUGH.attempts
+) -> Platform:
     """The first platform that is to be relied on; else the better one, with its warnings said."""
     best = attempt()
-    for _ in range(_ATTEMPTS - 1):
+    for _ in range(attempts - 1):
         if not best.warnings:
             break
         say("this is not to be relied on: measuring once more when the machine is quiet")
@@ -194,15 +219,16 @@ def _rounds(
     check: SelfCheck,
     rounds: int,
     pause: Callable[[], None],
+    budget_s: float,
 ) -> tuple[list[Round], list[CrowdRound], list[float]]:
     """What was seen of every plan, and of the crowd, in each round; and what the CPU-speed probe
     typically took in each, whose median is the speed that what was seen of the plans is for.
-    `pause` is called after each, while nothing runs.
+    `pause` is called after each, while nothing runs. No round begins after `budget_s` seconds.
     """
     stages = {shape.name: shape.workflow.stages for shape in shapes()}
     taken: list[dict[str, tuple[Seen, CpuSpeed]]] = []
     crowds: list[CrowdRound] = []
-    deadline = time.monotonic() + _BUDGET_S
+    deadline = time.monotonic() + budget_s
     for number in range(_WARM_UP + rounds):
         if number > _WARM_UP and time.monotonic() > deadline:
             break

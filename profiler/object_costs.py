@@ -12,8 +12,8 @@ from chiron.profiler.known_work import NOTHING
 from chiron.profiler.noop_handler import LARGE, LARGE_MB
 from chiron.profiler.noop_shapes import LASTING, Shape, shape
 
-#: Rounds that count, and rounds before that are thrown away: memory is touched for the first time.
-_ROUNDS, _WARM_UP = 40, 3
+#: Rounds that are thrown away first: memory is touched for the first time.
+_WARM_UP = 3
 #: The memory of a wrap that takes large requests, in MiB.
 _BODY_MIB = 512
 
@@ -53,35 +53,45 @@ def bodies() -> Shape:
     return replace(one, plan=one.plan.model_copy(update={"wraps": wraps}))
 
 
-def shared_ms_per_mb(one: Deployment) -> PerMegabyte:
+def shared_ms_per_mb(one: Deployment, rounds: int) -> PerMegabyte:
     """`Platform.shared_ms_per_mb`, from how much longer a large output takes than a small one.
 
     Parameters
     ----------
     one
         The plan of `handing_over`.
+    rounds
+        How often it is timed.
     """
-    return _per_megabyte(lambda: _large_ms(one) - one.invoke(NOTHING.request).latency_ms, LARGE_MB)
+
+    def difference_ms() -> float:
+        return _large_ms(one) - one.invoke(NOTHING.request).latency_ms
+
+    return _per_megabyte(difference_ms, LARGE_MB, rounds)
 
 
-def joined_ms_per_mb(joined: Deployment, single: Deployment) -> PerMegabyte:
+def joined_ms_per_mb(joined: Deployment, single: Deployment, rounds: int) -> PerMegabyte:
     """`Platform.joined_ms_per_mb`, from how much longer two large outputs take than one of them.
 
     Parameters
     ----------
     joined, single
         The plans of `joining`.
+    rounds
+        How often they are timed.
     """
-    return _per_megabyte(lambda: _large_ms(joined) - _large_ms(single), 2 * LARGE_MB)
+    return _per_megabyte(lambda: _large_ms(joined) - _large_ms(single), 2 * LARGE_MB, rounds)
 
 
-def body_ms_per_mb(one: Deployment) -> PerMegabyte:
+def body_ms_per_mb(one: Deployment, rounds: int) -> PerMegabyte:
     """`Platform.body_ms_per_mb`, from a large answer and a large request against small ones.
 
     Parameters
     ----------
     one
         The plan of `bodies`.
+    rounds
+        How often it is timed.
     """
     large = b"x" * int(LARGE_MB * 1e6)
 
@@ -89,14 +99,14 @@ def body_ms_per_mb(one: Deployment) -> PerMegabyte:
         both_ms = _large_ms(one) + one.invoke(large).latency_ms
         return both_ms - 2 * one.invoke(NOTHING.request).latency_ms
 
-    return _per_megabyte(difference_ms, 2 * LARGE_MB)
+    return _per_megabyte(difference_ms, 2 * LARGE_MB, rounds)
 
 
 def _large_ms(one: Deployment) -> float:
     return one.invoke(LARGE.encode()).latency_ms
 
 
-def _per_megabyte(difference_ms: Callable[[], float], megabytes: float) -> PerMegabyte:
-    taken = [difference_ms() / megabytes for _ in range(_WARM_UP + _ROUNDS)][_WARM_UP:]
+def _per_megabyte(difference_ms: Callable[[], float], megabytes: float, rounds: int) -> PerMegabyte:
+    taken = [difference_ms() / megabytes for _ in range(_WARM_UP + rounds)][_WARM_UP:]
     low, median, high = (round(max(0.0, each), 4) for each in quantiles(taken, n=4))
     return PerMegabyte(median, (low, high))

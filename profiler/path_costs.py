@@ -16,9 +16,9 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import PathKind
 from chiron.workflow.platform import Path, PathCost
 
-#: Rounds that count, and rounds before that are thrown away: wraps have still to learn where others
-#: are, and memory is touched for the first time.
-_ROUNDS, _WARM_UP = 40, 10
+#: Rounds that are thrown away first: wraps have still to learn where others are, and memory is
+#: touched for the first time.
+_WARM_UP = 10
 #: What of the requests a wrap that is called directly gets through the gateway, which is asked for
 #: its address now and then, at most; and, where a gateway counts no requests, what part of the time
 #: through the gateway an object takes directly.
@@ -40,8 +40,8 @@ def path_shapes(paths: tuple[PathKind, ...]) -> dict[str, Shape]:
     return {_WITHIN: _chain(_WITHIN, [[2]]), **{path: _across(path) for path in paths}}
 
 
-def path_costs(deployed: Mapping[str, Deployment]) -> dict[Path, PathCost]:
-    """`Platform.paths`, where the plans of `path_shapes` are deployed.
+def path_costs(deployed: Mapping[str, Deployment], rounds: int) -> dict[Path, PathCost]:
+    """`Platform.paths`, where the plans of `path_shapes` are deployed, timed `rounds` times.
 
     What a plan of two wraps takes longer than one process is an object there and, small as it is,
     the answer back; what it takes more with a large object goes one way. All plans take turns, and
@@ -52,12 +52,12 @@ def path_costs(deployed: Mapping[str, Deployment]) -> dict[Path, PathCost]:
     Raises ``calibration-failed`` where an answer is none of a no-op.
     """
     before = _requests(deployed["auto"])
-    rounds = [
+    timed = [
         {name: _latencies_ms(one) for name, one in deployed.items()}
-        for _ in range(_WARM_UP + _ROUNDS)
+        for _ in range(_WARM_UP + rounds)
     ][_WARM_UP:]
     after = _requests(deployed["auto"])
-    found = {name: _cost(name, rounds) for name in deployed if name != _WITHIN}
+    found = {name: _cost(name, timed) for name in deployed if name != _WITHIN}
     is_direct = found["auto"].ms < _CLEARLY_LESS * found["gateway"].ms
     home, far = (now - then for now, then in zip(after, before, strict=True))
     if home:

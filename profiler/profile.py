@@ -15,6 +15,7 @@ from chiron.openfaas.languages import called_in, find_handler
 from chiron.openfaas.stack import read_stack
 from chiron.profiler.drift import at_one_speed
 from chiron.profiler.function_profile import function_profile, mixed, with_forks
+from chiron.profiler.holding import profiled_source
 from chiron.profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
 from chiron.profiler.invocation import Solo
 from chiron.profiler.sampling import FEWEST_ROUNDS, Beside, in_turn, sample
@@ -205,7 +206,9 @@ def profile(
     if busy := disturbance(mean_share(looks)):
         warnings.append(f"profile of {mix.workflow}: {busy} while it was taken: profile again")
         say(f"warning: {warnings[0]}")
-    return mix.model_copy(update={"payloads": asked, "warnings": tuple(warnings)})
+    known = {"source": profiled_source(folder), "place": launcher.place}
+    found = {"payloads": asked, "warnings": tuple(warnings)}
+    return mix.model_copy(update=known | found)
 
 
 def _answer(

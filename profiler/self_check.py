@@ -35,7 +35,7 @@ _FEWEST = 5
 #: What is more was disturbed. An idle machine of two cores had an error of 0.11 to 0.15 in three
 #: calibrations, one with 16 % of its cores busy 0.20; no spread wider than 0.41 of what a request
 #: costs, no constant farther than 0.06 of that outside of its own.
-_LARGEST_ERROR, _WIDEST, _FARTHEST = 0.3, 0.5, 0.1
+LARGEST_ERROR, _WIDEST, _FARTHEST = 0.3, 0.5, 0.1
 
 
 def warnings(measured: Platform, others: float | None) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ def warnings(measured: Platform, others: float | None) -> tuple[str, ...]:
     busy = disturbance(others)
     found = [f"{busy} while it was calibrated"] if busy else []
     found += _scattered(measured)
-    if measured.prediction_error > _LARGEST_ERROR:
+    if measured.prediction_error > LARGEST_ERROR:
         wrong = f"{measured.prediction_error:.0%}"
         found.append(f"predictions of known work were {wrong} wrong")
     if not (measured.work_variation and measured.request_variation):
@@ -108,6 +108,13 @@ class SelfCheck:
 
         Each plan with each work counts once, by the median of its requests.
         """
+        return round(min(1.0, nine_of_ten(self._errors(platform))), 4)
+
+    def typical_error(self, platform: Platform) -> float:
+        """The median error of the predictions for `platform`, relative to what is measured."""
+        return median(self._errors(platform))
+
+    def _errors(self, platform: Platform) -> list[float]:
         costs_ms = {kind: self._cost_ms(kind, work) for kind, work in ((CPU, WORK), (NATIVE, HASH))}
         profiles = [work.profile(costs_ms) for work in CHECKED]
         errors = []
@@ -115,7 +122,7 @@ class SelfCheck:
             shape, _ = self._plans[place]
             found = predict(shape.plan, shape.workflow, profiles[number], platform)
             errors.append(abs(found.latency_ms / median(latencies_ms) - 1))
-        return round(min(1.0, nine_of_ten(errors)), 4)
+        return errors
 
     def work_variation(self) -> tuple[float, ...]:
         """`Platform.work_variation`: how computing varied in the requests of all plans.

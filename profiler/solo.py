@@ -68,7 +68,8 @@ def alone(
 ) -> Iterator[Alone]:
     """The functions of `folder` that have not failed, running for the length of the block.
 
-    Those that cannot be started are added to `failures`, and the others run without them.
+    Those that cannot be started are added to `failures`, and the others run without them; a
+    package that a function lacks is raised instead, since its user has to mend it first.
 
     With `forked` they run in processes that are forked for each request.
 
@@ -92,6 +93,9 @@ def alone(
                 broken = [wraps[name] for name in error.functions if name in wraps]
                 if not broken:
                     raise
+                if error.code == "missing-package":
+                    message = error.message.replace(error.functions[0], broken[0])
+                    raise ChironError(error.code, message, functions=broken[:1]) from None
                 for function in broken:
                     message = f"function {function} cannot be started: {error.message}"
                     failures[function] = ChironError(

@@ -78,7 +78,7 @@ def with_memory(plan: Plan, workflow: Workflow, runs: Iterable[Run]) -> Plan:
     for run in runs:
         processes = {wrap.name: wrap.processes for wrap in run.expanded(plan).wraps}
         for name, its in loaded.items():
-            some = [_some(process) for process in processes.get(name, ((),))]
+            some = [_some(process, run) for process in processes.get(name, ((),))]
             sizes[name].append(sized(some, run.workflow, run.profile, its))
     wraps = []
     for wrap in plan.wraps:
@@ -91,11 +91,14 @@ def _tasks(process: Sequence[str], own: dict[str, None]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(task_of(name) for name in process if task_of(name) in own))
 
 
-def _some(process: Sequence[str]) -> tuple[str, ...]:
-    """The instances of a process, as many of each task as can be there at once."""
+def _some(process: Sequence[str], run: Run) -> tuple[str, ...]:
+    """The instances of a process, as many of each task as can be there at once.
+
+    What stands in a wrap that is idle in `run` is no instance.
+    """
     counts: dict[str, int] = {}
     kept = []
-    for name in process:
+    for name in filter(run.workflow.by_name.__contains__, process):
         counts[task_of(name)] = count = counts.get(task_of(name), 0) + 1
         if count <= MOST_AT_ONCE:
             kept.append(name)

@@ -16,27 +16,40 @@ _SERVICE = re.compile(
     rf"arn:{_PART}:states:{_PART}:{_PART}:(?P<action>[^.]+)(?P<pattern>\..*)?", re.DOTALL
 )
 
+#: The integration with Lambda, whose Parameters name the function.
+_INVOKE = "lambda:invoke"
+#: What else a Resource can be, and what a function in its place does: by action or by pattern.
+_KINDS = {
+    "activity": ("an activity", "does its work"),
+    ".waitForTaskToken": ("a wait for a callback", "answers when that came"),
+}
+_OTHER = ("a service integration", "does the same")
+
 
 def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict[str, Any]:
     """The Task `state` with its function's name as Resource.
 
-    One that names its function in the Parameters of the integration with Lambda gets
-    ``"Invoke": true``. What functions.json names is a function, whatever it is elsewhere.
+    A Task of the integration with Lambda names its function in its Parameters and gets
+    ``"Invoke": true``. functions.json can name any other Resource as a function.
 
     Raises ``unsupported-resource`` for activities, callbacks and integrations with services.
     """
     resource = state["Resource"]
-    service = None if functions.knows(resource) else _SERVICE.fullmatch(resource)
-    if service:
-        action, pattern = service["action"], service["pattern"]
-        if action.startswith("activity:"):
-            raise _refused(resource, "an activity", "does its work", path)
-        if pattern == ".waitForTaskToken":
-            raise _refused(resource, "a wait for a callback", "answers when that came", path)
-        if action != "lambda:invoke" or pattern:
-            raise _refused(resource, "a service integration", "does the same", path)
+    service = _SERVICE.fullmatch(resource)
+    if service and service["action"] == _INVOKE:
+        if service["pattern"]:
+            raise _refused_call(state, _KINDS.get(service["pattern"], _OTHER), path)
         return state | _invoked(state, path, functions)
+    if service and not functions.knows(resource):
+        kind = _KINDS.get(service["action"].split(":")[0], _OTHER)
+        raise _refused(resource, _KINDS.get(service["pattern"], kind), path)
     return state | {"Resource": functions.function(resource, f"{path}.Resource")}
+
+
+def is_call(resource: str) -> bool:
+    """Whether a Task with this Resource names its function in its Parameters."""
+    service = _SERVICE.fullmatch(resource)
+    return service is not None and service["action"] == _INVOKE
 
 
 def _invoked(state: dict[str, Any], path: str, functions: FunctionNames) -> dict[str, Any]:
@@ -58,8 +71,23 @@ def _invoked(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
     return {"Resource": function, field: parameters, "Invoke": True}
 
 
-def _refused(resource: str, what: str, instead: str, path: str) -> ChironError:
+def _refused_call(state: dict[str, Any], kind: tuple[str, str], path: str) -> ChironError:
+    """The error of a Task whose Parameters name the function that would do its work otherwise."""
+    parameters, (what, instead) = state.get("Arguments", state.get("Parameters")), kind
+    named = parameters.get("FunctionName") if isinstance(parameters, dict) else None
+    function = named if isinstance(named, str) else "NAME"
+    return ChironError(
+        "unsupported-resource",
+        f"{shown(state['Resource'])} is {what}: write a function that {instead}, given the task's "
+        f'Parameters, and call that function by its name: "Resource": {json.dumps(function)}',
+        path=f"{path}.Resource",
+        functions=[function],
+    )
+
+
+def _refused(resource: str, kind: tuple[str, str], path: str) -> ChironError:
     proposal = json.dumps(FunctionNames.proposal([resource], ()), ensure_ascii=False)
+    what, instead = kind
     return ChironError(
         "unsupported-resource",
         f"{shown(resource)} is {what}: write a function that {instead}, given the task's "

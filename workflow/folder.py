@@ -13,6 +13,7 @@ from typing import Any
 
 from chiron.workflow.answer import ExpectedAnswer
 from chiron.workflow.asl import parse_states
+from chiron.workflow.asl_resources import is_call
 from chiron.workflow.buckets import check_own_triggers, is_buckets, own_triggers, parse_buckets
 from chiron.workflow.constraints import Constraints, read_constraints
 from chiron.workflow.dag import parse_dag
@@ -153,6 +154,9 @@ def read_function_names(path: Path) -> dict[str, str]:
         raise ChironError("bad-document", message)
     for given, name in known.items():
         check_name(name, "function", f"{FUNCTIONS_FILE}: {given}")
+        if is_call(given):
+            message = f"remove {given} from {file}: FunctionName names the function of each task"
+            raise ChironError("bad-name", message, path=f"{FUNCTIONS_FILE}: {given}")
     return known
 
 

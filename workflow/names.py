@@ -107,6 +107,11 @@ class FunctionNames:
 #: The name in what names a function of AWS Lambda, which may have a version or an alias after it.
 _OF_LAMBDA = re.compile(r"(?:.*:function:|(?!arn:))([^:]+)(:[^:]+)?", re.DOTALL)
 
+#: The end of a service integration that says when its Task is done.
+_PATTERN = re.compile(r"(?<=:)(\w+)\.(sync(:2)?|waitForTaskToken)$")
+#: A placeholder of a template, which may ask for an attribute of the function.
+_PLACEHOLDER = re.compile(r"\$\{([^{}]*?)(\.(\w+_)?(arn|name))?\}", re.IGNORECASE)
+
 
 class AsWritten(FunctionNames):
     """The names of a workflow that is looked at, not run: as its document has them."""
@@ -121,14 +126,19 @@ class AsWritten(FunctionNames):
 
 def _proposed(given: str, deployed: Collection[str]) -> str:
     """A name for `given`: its last part, as OpenFaaS writes it, or the deployed one alike."""
-    plain = re.sub(r"\$\{([^{}]*?)(\.arn)?\}", _plain, given, flags=re.IGNORECASE)
+    plain = _PLACEHOLDER.sub(_plain, _PATTERN.sub(r"\1", given))
     if of_lambda := _OF_LAMBDA.fullmatch(plain):
         plain = of_lambda[1]
     last = re.split(r"[:/.]", plain.rstrip(":/."))[-1]
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "-", last).strip("-").lower()
-    close = get_close_matches(words, filter(NAME.fullmatch, deployed), 1, 0.7)
-    name = words if words[:1].isalpha() else f"function-{words}"
-    return close[0] if close else name[:63].strip("-")
+    shorter = re.sub(r"(?<=.)-(arn|name)$", "", words)
+    shortest = re.sub(r"(?<=.)-?(function|lambda)$", "", shorter)
+    known = list(filter(NAME.fullmatch, deployed))
+    for candidate in (words, shorter, shortest):
+        if close := get_close_matches(candidate, known, 1, 0.7):
+            return close[0]
+    name = shorter if shorter[:1].isalpha() else f"function-{shorter}"
+    return name[:63].strip("-")
 
 
 def _plain(placeholder: re.Match[str]) -> str:

@@ -40,6 +40,8 @@ class Platform(Document):
 
     Attributes
     ----------
+    place
+        Where it was measured: a gateway's URL, or this machine. Empty where that is not known.
     cpus
         Cores that a sandbox can use at most.
     one_node
@@ -140,6 +142,7 @@ class Platform(Document):
 
     format: Literal[1]
     name: str
+    place: str = ""
     cpus: Annotated[int, Field(ge=1, le=4096)]
     one_node: bool = False
     request_ms: Milliseconds = 0.0

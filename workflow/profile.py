@@ -243,6 +243,9 @@ class Profile(Document):
         Of several payloads that of their mix: latencies are means, by weight.
     payloads
         What is known of each payload.
+    source, place
+        A short name for the code and the payloads that were profiled, and where that was. Empty
+        where that is not known.
     warnings
         Why the profile is not to be relied on, a line each; every prediction that uses it has them
         too.
@@ -250,6 +253,8 @@ class Profile(Document):
 
     format: Literal[1]
     workflow: str
+    source: str = ""
+    place: str = ""
     functions: dict[str, FunctionProfile]
     payloads: tuple[PayloadProfile, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -15,6 +15,7 @@ from chiron.deployment.measure import Checked, checked_invoke, checked_payloads,
 from chiron.evaluation.bench.settings import Scale, Settings
 from chiron.evaluation.bench.variants import Variant, apart, variants
 from chiron.profiler.calibrate import calibrate
+from chiron.profiler.kept_platform import KeptPlatforms
 from chiron.profiler.profile import profile
 from chiron.profiler.tracer import require_tracing
 from chiron.scheduler.choices import Choices
@@ -70,10 +71,20 @@ def require_profiles(files: Iterable[Path]) -> None:
         require_tracing(os.environ)
 
 
-def place_of(launcher: Launcher, out: Path, progress: Progress) -> Place:
-    """The place behind `launcher`, with its constants measured unless `out` has them."""
-    file = out / PLATFORM_FILE
-    platform = kept(file, Platform, lambda: calibrate(launcher, progress=progress))
+def place_of(
+    launcher: Launcher, out: Path, progress: Progress, platforms: KeptPlatforms | None = None
+) -> Place:
+    """The place behind `launcher`, with its constants measured unless `out` has them.
+
+    With `platforms`, those that are kept there and still hold are not measured either.
+    """
+
+    def measured() -> Platform:
+        if platforms is None:
+            return calibrate(launcher, progress=progress)
+        return platforms.platform(launcher, progress)
+
+    platform = kept(out / PLATFORM_FILE, Platform, measured)
     return Place(launcher, platform, progress)
 
 

@@ -41,9 +41,10 @@ def test_every_event_is_a_line_of_json_on_stdout_and_kept(watch, place):
     assert place.answer() == "second first x"
 
     second = watch("-g", place.gateway.url, "--json")
-    assert [json.loads(line)["event"] for line in second.stdout.splitlines()] == ["window"]
+    seen = [json.loads(line)["event"] for line in second.stdout.splitlines()]
+    assert seen == ["window", "verdict"]
     kept = journal.of(place.gateway.url)[: -before or None]
-    assert [each.event for each in reversed(kept)] == [*told, "window"]
+    assert [each.event for each in reversed(kept)] == [*told, *seen]
     assert {(each.workflow, each.planner) for each in kept} == {("pair", "pgp")}
 
 

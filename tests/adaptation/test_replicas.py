@@ -82,7 +82,7 @@ def test_a_gateway_that_has_come_to_allow_it_is_asked_again() -> None:
         looking.look()
     wrap.allows, wrap.replicas = 20, 2
     looking.look()
-    assert wrap.asked == [2, 4]
+    assert wrap.asked == [4, 8]
 
 
 def test_what_was_deployed_again_is_scaled_again() -> None:
@@ -102,10 +102,47 @@ def test_every_replica_is_heard_and_a_label_is_the_end() -> None:
     looking = scaler(wrap)
     for _ in range(3):
         looking.look()
-    assert wrap.asked == [2, 3]
+    assert wrap.asked == [3]
     wrap.answers = 0
     looking.look()
     assert wrap.answers == 3
+
+
+class Starting(Wrap):
+    """A wrap whose replicas answer only two looks after they were asked for.
+
+    So many `clients` wait for an answer each; a replica takes their requests one at a time.
+    """
+
+    def __init__(self, clients: int) -> None:
+        super().__init__()
+        self.clients, self.at = clients, 0
+        self.since = [-2]
+
+    def scale(self, name: str, replicas: int) -> None:
+        super().scale(name, replicas)
+        self.since += [self.at] * (replicas - len(self.since))
+
+    def get(self, name: str, path: str, timeout_s: float) -> Any:
+        self.answers += 1
+        number = self.answers % self.replicas
+        ready = [each for each, since in enumerate(self.since) if self.at - since >= 2]
+        if number not in ready:
+            raise ChironError("timeout", "late")
+        metrics = {f'replica_info{{replica="{number}"}}': 1, "requests_at_once": 1}
+        metrics |= {"requests_in_hand": 1, "pressure_seconds_total": 0}
+        metrics["requests_waiting"] = self.clients / len(ready) - 1
+        text = "".join(f"chiron_{key} {value}\n" for key, value in metrics.items())
+        return SimpleNamespace(ok=True, text=text)
+
+
+@pytest.mark.parametrize(("clients", "asked"), [(1, []), (3, [3]), (10, [4, 10]), (16, [4, 16])])
+def test_a_replica_that_is_starting_asks_for_no_more(clients: int, asked: list[int]) -> None:
+    wrap = Starting(clients)
+    looking = scaler(wrap)
+    for wrap.at in range(20):
+        looking.look()
+    assert wrap.asked == asked
 
 
 @pytest.mark.parametrize(("by_pressure", "asked"), [(True, [2]), (False, [])])
@@ -126,7 +163,7 @@ def test_what_is_too_busy_to_answer_has_as_much_to_do_as_before() -> None:
     wrap.requests, wrap.is_there = 400.0, False
     for _ in range(2 * CALM):
         looking.look()
-    assert (wrap.asked, wrap.replicas) == ([2, 4, 5], 5)
+    assert (wrap.asked, wrap.replicas) == ([4, 5], 5)
 
 
 def test_what_never_said_anything_stays_as_it_is() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chiron.adaptation.rules import Record, Rules, Served, Window, judge, side
+from chiron.adaptation.rules import Record, Rules, Served, Window, concluded, judge, side
 from chiron.generator.annotations import DeployedPrediction
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan, Prediction, Within, Wrap
@@ -51,6 +51,20 @@ def test_windows_on_different_sides_are_no_drift():
 
 def test_a_window_within_starts_the_count_anew():
     assert not after([ABOVE, ABOVE, WITHIN, ABOVE, ABOVE]).drifted(RULES)
+
+
+@pytest.mark.parametrize(
+    ("seen", "begins", "words"),
+    [
+        ([WITHIN] * 3, "as predicted (90.0 to 120.0 ms)", ["30 requests", "149.0 ms in the mean"]),
+        ([WITHIN, SILENT, ABOVE], "unsure: 1 of 2 windows", ["look again"]),
+        ([SILENT] * 3, "not known", ["27 requests", "below 10"]),
+    ],
+)
+def test_windows_without_drift_end_in_a_verdict(seen, begins, words):
+    told = concluded(seen, PREDICTION, RULES)
+    assert told.startswith(begins)
+    assert [word for word in words if word not in told] == []
 
 
 @given(st.lists(telling), st.integers(0, 3))

@@ -80,11 +80,29 @@ def test_a_load_that_stays_gets_replicas_that_stay(requests, pressed_below):
 
 
 @given(st.integers(1, 200))
-def test_without_pressure_each_replica_gets_its_share_within_looks_of_doubling(requests):
-    found = scaled([float(requests)] * 8, Bounds(1, 200))
+def test_without_pressure_each_replica_gets_its_share_within_a_few_looks(requests):
+    found = scaled([float(requests)] * 4, Bounds(1, 200))
     share = requests / found[-1] / AT_ONCE
     assert share <= TARGET + 1e-6
     assert found[-1] == 1 or requests / (found[-1] - 1) / AT_ONCE > TARGET
+
+
+@pytest.mark.parametrize(
+    ("load", "wanted"),
+    [
+        (Load(1, 10.0, 1), 4),  # at most four times as many at once
+        (Load(4, 2.5, 1), 10),  # a replica for each request, and no more
+        (Load(10, 1.0, 1), 10),
+        (Load(1, 10.0, 4), 4),
+        (Load(4, 2.5, 4), 4),
+        (Load(1, 0.2, 1), 1),
+        (Load(1, 10.0, 1, busy=0.5), 2),  # two of them keep all cores busy
+        (Load(2, 5.0, 1, busy=0.9), 2),
+        (Load(2, 5.0, 1, busy=0.01), 8),  # requests wait for something else than cores
+    ],
+)
+def test_there_are_as_many_as_help(load, wanted):
+    assert Record().seen(load).wanted(load.replicas, Bounds()) == wanted
 
 
 def test_pressure_alone_raises_and_keeps_what_it_needs():

@@ -68,6 +68,14 @@ def test_what_is_in_range_is_left_alone_also_where_it_was_scaled_to_zero(watch, 
     assert watch(GOOD, profile=no_profile) == ["window"]
 
 
+def test_one_round_of_windows_ends_with_a_verdict(watcher, deployed, place):
+    made = watcher(windows=1)
+    made.latencies = Told(GOOD)
+    place.events.clear()
+    made.run(once=True)
+    assert [event.kind for event in place.events] == ["window", "verdict"]
+
+
 def test_drift_that_a_profile_does_not_explain_changes_nothing_and_is_not_tried_again_soon(
     watch, deployed
 ):

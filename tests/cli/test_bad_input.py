@@ -353,3 +353,101 @@ def test_an_error_is_json_too_where_json_was_asked_for(chiron, artefacts):
 def test_the_folders_of_the_tests_are_right_before_they_are_spoilt(chiron, planned):
     assert WorkflowFolder.open(planned).workflow.name == "small"
     assert chiron("generate", "plan.json").status == 0
+
+
+def test_a_profile_of_another_workflow_is_refused_and_kept(chiron, artefacts, tmp_path):
+    profile = json.loads((tmp_path / "profile.json").read_text())
+    (tmp_path / "profile.json").write_text(json.dumps(profile | {"workflow": "other"}))
+    result = chiron("schedule", artefacts, "--slo", "200ms")
+    assert (result.status, result.stdout) == (2, "")
+    assert "profile.json is of workflow other, not of small: run chiron profile" in result.error()
+
+
+def test_a_plan_of_another_workflow_is_not_overwritten(chiron, artefacts, tmp_path):
+    (tmp_path / "plan.json").write_text('{"workflow": "other"}')
+    result = chiron("schedule", artefacts, "--slo", "200ms")
+    assert result.status == 0
+    assert "plan.json is of another workflow: it is plan-other.json now" in result.stderr
+    assert json.loads((tmp_path / "plan-other.json").read_text()) == {"workflow": "other"}
+
+
+def write(name: str, text: str) -> Callable[[Path], None]:
+    """Writes a file of the workflow's folder, or with ``../`` beside it."""
+
+    def spoil(folder: Path) -> None:
+        (folder / name).write_text(text)
+
+    return spoil
+
+
+INVOKE = {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "End": True}
+CHOSEN = machine(A=INVOKE | {"Parameters": {"FunctionName.$": "$.f"}})
+MISTAKES: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
+    "a function that is chosen at run time": (
+        write("../machine.json", json.dumps(CHOSEN)),
+        ["init", "empty", "--states", "machine.json"],
+        ["chosen at run time", "name it, or use a Choice", "FunctionName.$"],
+    ),
+    "a profile of another workflow, by its option": (
+        write("../other.json", '{"format": 1, "workflow": "other", "functions": {}}'),
+        ["deploy", "small", "--slo=1s", "--local", "--profile", "other.json"],
+        ["other.json is of workflow other, not of small", "chiron profile"],
+    ),
+    "a platform where a profile belongs": (
+        lambda _: None,
+        ["schedule", "small", "--slo=1s", "--profile", "platform.json"],
+        ["profile platform.json", "functions"],
+    ),
+    "half a profile": (
+        write("../profile.json", '{"format": 1, "workf'),
+        ["schedule", "small", "--slo=1s"],
+        ["profile.json", "not JSON", "line 1"],
+    ),
+    "two files of a workflow": (
+        write("workflow.yaml", "tasks: {}\n"),
+        ["schedule", "small", "--slo=1s"],
+        ["workflow.json and workflow.yaml", "keep one"],
+    ),
+    "a stack file that is no YAML": (
+        write("stack.yaml", "functions:\n\twave: {}\n"),
+        ["deploy", "small", "--slo=1s", "--local"],
+        ["stack.yaml", "line 2"],
+    ),
+    "a stack file without functions": (
+        write("stack.yaml", "version: '1.0'\nprovider: {name: openfaas}\n"),
+        ["deploy", "small", "--slo=1s", "--local"],
+        ["stack.yaml"],
+    ),
+    "a requirement that reaches into this machine": (
+        write("functions/wave/requirements.txt", "-e ../wave\n"),
+        ["deploy", "small", "--slo=1s", "--local"],
+        ["wave", "requirements.txt", "line 1"],
+    ),
+    "constraints for a function that is not there": (
+        write("constraints.json", '{"format": 1, "isolate": {"wvae": "wrap"}}'),
+        ["schedule", "small", "--slo=1s"],
+        ["wvae", "constraints.json"],
+    ),
+    "a backend without a gateway of one's own": (
+        lambda _: None,
+        ["deploy", "small", "--slo=1s", "--backend=docker"],
+        ["--backend", "add --local"],
+    ),
+    "a percentile above all": (
+        lambda _: None,
+        ["deploy", "small", "--slo=1s", "--percentile=101"],
+        ["--percentile", "101", "chiron deploy --help"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("spoil", "arguments", "words"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_one_line_with_its_mend(spoil, arguments, words, chiron, artefacts):
+    spoil(artefacts)
+    empty = artefacts.parent / "empty"
+    empty.mkdir()
+    (empty / "stack.yaml").write_text((artefacts / "stack.yaml").read_text())
+    result = chiron(*arguments)
+    assert (result.status, result.stdout) == (2, "")
+    error = result.error()
+    assert [word for word in words if word not in error] == []

@@ -16,6 +16,7 @@ import requests
 
 _TIMEOUT_S = 60
 SERVICES = re.compile(r"services on (http://127\.0\.0\.1:\d+)")
+DASHBOARD = re.compile(r"dashboard on (http://127\.0\.0\.1:\d+)/")
 GATEWAY = re.compile(r"embedded gateway on (http://127\.0\.0\.1:\d+)")
 
 
@@ -62,6 +63,7 @@ def test_services_are_not_for_other_machines(chiron):
 def test_everything_answers_until_a_signal_ends_it_and_leaves_nothing(number, start):
     process = start("serve", "--port=0", "--gateway-port=0")
     gateway, services = process.wait_for(GATEWAY), process.wait_for(SERVICES)
+    assert process.wait_for(DASHBOARD) == services
     assert requests.get(f"{services}/docs", timeout=_TIMEOUT_S).status_code == 200
     assert "/deployments" in requests.get(f"{services}/openapi.json", timeout=_TIMEOUT_S).text
     assert requests.get(f"{gateway}/healthz", timeout=_TIMEOUT_S).status_code == 200

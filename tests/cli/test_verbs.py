@@ -9,6 +9,7 @@ import pytest
 from chiron.cli.main import VERBS
 from chiron.openfaas.stack import read_stack
 from chiron.workflow.documents import read_document
+from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import Plan
 
 
@@ -271,6 +272,42 @@ def test_a_state_machine_of_another_platform_becomes_a_workflow(chiron, function
     assert result.status == 0, result.stderr
     assert json.loads((functions / "functions.json").read_text()) == {arn: "resize"}
     assert result.stderr.splitlines()[-1] == "next: chiron deploy mine --slo 200ms --local"
+
+
+def invoking(function: object, resource: str = "arn:aws:states:::lambda:invoke") -> dict:
+    parameters = {"FunctionName": function, "Payload.$": "$"}
+    state = {"Type": "Task", "Resource": resource, "Parameters": parameters, "End": True}
+    return {"StartAt": "A", "States": {"A": state}}
+
+
+@pytest.mark.parametrize("function", ["resize", "arn:aws:lambda:eu-west-1:1:function:ReSize:prod"])
+def test_the_function_name_of_a_lambda_invocation_names_the_function(
+    function, chiron, functions, tmp_path
+):
+    (tmp_path / "machine.json").write_text(json.dumps(invoking(function)))
+    result = chiron("init", "mine", "--states", "machine.json")
+    assert result.stderr.splitlines()[-1] == "next: chiron deploy mine --slo 200ms --local"
+    assert WorkflowFolder.open(functions).workflow.functions == ("resize",)
+
+
+def test_a_lambda_invocation_that_cannot_run_leaves_no_file(chiron, functions, tmp_path):
+    resource = "arn:aws:states:::lambda:invoke.waitForTaskToken"
+    (tmp_path / "machine.json").write_text(json.dumps(invoking("ReSize", resource)))
+    error = chiron("init", "mine", "--states", "machine.json").error()
+    assert "a wait for a callback" in error
+    assert '"Resource": "ReSize"' in error
+    assert sorted(each.name for each in functions.iterdir()) == ["resize", "stack.yaml"]
+
+
+def test_functions_json_does_not_name_the_function_of_every_lambda_invocation(chiron, functions):
+    (functions / "workflow.json").write_text(json.dumps(invoking("resize")))
+    (functions / "functions.json").write_text('{"arn:aws:states:::lambda:invoke": "invoke"}')
+    error = chiron("init", "mine").error()
+    assert "remove arn:aws:states:::lambda:invoke" in error
+
+
+def test_functions_of_other_languages_are_said_to_be_left_out(chiron, functions):
+    assert "warning: x is no task of the workflow: lang node20" in chiron("init", "mine").stderr
 
 
 def test_a_folder_without_functions_for_tasks_is_said_in_one_line(chiron, functions):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import json
 import shutil
 import subprocess
 import sys
@@ -348,6 +349,7 @@ def test_native_libraries_get_one_thread_unless_the_user_says_otherwise(
     (wrap,) = stack.functions.values()
     assert wrap.environment["OMP_NUM_THREADS"] == "4"
     assert wrap.environment["OPENBLAS_NUM_THREADS"] == "1"
+    assert wrap.environment["POLARS_MAX_THREADS"] == "1"
 
 
 @pytest.mark.parametrize(
@@ -507,3 +509,24 @@ def test_the_wrap_that_runs_a_machine_in_jsonata_has_its_evaluator(
     out = generate(plan, Sources.read(folder), tmp_path / "build").parent
     needed = [(out / wrap / "requirements.txt").read_text() for wrap in ("f-a", "f-b")]
     assert needed == [expected, ""]
+
+
+def test_what_a_place_cannot_build_is_left_out_and_that_is_said(write_folder, tmp_path):
+    folder = write_folder(
+        tmp_path / "two",
+        {"tasks": {"a": "wave"}, "edges": []},
+        {"wave": "def handle(req):\n    return req\n"},
+        {},
+    )
+    stack = json.loads(folder.stack_file.read_text())
+    stack["functions"]["side"] = {"lang": "node20", "handler": "./side", "image": "side"}
+    folder.stack_file.write_text(json.dumps(stack))
+    sources = Sources.read(folder, {})
+    assert sources.supporting == ["side"]
+    assert sources.buildable({"node20"}).supporting == ["side"]
+    built = sources.buildable({"python3-http"})
+    assert built.supporting == []
+    assert (
+        "function side is not deployed: this gateway does not build lang node20"
+        in (built.warnings[-1])
+    )

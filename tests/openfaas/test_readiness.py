@@ -71,6 +71,19 @@ def test_a_module_that_no_requirement_brings_is_named_with_its_file(client, gate
         client.wait_ready("side", timeout_s=0.1)
 
 
+def test_a_start_in_vain_for_want_of_a_module_ends_the_wait_at_once(client, gateway):
+    gateway.answer(HEALTH, (503, b""))
+    text = "ModuleNotFoundError: No module named 'numppy'"
+    old, new = (
+        json.dumps({"name": "side", "timestamp": at, "text": text}).encode() for at in ("1", "2")
+    )
+    gateway.answer("GET /system/logs", (200, old), (200, old + b"\n" + new))
+    with pytest.raises(ChironError) as raised:
+        client.wait_ready("side", timeout_s=3600)
+    assert (raised.value.code, raised.value.status) == ("missing-package", 400)
+    assert "add the package that has numppy to the function's requirements.txt" in str(raised.value)
+
+
 @pytest.mark.parametrize("namespace", ["", "mine"])
 def test_on_kubernetes_what_has_neither_replica_nor_log_is_pending(client, gateway, namespace):
     gateway.answer(HEALTH, (503, b"No endpoints available for: side."))

@@ -20,7 +20,7 @@ from chiron.predictor.plan_timeline import plan_timeline
 from chiron.predictor.predict import Predictor, predict
 from chiron.profiler import calibrate as calibration
 from chiron.profiler import noop_handler
-from chiron.profiler.calibrate import best_of, calibrate
+from chiron.profiler.calibrate import Effort, best_of, calibrate
 from chiron.profiler.constants import SHORT_RELEASE_MS, Interpreter, Seen, platform, spread
 from chiron.profiler.known_work import HASH, NOTHING, PAUSE, WORK, Work
 from chiron.profiler.noop_handler import BLOCK
@@ -222,10 +222,9 @@ def test_a_real_gateway_is_calibrated_and_left_as_it_was(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calibration, "others_share", lambda: 0.62)
-    monkeypatch.setattr(calibration, "_ATTEMPTS", 1)
-    monkeypatch.setattr(calibration, "_BUDGET_S", 600.0)  # one round has no spread
+    once = Effort(budget_s=600.0, attempts=1)  # one round has no spread
     said: list[str] = []
-    found = calibrate(launcher, name="here", rounds=10, progress=said.append)
+    found = calibrate(launcher, name="here", rounds=10, effort=once, progress=said.append)
     assert (found.name, found.cpus) == ("here", len(os.sched_getaffinity(0)))
     assert found.one_node
     assert found.switch_interval_ms == pytest.approx(5.0)

@@ -72,7 +72,7 @@ def found_on(place: Platform, *paths: PathKind, counts: bool = True) -> dict[Pat
         name: cast(Deployment, Predicted(shape, place, counts))
         for name, shape in path_shapes(paths).items()
     }
-    return path_costs(deployed)
+    return path_costs(deployed, 40)
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_an_answer_of_something_else_is_no_measurement(place: Platform) -> None:
         for name, shape in path_shapes(("auto", "gateway")).items()
     }
     with pytest.raises(ChironError, match="deploy chiron's template"):
-        path_costs(deployed)
+        path_costs(deployed, 40)
 
 
 def test_plans_of_each_path_are_sound_and_say_it() -> None:

@@ -9,7 +9,9 @@ import pytest
 
 from chiron.predictor.explain import explanation
 from chiron.predictor.predict import predict
+from chiron.predictor.unrolling import run_of
 from chiron.scheduler.choices import Choices
+from chiron.scheduler.deciding import with_memory
 from chiron.scheduler.folder_settings import FolderSettings
 from chiron.scheduler.pareto import considered
 from chiron.scheduler.schedule import job_of, schedule
@@ -18,7 +20,9 @@ from chiron.workflow.asl import parse_states
 from chiron.workflow.constraints import Constraints
 from chiron.workflow.errors import ChironError
 from chiron.workflow.execute import execute
+from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.profile import PayloadProfile, Period, Profile
+from chiron.workflow.trace import Instance
 from chiron.workflow.triggers import MOST_AT_ONCE
 
 
@@ -189,3 +193,17 @@ def test_of_many_items_as_many_run_at_once_as_a_process_takes(known_of, platform
     assert taken_ms(MOST_AT_ONCE) == pytest.approx(one_ms, abs=1)
     assert taken_ms(MOST_AT_ONCE + 1) == pytest.approx(one_ms + 20, abs=1)
     assert taken_ms(3 * MOST_AT_ONCE) == pytest.approx(one_ms + 40, abs=1)
+
+
+def test_an_entry_that_is_idle_for_some_requests_has_memory_for_the_others(known):
+    names = {"Each": "first", "Look": "second"}
+    wraps = tuple(
+        Wrap(name=name, cpus=1, memory_mib=1, mechanism="fork", processes=((task,),))
+        for task, name in names.items()
+    )
+    plan = Plan(format=2, workflow="demo", planner="mine", wraps=wraps, cpus=2)
+    brief = known.payloads[0].model_copy(update={"trace": (Instance(task="Look"),)})
+    each = (known.model_copy(update={"payloads": (one,)}) for one in (brief, known.payloads[1]))
+    runs = [run_of(WORKFLOW, profile) for profile in each]
+    sized = with_memory(plan, WORKFLOW, runs)
+    assert all(wrap.memory_mib > 1 for wrap in sized.wraps)

@@ -83,10 +83,8 @@ def test_a_name_of_another_platform_gets_a_proposal_that_mends_it(
         ("arn:aws:states:::dynamodb:putItem", "a service integration"),
         ("arn:aws:states:::aws-sdk:s3:getObject", "a service integration"),
         ("arn:aws:states:::states:startExecution.sync:2", "a service integration"),
-        ("arn:aws:states:::lambda:invoke.sync", "a service integration"),
         ("arn:aws:states:us-east-1:123456789012:sqs:sendMessage", "a service integration"),
         ("arn:${AWS::Partition}:states:::sns:publish", "a service integration"),
-        ("arn:aws:states:::lambda:invoke.waitForTaskToken", "a wait for a callback"),
         ("arn:aws:states:::sqs:sendMessage.waitForTaskToken", "a wait for a callback"),
         ("arn:aws:states:us-east-1:123456789012:activity:cook", "an activity"),
     ],
@@ -100,6 +98,19 @@ def test_what_is_no_function_is_named_with_how_to_have_one_instead(refused, reso
     assert parse_states(document, "demo", FunctionNames(proposal)).functions == tuple(
         proposal.values()
     )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "what"),
+    [(".sync", "a service integration"), (".waitForTaskToken", "a wait for a callback")],
+)
+def test_what_would_call_a_function_otherwise_is_named_with_that_function(refused, pattern, what):
+    document = machine_of(INVOKE + pattern, Parameters={"FunctionName": "f"})
+    names = FunctionNames({INVOKE + pattern: "g"})
+    error = refused(parse_states, document, "demo", names)
+    assert (error.code, error.path) == ("unsupported-resource", "States.A.Resource")
+    assert f"is {what}:" in error.message
+    assert error.message.endswith('"Resource": "f"')
 
 
 @pytest.mark.parametrize(

@@ -94,3 +94,20 @@ def test_what_is_shown_in_a_message_fits_a_line(value: object):
     assert shown(value).isprintable()
     assert shown(value).isascii()
     assert len(shown(value)) <= 60
+
+
+@pytest.mark.parametrize(
+    ("given", "deployed", "proposed"),
+    [
+        ("${module.ingestion.lambda_function_arn}:$LATEST", (), "ingestion"),
+        ("${aws_lambda_function.work_flow.arn}", (), "work-flow"),
+        ("arn:aws:lambda:eu-west-1:123456789012:function:ReSize:42", ("resize",), "resize"),
+        ("ReSize:prod", ("resize",), "resize"),
+        ("${UppercaseFunctionArn}", (), "uppercase-function"),
+        ("${UppercaseFunctionArn}", ("uppercase", "lower"), "uppercase"),
+        ("arn:aws:states:::sns:publish.waitForTaskToken", (), "publish"),
+        ("arn:aws:states:::states:startExecution.sync:2", (), "start-execution"),
+    ],
+)
+def test_the_name_of_another_platform_gets_the_function_that_it_means(given, deployed, proposed):
+    assert FunctionNames.proposal([given], deployed) == {given: proposed}

@@ -1,0 +1,103 @@
+"""Platforms that are kept between commands, each until a quick probe of its place disagrees."""
+
+from __future__ import annotations
+
+import os
+import platform as machine
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from chiron.deployment.background_load import is_quiet
+from chiron.deployment.launcher import Launcher
+from chiron.generator.fingerprint import digest
+from chiron.predictor.mechanisms import DEFAULT_MECHANISM
+from chiron.profiler.calibrate import BRIEF, calibrate
+from chiron.profiler.noop_shapes import few, shape, write_folder
+from chiron.profiler.self_check import LARGEST_ERROR, SelfCheck
+from chiron.workflow.documents import dump, read_document, write_atomically
+from chiron.workflow.errors import ChironError
+from chiron.workflow.platform import Platform
+
+Progress = Callable[[str], None]
+#: How often the probe runs each of its plans with each work.
+_ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class KeptPlatforms:
+    """The platforms in ``folder``, one file for each place."""
+
+    folder: Path
+
+    def platform(self, launcher: Launcher, progress: Progress) -> Platform:
+        """The platform of `launcher`'s place: the kept one if it holds, else measured and kept.
+
+        Raises what `calibrate` does.
+        """
+        kept = self._kept(launcher)
+        if kept is not None:
+            error = typical_error(kept, launcher, progress)
+            reason = outdated(kept, error, quiet=is_quiet)
+            if reason is None:
+                progress(f"using the platform kept for {kept.place}: a probe was {error:.0%} off")
+                return kept
+            progress(f"calibrating again: {reason}")
+        measured = calibrate(launcher, effort=BRIEF, progress=progress)
+        self.keep(measured, launcher)
+        return measured
+
+    def keep(self, platform: Platform, launcher: Launcher) -> None:
+        """Keep `platform` for the next command at `launcher`'s place. Raises ``not-writable``."""
+        write_atomically(self._file(launcher), dump(platform))
+
+    def _kept(self, launcher: Launcher) -> Platform | None:
+        try:
+            return read_document(Platform, self._file(launcher), "platform")
+        except ChironError:
+            return None  # none yet, or of a format before
+
+    def _file(self, launcher: Launcher) -> Path:
+        """The file of a place, of what runs there, and of the store that its objects go by."""
+        runs = version("chiron-openfaas"), machine.python_version()
+        cpus = str(len(os.sched_getaffinity(0)))
+        return self.folder / f"{digest([launcher.place, *runs, cpus, launcher.store.url])}.json"
+
+
+def outdated(kept: Platform, error: float, quiet: Callable[[], bool]) -> str | None:
+    """Why the platform `kept`, whose predictions of known work are `error` off, does not hold.
+
+    Only a `quiet` machine is a reason to measure it again: while others keep the cores busy, a
+    new platform is off too, and what is deployed is measured anyway. None where it holds.
+    """
+    if error > max(LARGEST_ERROR, kept.prediction_error) and quiet():
+        return f"predictions of known work are {error:.0%} off"
+    if kept.warnings and quiet():
+        return "the platform was measured on a busy machine, which is quiet now"
+    return None
+
+
+def typical_error(platform: Platform, launcher: Launcher, progress: Progress) -> float:
+    """How far off predictions of known work are now: the median of three plans with each work.
+
+    The plans are one function, two processes and two wraps. Raises what deploying raises.
+    """
+    progress("checking the kept platform with a probe")
+    plans = [
+        shape("one", [[1]]),
+        shape(few(DEFAULT_MECHANISM), [[1] * 2]),
+        shape("remote-few", [[1]] * 2),
+    ]
+    with ExitStack() as stack:
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-probe-"))
+        folder = write_folder(Path(scratch))
+        deployed = [
+            stack.enter_context(launcher.launch(each.workflow, folder, each.plan)) for each in plans
+        ]
+        check = SelfCheck(deployed[0], list(zip(plans, deployed, strict=True)))
+        for _ in range(_ROUNDS):
+            check.measure()
+        return check.typical_error(platform)

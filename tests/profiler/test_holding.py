@@ -1,0 +1,85 @@
+"""When an earlier profile, or a kept platform, still holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chiron.profiler import holding, kept_platform
+from chiron.profiler.holding import holding_profile, profiled_source
+from chiron.workflow.documents import dump
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
+
+PROFILE = Profile(format=1, workflow="small", functions={}, source="abc", place="here")
+
+
+@pytest.mark.parametrize(
+    ("change", "quiet", "words"),
+    [
+        ({}, True, None),
+        ({"source": ""}, True, "does not say"),
+        ({"source": "abd"}, True, "of other code"),
+        ({"place": "there"}, True, "taken at there, not at here"),
+        ({"warnings": ("busy",)}, False, None),
+        ({"warnings": ("busy",)}, True, "quiet now"),
+    ],
+)
+def test_a_profile_holds_for_the_same_code_and_place(
+    change: dict[str, object], quiet: bool, words: str | None
+) -> None:
+    profile = PROFILE.model_copy(update=change)
+    said = holding.outdated(profile, "abc", "here", quiet=lambda: quiet)
+    assert said is None if words is None else words in (said or "")
+
+
+@pytest.mark.parametrize(
+    ("error", "known", "warnings", "quiet", "words"),
+    [
+        (0.1, 0.12, (), True, None),
+        (0.31, 0.12, (), True, "31% off"),
+        (0.31, 0.12, (), False, None),
+        (0.31, 0.4, (), True, None),
+        (0.1, 0.12, ("busy",), False, None),
+        (0.1, 0.12, ("busy",), True, "quiet now"),
+    ],
+)
+def test_a_platform_holds_while_its_predictions_do(
+    platform: Platform,
+    error: float,
+    known: float,
+    warnings: tuple[str, ...],
+    quiet: bool,
+    words: str | None,
+) -> None:
+    kept = platform.model_copy(update={"prediction_error": known, "warnings": warnings})
+    said = kept_platform.outdated(kept, error, quiet=lambda: quiet)
+    assert said is None if words is None else words in (said or "")
+
+
+def test_what_is_profiled_is_named_by_code_and_payloads(small: WorkflowFolder) -> None:
+    before = profiled_source(small)
+    assert profiled_source(small) == before
+    (small.path / "payload.json").write_text('{"another": "payload"}')
+    other = profiled_source(small)
+    (small.path / "functions" / "wave" / "handler.py").write_text(
+        "def handle(req):\n    return 1\n"
+    )
+    assert len({before, other, profiled_source(small)}) == 3
+
+
+def test_the_first_profile_that_holds_is_used_and_that_is_said(
+    small: WorkflowFolder, tmp_path: Path
+) -> None:
+    own = PROFILE.model_copy(update={"source": profiled_source(small)})
+    texts = {"none": "", "other": dump(own.model_copy(update={"workflow": "other"}))}
+    texts |= {"old": dump(PROFILE), "own": dump(own)}
+    files = [tmp_path / f"{name}.json" for name in (*texts, "missing")]
+    for file, text in zip(files, texts.values(), strict=False):
+        file.write_text(text)
+    said: list[str] = []
+    assert holding_profile(files, small, "here", said.append) == own
+    assert "old.json is of other code" in said[0]
+    assert said[1].startswith(f"using {tmp_path / 'own.json'}")
