@@ -257,10 +257,10 @@ def grown(last: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_what_is_too_deep_to_be_given_to_a_task_fails_that_task() -> None:
-    caught = [{"ErrorEquals": ["States.Runtime"], "ResultPath": "$.v", "Next": "Then"}]
+    caught = [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.v", "Next": "Then"}]
     last = {"Type": "Task", "Resource": "fast", "Catch": caught, "End": True}
     states = grown(last) | {"Then": {"Type": "Pass", "OutputPath": "$.v.Error", "End": True}}
-    assert decided(states, {"fast": 0}, BOUND_S) == '"States.Runtime"'
+    assert decided(states, {"fast": 0}, BOUND_S) == '"States.TaskFailed"'
 
 
 def test_an_answer_that_is_too_deep_fails_by_name() -> None:

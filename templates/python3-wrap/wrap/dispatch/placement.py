@@ -20,10 +20,10 @@ from typing import Any
 
 from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import MAIN, Call, Key, Place, Step, given_to
-from wrap.core.errors import TaskError
+from wrap.core.errors import TaskError, workflow_failed
 from wrap.core.recovery import Component
 from wrap.core.statemachine import machine as states
-from wrap.core.statemachine.errors import StatesError, failure_of
+from wrap.core.statemachine.errors import StatesError, failure_of, of_task
 from wrap.core.statemachine.machine import Machine, execution_context
 from wrap.core.statemachine.values import Text, dump
 from wrap.core.triggers import MOST_AT_ONCE
@@ -247,12 +247,12 @@ class Deciding(Placement):
     def _follow(self, step: states.Step, ended: int | None = None) -> Step:
         outcome = self._machine.outcome
         if isinstance(outcome, StatesError):
-            raise _workflow_failed(outcome.name, outcome.cause)
+            raise workflow_failed(outcome.name, outcome.cause)
         if self._machine.over:
             try:
                 answer = self._object(outcome)
             except StatesError as error:
-                raise _workflow_failed(error.name, f"the output: {error.cause}") from None
+                raise workflow_failed(error.name, f"the output: {error.cause}") from None
             if outcome is self._machine.result:  # the last task's answer, with nothing changed
                 answer.content_type = self._last.content_type or answer.content_type
                 answer.head = self._last.head
@@ -290,7 +290,7 @@ class Deciding(Placement):
         try:
             given_object = self._object(given)
         except StatesError as error:
-            self._unfit[number] = error
+            self._unfit[number] = of_task("the input", error)
             return False
         if given is self._machine.given:  # the request, as it came
             given_object = self._request
@@ -340,10 +340,6 @@ def _calls(begun: Mapping[Place, Sequence[int]]) -> list[Call]:
     ]
     calls.sort(key=lambda call: isinstance(call.place, int))
     return calls
-
-
-def _workflow_failed(name: str, cause: str) -> TaskError:
-    return TaskError("workflow-failed", ": ".join(filter(None, (name, cause))))
 
 
 def _text(given: Object) -> str:

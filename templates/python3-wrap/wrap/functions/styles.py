@@ -25,6 +25,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import COMMAND, Seen
 from wrap.core.errors import TaskError
+from wrap.core.statemachine.errors import cause_of
 from wrap.functions.answers import flask_value
 from wrap.functions.loader import Function
 from wrap.values.value import Head, Object, shown
@@ -214,9 +215,9 @@ def output(style: str, value: Any, seen: Seen = Seen.BY_NOBODY) -> Object:
         raise _unsendable(error) from error
     if status >= 400 and seen is not Seen.BY_CLIENT:
         said = f"the handler answered {status}: "
-        text = found.text()
-        shown = said + redacted(text)[:_SHOWN]
-        raise TaskError("status", shown, caught=("status", said + text))
+        text = redacted(found.text())
+        caught = ("status", cause_of("status", said + text))
+        raise TaskError("status", said + text[:_SHOWN], caught=caught)
     return found
 
 

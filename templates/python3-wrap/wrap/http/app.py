@@ -18,11 +18,11 @@ from flask import Flask, Response, request
 
 from wrap.cluster import store_path
 from wrap.cluster.coordinator import Coordinator
-from wrap.cluster.participant import SERVER_FAULT, Participant, engine_of, told
+from wrap.cluster.participant import Participant, engine_of, told
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import Engine, Key, Part, keys
-from wrap.core.errors import TaskError
+from wrap.core.errors import SERVER_FAULT, TaskError, workflow_failed
 from wrap.dispatch.execution import Execution, Outcome
 from wrap.dispatch.placement import Deciding, Placement
 from wrap.dispatch.runtime import Runtime
@@ -431,7 +431,7 @@ def _answer(
 ) -> Response:
     """What the client gets of the workflow."""
     if entry.fail is not None:
-        raise TaskError("workflow-failed", ": ".join(entry.fail))
+        raise workflow_failed(*entry.fail)
     output = execution.data.resolve(entry.output)
     if entry.emits:
         emitted = {name: execution.data[number].in_json() for name, number in entry.emits.items()}

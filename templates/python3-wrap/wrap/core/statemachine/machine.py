@@ -16,18 +16,22 @@ from typing import Any, NamedTuple
 
 from .chance import Chance
 from .choices import matches
-from .errors import StatesError
+from .errors import StatesError, of_task
 from .limit import Check, Limited, unlimited
 from .paths import evaluate, put
 from .templates import render, resolve
-from .values import dump, instant, is_number, parse
+from .values import Text, dump, instant, number_of, read
 
 #: States that may follow each other with no task or wait among them: more are a loop without end.
 _TRANSITIONS = 10_000
 #: The longest time that can be waited for: the most seconds that the language lets a state have.
 MOST_SECONDS = 99_999_999
-#: Errors that States.ALL does not match (Amazon States Language, "Errors").
-_TERMINAL = frozenset({"States.Runtime", "States.DataLimitExceeded"})
+#: The error that no Retry and no Catch takes, and those that States.ALL does not match
+#: (AWS Step Functions Developer Guide, "Error names").
+_FATAL = "States.Runtime"
+_TERMINAL = frozenset({_FATAL, "States.DataLimitExceeded"})
+#: The last second that a timestamp can be of, in the year 9999.
+_LAST_SECOND = 253_402_300_799
 _NO_INPUT: dict[str, Any] = {}
 
 #: Numbers of the begins and delays by whose ends something came about.
@@ -55,7 +59,10 @@ class Delay(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What an event leads to; nobody awaits the numbers in `dropped` any more."""
+    """What an event leads to; nobody awaits the numbers in `dropped` any more.
+
+    What an event both begins and drops is in none of the lists.
+    """
 
     begins: list[Begin]
     delays: list[Delay]
@@ -86,8 +93,9 @@ class _Visit:
     """A state that has been entered, until it is left."""
 
     __slots__ = (
-        *("after", "children", "ends", "given", "items", "known", "left", "limit", "name"),
+        *("after", "children", "ends", "entered", "given", "items", "known", "left", "limit"),
         *(
+            "name",
             "number",
             "raw",
             "results",
@@ -113,8 +121,9 @@ class _Visit:
     results: list[Any]
     ends: set[int]
 
-    def __init__(self, scope: _Scope, name: str, raw: Any, after: After) -> None:
+    def __init__(self, scope: _Scope, name: str, raw: Any, after: After, entered: float) -> None:
         self.scope = scope
+        self.entered = entered
         self.name = name
         self.state: Mapping[str, Any] = scope.states[name]
         self.raw = raw
@@ -184,7 +193,7 @@ class Machine:
         def begin() -> None:
             self._whole = scope = _Scope(self._definition, None, 0, None)
             try:
-                given = self.given = parse(text)
+                given = self.given = read(text)
             except StatesError as error:
                 self._over(StatesError(error.name, f"the input: {error.cause}"))
                 return
@@ -201,10 +210,9 @@ class Machine:
         def end(visit: _Visit) -> None:
             after = frozenset((number,))
             try:
-                result = parse(text)
+                result = read(text)
             except StatesError as error:
-                unfit = StatesError(error.name, f"the answer: {error.cause}")
-                self._fail(visit, _at(visit, unfit), after)
+                self._fail(visit, _at(visit, of_task("the answer", error)), after)
                 return
             if "Invoke" in visit.state:
                 result = {"ExecutedVersion": "$LATEST", "Payload": result, "StatusCode": 200}
@@ -256,6 +264,8 @@ class Machine:
             step.dropped.extend(self._awaited)
             self._awaited.clear()
         if step.dropped:
+            begun = {each.number for each in step.begins} | {each.number for each in step.delays}
+            step.dropped[:] = [number for number in step.dropped if number not in begun]
             step.begins[:] = [each for each in step.begins if each.number in self._awaited]
             step.delays[:] = [each for each in step.delays if each.number in self._awaited]
         return step
@@ -277,7 +287,7 @@ class Machine:
             if name_or_end is None:
                 self._end(scope, value, after)
                 return
-            visit = scope.visit = _Visit(scope, name_or_end, value, after)
+            visit = scope.visit = _Visit(scope, name_or_end, value, after, self._now)
             following = self._entered(visit)
         message = f"more than {_TRANSITIONS} states without a task or a wait, the last {name!a}"
         self._fail_scope(scope, StatesError("States.Runtime", message), after)
@@ -361,7 +371,7 @@ class Machine:
     def _context_of(self, visit: _Visit) -> dict[str, Any]:
         """The context object in a state."""
         state = {
-            "EnteredTime": timestamp(self._now),
+            "EnteredTime": timestamp(visit.entered),
             "Name": visit.name,
             "RetryCount": sum(visit.retried.values()),
         }
@@ -438,6 +448,9 @@ class Machine:
         moment = self._found(visit, "Timestamp", None, given)
         if moment is not None:
             seconds = _moment(moment, visit) - self._now
+            if seconds > MOST_SECONDS:
+                message = f"state {visit.name!a} waits until {moment}: more than {MOST_SECONDS} s"
+                raise StatesError("States.Runtime", message)
         else:
             seconds = _seconds(self._found(visit, "Seconds", None, given), visit, 0)
         self._delay(visit, max(0.0, seconds), visit.after)
@@ -449,7 +462,8 @@ class Machine:
             found = self._found(visit, "TimeoutSeconds", None, self._input(visit))
             timeout_s = _seconds(found, visit, 1)
         if "Invoke" in visit.state:
-            given = given.get("Payload", {})
+            payload = given.get("Payload", {})
+            given = Text(payload) if isinstance(payload, str) else payload
         visit.number = number = next(self._numbers)
         self._awaited[number] = visit
         self._step.begins.append(Begin(number, visit.name, given, timeout_s, visit.after))
@@ -580,8 +594,10 @@ _ENTER: Mapping[str, Callable[[Machine, _Visit], Following | None]] = {
 def _covers(patterns: Iterable[str], names: set[str]) -> bool:
     """Whether a retrier or catcher is for an error of these names.
 
-    No wildcard covers `_TERMINAL`, and ``States.TaskFailed`` no timeout.
+    No wildcard covers `_TERMINAL`, nothing covers `_FATAL`, and ``States.TaskFailed`` no timeout.
     """
+    if _FATAL in names:
+        return False
     for pattern in patterns:
         if pattern in names:
             return True
@@ -607,13 +623,14 @@ def _shown(value: Any) -> str:
 
 
 def _seconds(value: Any, visit: _Visit, least: int) -> float:
-    if not is_number(value) or not least <= value <= MOST_SECONDS:
+    seconds = number_of(value)
+    if seconds is None or not least <= seconds <= MOST_SECONDS or seconds != int(seconds):
         message = (
             f"state {visit.name!a} has {_shown(value)} seconds: "
-            f"no number from {least} to {MOST_SECONDS}"
+            f"no whole number from {least} to {MOST_SECONDS}"
         )
         raise StatesError("States.Runtime", message)
-    return float(value)
+    return float(seconds)
 
 
 def _moment(text: Any, visit: _Visit) -> float:
@@ -635,10 +652,22 @@ def timestamp(seconds: float) -> str:
 @lru_cache(1)
 def _second(seconds: int) -> str:
     """A whole second as the language writes it: most events are in the same one as that before."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
+    shown = datetime.fromtimestamp(min(seconds, _LAST_SECOND), UTC)
+    return shown.isoformat().removesuffix("+00:00")
 
 
 def execution_context(workflow: str, ident: str, given: Any, now: float) -> dict[str, Any]:
-    """The context object of the execution `ident` of a workflow, which began `now` with `given`."""
-    execution = {"Id": ident, "Name": ident, "Input": given, "StartTime": timestamp(now)}
+    """The context object of the execution `ident` of a workflow, which began `now` with `given`.
+
+    An execution has no role and is never redriven. `RoleArn` names a role of the workflow in an
+    account of zeros, so that expressions that take it apart find its parts.
+    """
+    execution = {
+        "Id": ident,
+        "Name": ident,
+        "Input": given,
+        "RedriveCount": 0,
+        "RoleArn": f"arn:aws:iam::{0:012}:role/{workflow}",
+        "StartTime": timestamp(now),
+    }
     return {"Execution": execution, "StateMachine": {"Id": workflow, "Name": workflow}}
