@@ -24,6 +24,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -75,9 +76,10 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     modules = ["lambda_eval_utils", "state_task_lambda", "service.state_task_service_lambda"]
     for module in (importlib.import_module(_STATE_TASK + name) for name in modules):
         monkeypatch.setattr(module, "_invoke_lambda_function", invoked, raising=False)
-        as_it_is = module.__name__.endswith("service_lambda")
-        to_payload = payload if as_it_is else json.dumps
-        monkeypatch.setattr(module, "to_payload_type", to_payload, raising=False)
+        monkeypatch.setattr(module, "to_payload_type", json.dumps, raising=False)
+    service = importlib.import_module(_STATE_TASK + modules[-1])
+    used = SimpleNamespace(**{**vars(service.lambda_eval_utils), "to_payload_type": payload})
+    monkeypatch.setattr(service, "lambda_eval_utils", used)
     with moto.mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
         yield importlib.import_module("boto3").client("stepfunctions", region_name="us-east-1")
 

@@ -300,3 +300,48 @@ def test_a_cause_is_whole_json_however_long_the_message_is(message: str) -> None
     found = json.loads(cause)
     assert found["errorType"] == "E"
     assert message.encode(errors="backslashreplace").decode().startswith(found["errorMessage"])
+
+
+def limited(most_bytes: float, catch: list[dict[str, Any]], answer: str) -> Any:
+    """The outcome of a machine whose states may give so many bytes."""
+    states = {"T": {**TASK, "Catch": catch}, **CAUGHT}
+    machine = Machine(
+        {"StartAt": "T", "States": states}, lambda *_: {}, Random(1), most_bytes=most_bytes
+    )
+    (task,) = machine.start("{}", 0.0).begins
+    machine.ended(task.number, answer, 0.0)
+    outcome = machine.outcome
+    return outcome.name if isinstance(outcome, StatesError) else outcome
+
+
+def test_a_result_over_the_limit_is_an_error_that_no_wildcard_takes() -> None:
+    # AWS, Error names: States.ALL does not catch States.DataLimitExceeded.
+    name = "States.DataLimitExceeded"
+    assert limited(6, ALL, '"éé"') == "éé"
+    assert limited(5, ALL, '"éé"') == name
+    named = [{"ErrorEquals": [name], "Next": "Caught", "ResultPath": None}]
+    assert limited(5, named, '"éé"') == {}
+    assert limited(float("inf"), ALL, '"' + "x" * 300_000 + '"') == "x" * 300_000
+
+
+def test_an_output_over_the_limit_fails_its_state() -> None:
+    state = {"Type": "Pass", "Parameters": {"a.$": "$", "b.$": "$"}, "End": True}
+    document = {"StartAt": "P", "States": {"P": state}}
+    machine = Machine(document, lambda *_: {}, Random(1), most_bytes=10)
+    machine.start('"1234"', 0.0)
+    assert machine.outcome.name == "States.DataLimitExceeded"
+
+
+def test_an_evaluation_that_takes_too_long_fails_its_state_and_is_caught() -> None:
+    looks = iter([None] * 5 + [StatesError("States.Timeout", "too long")] + [None] * 100)
+
+    def check() -> None:
+        if error := next(looks):
+            raise error
+
+    catch = [{**ALL[0], "ResultPath": None}]
+    task = {**TASK, "Parameters": {"all.$": "$[*]"}, "Catch": catch}
+    document = {"StartAt": "T", "States": {"T": task, **CAUGHT}}
+    machine = Machine(document, lambda *_: {}, Random(1), check)
+    machine.start(json.dumps([*range(10)]), 0.0)
+    assert machine.outcome == [*range(10)]

@@ -88,6 +88,11 @@ class TaskError(Exception):
 
 
 def workflow_failed(name: str, cause: str) -> TaskError:
-    """The error of a workflow that ended with the ``Error`` and ``Cause`` of no task."""
+    """The error of a workflow that ended with the ``Error`` and ``Cause`` of no task.
+
+    It is a ``timeout`` if States Language names it so.
+    """
     message = ": ".join(filter(None, (name, cause)))
-    return TaskError("workflow-failed", message, caught=(name, cause))
+    late = name == "States.Timeout"
+    code, status = ("timeout", 504) if late else ("workflow-failed", SERVER_FAULT)
+    return TaskError(code, message, caught=(name, cause), status=status)

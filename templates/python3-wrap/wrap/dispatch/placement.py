@@ -189,19 +189,31 @@ class Deciding(Placement):
         Until when it may evaluate, in seconds of the monotonic clock.
     longest
         Bytes that an input of a task, or the output, may have, about.
+    most_bytes
+        Bytes that the result of a task, or the output of a state, may have.
     """
 
     evaluates = True
 
     def __init__(
-        self, wrap: Wrap, entry: Entry, ident: str, deadline: float, longest: float = math.inf
+        self,
+        wrap: Wrap,
+        entry: Entry,
+        ident: str,
+        deadline: float,
+        longest: float = math.inf,
+        most_bytes: float = math.inf,
     ) -> None:
         super().__init__(wrap)
         self._longest = longest
         self._states = entry.states
         context = partial(execution_context, wrap.workflow, ident)
-        self._machine = Machine(entry.machine or {}, context, SystemRandom(), self._in_time)
+        self._machine = Machine(
+            entry.machine or {}, context, SystemRandom(), self._in_time, most_bytes
+        )
         self._deadline = deadline
+        #: When the event that is handled has evaluated for so long that its state fails.
+        self._patience = deadline
         self._in_stages = entry.in_stages
         self._numbers: dict[int, int] = {}
         #: What instances get that have no place yet, and those of them that cannot have it.
@@ -221,16 +233,19 @@ class Deciding(Placement):
     def start(self, data: Inputs) -> Step:
         """Begin with the request, which `data` has; the answer will be in its place."""
         self._data, self._request = data, data[None]
+        self._be_patient(time.monotonic())
         return self._follow(self._machine.start(_text(data[None]), time.time()))
 
     def ended(self, number: int, output: Object | None) -> Step:
         output = output or Object("")
+        self._be_patient(time.monotonic())
         step = self._machine.ended(self._own(number), _text(output), time.time())
         self._last = output
         return self._follow(step, number)
 
     def failed(self, number: int, error: TaskError) -> Step:
         failure = failure_of(error.code, error.message, error.caught)
+        self._be_patient(time.monotonic())
         step = self._machine.failed(self._own(number), failure, time.time())
         if self._machine.outcome is failure:
             raise error
@@ -238,6 +253,7 @@ class Deciding(Placement):
 
     def due(self, number: int) -> Step:
         self._open -= 1
+        self._be_patient(time.monotonic())
         return self._follow(self._machine.due(number, time.time()))
 
     def _own(self, number: int) -> int:
@@ -280,10 +296,23 @@ class Deciding(Placement):
         return self.together(steps)
 
     def _in_time(self) -> None:
-        """Raise TaskError if the request's time is over."""
-        if time.monotonic() >= self._deadline:
+        """Raise TaskError if the request's time is over.
+
+        Raise StatesError, which a Catch takes, if an event has evaluated for half of the time that
+        was left before it: the Catch has the other half.
+        """
+        now = time.monotonic()
+        if now >= self._deadline:
             message = "the request's time was over while paths of the workflow were evaluated"
             raise TaskError("timeout", message, status=504)
+        if now >= self._patience:
+            self._be_patient(now)
+            cause = "half of the request's time was over while paths of the workflow were evaluated"
+            raise StatesError("States.Timeout", cause)
+
+    def _be_patient(self, now: float) -> None:
+        """Let evaluations go on for half of the time that is left."""
+        self._patience = now + (self._deadline - now) / 2
 
     def _is_ready(self, number: int) -> bool:
         given = self._given.pop(number)

@@ -345,7 +345,9 @@ def _workflow(
     engine: Engine | Placement
     if whole is None:
         ident_of = called or str(uuid4())
-        engine = Deciding(runtime.wrap, entry, ident_of, deadline, runtime.longest)
+        engine = Deciding(
+            runtime.wrap, entry, ident_of, deadline, runtime.longest, runtime.most_state
+        )
     elif home := _home(runtime, whole.gives, ident, deadline):
         tasks = frozenset(runtime.wrap.tasks)
         engine = Engine(runtime.wrap.share_of(tasks, whole.gives & tasks))

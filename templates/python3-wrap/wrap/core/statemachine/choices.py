@@ -92,7 +92,9 @@ def _look(path: str, data: Any, context: Any) -> Any:
     """What `path` finds, `_ABSENT` where that is nothing, be it a list of nothing."""
     try:
         found = evaluate(path, data, context)
-    except StatesError:
+    except StatesError as error:
+        if error.name != "States.Runtime":  # it takes too long, or cannot be applied
+            raise
         return _ABSENT
     return _ABSENT if found == [] and not is_definite(path) else found
 

@@ -35,9 +35,11 @@ def failure_of(code: str, message: str, caught: tuple[str, str] | None = None) -
 
     A timeout has an empty cause, as on AWS. Any other cause is what `cause_of` writes.
     """
+    if caught is not None:
+        return StatesError(*caught)
     if code == "timeout":
         return StatesError("States.Timeout", "")
-    return StatesError(*(caught or (code, cause_of(code, message))))
+    return StatesError(code, cause_of(code, message))
 
 
 def cause_of(kind: str, message: str, frames: Sequence[str] = ()) -> str:

@@ -149,8 +149,11 @@ class Machine:
     chance
         What random values and jitter come from.
     check
-        Called again and again while values are evaluated. What it raises ends the event: the
-        execution is then over for its caller, and gets no other event.
+        Called again and again while values are evaluated. A StatesError that it raises fails the
+        state. Anything else ends the event: the execution is then over for its caller, and gets no
+        other event.
+    most_bytes
+        Bytes of JSON that the result of a task, or the output of a state, may have.
 
     Attributes
     ----------
@@ -170,6 +173,7 @@ class Machine:
         context: Callable[[Any, float], Mapping[str, Any]],
         chance: Chance,
         check: Check = unlimited,
+        most_bytes: float = inf,
     ) -> None:
         self.over = False
         self.outcome: Any = None
@@ -179,6 +183,7 @@ class Machine:
         self._make_context = context
         self._chance = chance
         self._check = check
+        self._most_bytes = most_bytes
         self._limited = Limited(check)
         self._context: Mapping[str, Any] = {}
         self._numbers = count()
@@ -210,6 +215,7 @@ class Machine:
         def end(visit: _Visit) -> None:
             after = frozenset((number,))
             try:
+                self._bound(text)
                 result = read(text)
             except StatesError as error:
                 self._fail(visit, _at(visit, of_task("the answer", error)), after)
@@ -282,7 +288,6 @@ class Machine:
         for _ in range(_TRANSITIONS):
             if following is None:
                 return
-            self._check()
             name_or_end, value = following
             if name_or_end is None:
                 self._end(scope, value, after)
@@ -308,6 +313,7 @@ class Machine:
     def _entered(self, visit: _Visit) -> Following | None:
         """What follows the state at once; None where it has to wait, or has failed."""
         try:
+            self._check()
             return _ENTER[visit.state["Type"]](self, visit)
         except StatesError as error:
             return self._caught(visit, _at(visit, error), visit.after)
@@ -417,7 +423,18 @@ class Machine:
         return visit.raw if path is None else put(path, visit.raw, result)
 
     def _next(self, visit: _Visit, output: Any) -> Following:
-        return visit.state.get("Next"), self._path(visit, "OutputPath", output)
+        following = self._path(visit, "OutputPath", output)
+        if self._most_bytes < inf:
+            self._bound(dump(following))
+        return visit.state.get("Next"), following
+
+    def _bound(self, text: str) -> None:
+        """Raise StatesError if `text`, a result or an output, has too many bytes."""
+        if self._most_bytes < inf and (size := len(text.encode(errors="surrogatepass"))) > (
+            most := self._most_bytes
+        ):
+            cause = f"{size} bytes, and {most} are the most that WRAP_STATE_BYTES allows"
+            raise StatesError("States.DataLimitExceeded", cause)
 
     # States
 
