@@ -37,6 +37,8 @@ _FOR_EVERY = 400
 _LIMIT_S = 30.0
 #: ``kept`` takes requests of so many seconds in all, if there may be as many.
 LONG_S = 10.0
+#: For how long one plan is measured at most, in seconds, however slow its requests are.
+BUDGET_S = 120.0
 #: The odds of a request over the SLO in the alternatives, as factors of what is allowed; each
 #: with its share of the mixture.
 _FEWER = ((0.0, 0.5), (0.25, 0.25), (0.5, 0.25))
@@ -110,11 +112,12 @@ class Trial:
     def usual_s(self, expected_ms: float) -> float:
         """How long a plan that keeps the SLO and takes so long is measured, in seconds."""
         each_s = min(self.slo_ms, expected_ms) / 1000
-        return max(clean_requests(self.percentile) * each_s, min(LONG_S, self.most * each_s))
+        needed_s = max(clean_requests(self.percentile) * each_s, min(LONG_S, self.most * each_s))
+        return min(BUDGET_S, needed_s)
 
     def limit_s(self, expected_ms: float) -> float:
         """After how many seconds it ends in any case, also where it takes longer than expected."""
-        return max(_LIMIT_S, 1.5 * self.usual_s(3 * expected_ms))
+        return min(BUDGET_S, max(_LIMIT_S, 1.5 * self.usual_s(3 * expected_ms)))
 
     def ends_with(self, latency_ms: float) -> bool:
         """Whether no further request is needed after one that took so long."""
