@@ -31,29 +31,15 @@ Check = Callable[[Any, str, Reading], Any]
 _LONGEST = 40
 #: What is said of the other query language.
 JSONATA = "JSONata is not supported: write it with JSONPath, as InputPath, Parameters, "
-_DISTRIBUTED = "distributed Maps are not supported: give an inline Map its items with ItemsPath"
-_HEARTBEAT = "functions send no heartbeats: bound the task with TimeoutSeconds"
 _REFUSED = {
     **dict.fromkeys(
         ("Arguments", "Output", "Items", "Condition"),
         f"{JSONATA}ResultSelector, ItemsPath and Variable",
     ),
     "Assign": "variables are not supported: keep the value in the data with ResultPath",
-    **dict.fromkeys(("HeartbeatSeconds", "HeartbeatSecondsPath"), _HEARTBEAT),
     "Credentials": "functions have the rights of their deployment: remove it",
-    **dict.fromkeys(
-        (
-            "ItemReader",
-            "ItemBatcher",
-            "ResultWriter",
-            "Label",
-            "ToleratedFailureCount",
-            "ToleratedFailureCountPath",
-            "ToleratedFailurePercentage",
-            "ToleratedFailurePercentagePath",
-        ),
-        _DISTRIBUTED,
-    ),
+    "ItemReader": "a Map reads no files: have a function read the items, and give ItemsPath",
+    "ResultWriter": "a Map writes no files: have a function write the results after it",
 }
 
 

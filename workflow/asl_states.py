@@ -16,6 +16,7 @@ from chiron.workflow.asl_fields import (
     path_of_one,
     path_or_function,
     path_or_null,
+    percentage,
     place_or_null,
     point_in_time,
     template,
@@ -101,6 +102,8 @@ def _state(state: Any, name: str, path: str, reading: Reading) -> dict[str, Any]
         reading.tasks.append(Task(check_task_name(name, path), kept["Resource"], None))
     if kind == "Map":
         kept = {_MAP_WORDS.get(field, field): value for field, value in kept.items()}
+        with reading.faults.noting():
+            _check_mode(kept, path)
     return kept
 
 
@@ -126,11 +129,27 @@ def _items(value: Any, path: str, reading: Reading) -> dict[str, Any]:
     return _scope(value, path, reading, {"ProcessorConfig": _config})
 
 
-def _config(value: Any, path: str, _: Reading) -> object:
-    if typed(value, dict, path).get("Mode", "INLINE") != "INLINE":
-        what = "distributed Maps are not supported: write INLINE, and give the items with ItemsPath"
-        raise ChironError("unsupported-field", what, path=f"{path}.Mode")
-    return DROPPED
+def _config(value: Any, path: str, reading: Reading) -> object:
+    """Of a distributed Map, its mode; an inline one has none."""
+    kept = checked(value, _CONFIG, path, reading)
+    return {"Mode": _DISTRIBUTED} if kept.get("Mode") == _DISTRIBUTED else DROPPED
+
+
+def _batcher(value: Any, path: str, reading: Reading) -> dict[str, Any]:
+    """How a distributed Map batches its items."""
+    kept = checked(value, _BATCHER, path, reading)
+    if not any(field.startswith("Max") for field in kept):
+        what = "MaxItemsPerBatch or MaxInputBytesPerBatch is missing"
+        raise ChironError("missing-field", what, path=path)
+    return kept
+
+
+def _check_mode(state: dict[str, Any], path: str) -> None:
+    """Raise ``bad-field`` for a field of distributed Maps in an inline one."""
+    if "ProcessorConfig" not in state.get("ItemProcessor", {}):
+        for field in sorted(_OF_DISTRIBUTED & state.keys()):
+            what = f'{field} needs "ProcessorConfig": {{"Mode": "DISTRIBUTED"}} in ItemProcessor'
+            raise ChironError("bad-field", what, path=f"{path}.{field}")
 
 
 def _unseen(_: Any, __: str, ___: Reading) -> object:
@@ -191,12 +210,42 @@ _RUN: dict[str, Check] = {
     "Retry": partial(_handlers, shape=_RETRIER),
     "Catch": partial(_handlers, shape=_CATCHER),
 }
+_DISTRIBUTED = "DISTRIBUTED"
+_CONFIG = Shape(
+    {"Mode": one_of("INLINE", _DISTRIBUTED), "ExecutionType": one_of("STANDARD", "EXPRESS")}
+)
+_BATCHER = Shape(
+    {
+        "MaxItemsPerBatch": whole(1),
+        "MaxItemsPerBatchPath": path_of_one,
+        "MaxInputBytesPerBatch": whole(1),
+        "MaxInputBytesPerBatchPath": path_of_one,
+        "BatchInput": template,
+    },
+    at_most_one=(
+        ("MaxItemsPerBatch", "MaxItemsPerBatchPath"),
+        ("MaxInputBytesPerBatch", "MaxInputBytesPerBatchPath"),
+    ),
+)
+#: The fields of a distributed Map that an inline one has not.
+_TOLERATED = ("ToleratedFailureCount", "ToleratedFailurePercentage")
+_OF_DISTRIBUTED = frozenset(["ItemBatcher", *_TOLERATED, *(f"{field}Path" for field in _TOLERATED)])
 _WAITS = ("Seconds", "Timestamp", "SecondsPath", "TimestampPath")
 _SHAPES = {
     "Task": Shape(
-        _RUN | {"Resource": text, "TimeoutSeconds": whole(1), "TimeoutSecondsPath": path_of_one},
+        _RUN
+        | {
+            "Resource": text,
+            "TimeoutSeconds": whole(1),
+            "TimeoutSecondsPath": path_of_one,
+            "HeartbeatSeconds": whole(1),
+            "HeartbeatSecondsPath": path_of_one,
+        },
         required=("Resource",),
-        at_most_one=(("TimeoutSeconds", "TimeoutSecondsPath"),),
+        at_most_one=(
+            ("TimeoutSeconds", "TimeoutSecondsPath"),
+            ("HeartbeatSeconds", "HeartbeatSecondsPath"),
+        ),
     ),
     "Parallel": Shape(_RUN | {"Branches": _branches}, required=("Branches",)),
     "Map": Shape(
@@ -208,8 +257,18 @@ _SHAPES = {
             "ItemSelector": template,
             "MaxConcurrency": whole(0),
             "MaxConcurrencyPath": path_of_one,
+            "ItemBatcher": _batcher,
+            "Label": comment,
+            "ToleratedFailureCount": whole(0),
+            "ToleratedFailureCountPath": path_of_one,
+            "ToleratedFailurePercentage": percentage,
+            "ToleratedFailurePercentagePath": path_of_one,
         },
-        at_most_one=(("MaxConcurrency", "MaxConcurrencyPath"), ("ItemSelector", "Parameters")),
+        at_most_one=(
+            ("MaxConcurrency", "MaxConcurrencyPath"),
+            ("ItemSelector", "Parameters"),
+            *((field, f"{field}Path") for field in _TOLERATED),
+        ),
         exactly_one=(("ItemProcessor", "Iterator"),),
     ),
     "Choice": Shape(_STATE | _DATA | {"Choices": choices, "Default": text}, required=("Choices",)),

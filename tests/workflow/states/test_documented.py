@@ -345,3 +345,128 @@ def test_an_evaluation_that_takes_too_long_fails_its_state_and_is_caught() -> No
     machine = Machine(document, lambda *_: {}, Random(1), check)
     machine.start(json.dumps([*range(10)]), 0.0)
     assert machine.outcome == [*range(10)]
+
+
+def mapped(**fields: Any) -> dict[str, Any]:
+    """A distributed Map of one task, and what it fails with."""
+    processor = {
+        "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+        "StartAt": "T",
+        "States": {"T": TASK},
+    }
+    state = {"Type": "Map", "ItemsPath": "$.items", "ItemProcessor": processor, "End": True}
+    return {"M": {**state, **fields}}
+
+
+ITEMS = {"items": [1, 2, 3, 4, 5], "two": 2}
+NO = StatesError("E", "no")
+EXCEEDED = "States.ExceedToleratedFailureThreshold"
+
+
+@pytest.mark.parametrize(
+    ("fields", "given"),
+    [
+        ({}, ["1", "2", "3", "4", "5"]),
+        (
+            {"ItemSelector": {"i.$": "$$.Map.Item.Index", "v.$": "$$.Map.Item.Value"}},
+            [f'{{"i":{index},"v":{index + 1}}}' for index in range(5)],
+        ),
+        (
+            {"ItemBatcher": {"MaxItemsPerBatch": 2}},
+            ['{"Items":[1,2]}', '{"Items":[3,4]}', '{"Items":[5]}'],
+        ),
+        (
+            {"ItemBatcher": {"MaxItemsPerBatchPath": "$.two", "BatchInput": {"n.$": "$.two"}}},
+            [f'{{"BatchInput":{{"n":2}},"Items":{items}}}' for items in ("[1,2]", "[3,4]", "[5]")],
+        ),
+        (
+            {"ItemBatcher": {"MaxInputBytesPerBatch": 18}},
+            ['{"Items":[1,2,3]}', '{"Items":[4,5]}'],
+        ),
+        (
+            {
+                "ItemBatcher": {"MaxInputBytesPerBatch": 20, "MaxItemsPerBatch": 3},
+                "ItemSelector": {"v.$": "$$.Map.Item.Value"},
+            },
+            [f'{{"Items":[{{"v":{value}}}]}}' for value in range(1, 6)],
+        ),
+    ],
+)
+def test_a_distributed_map_gives_its_items(fields: dict[str, Any], given: list[str]) -> None:
+    # AWS, Using Map state in Distributed mode; ItemBatcher.
+    ran = run(mapped(**fields), ITEMS, ("0",) * 5)
+    assert ran.given == given
+    assert ran.outcome == [0] * len(given)
+
+
+@pytest.mark.parametrize(
+    ("fields", "answers", "outcome"),
+    [
+        ({}, ("1", NO), EXCEEDED),
+        ({"ToleratedFailureCount": 1}, ("1", NO, "3", "4", "5"), [1, 3, 4, 5]),
+        ({"ToleratedFailureCount": 1}, ("1", NO, NO), EXCEEDED),
+        ({"ToleratedFailureCountPath": "$.two"}, ("1", NO, NO, "4", "5"), [1, 4, 5]),
+        ({"ToleratedFailurePercentage": 40}, ("1", NO, NO, "4", "5"), [1, 4, 5]),
+        ({"ToleratedFailurePercentage": 39.9}, ("1", NO, NO), EXCEEDED),
+        ({"ToleratedFailurePercentage": 100}, (NO,) * 5, []),
+        (
+            {"ToleratedFailurePercentage": 100, "ToleratedFailureCount": 1},
+            (NO, NO),
+            EXCEEDED,
+        ),
+        (
+            {"ToleratedFailureCount": 1, "ItemBatcher": {"MaxItemsPerBatch": 2}},
+            (NO,),
+            EXCEEDED,
+        ),
+        (
+            {"ToleratedFailureCount": 2, "ItemBatcher": {"MaxItemsPerBatch": 2}},
+            (NO, "2", "3"),
+            [2, 3],
+        ),
+        ({"ToleratedFailureCountPath": "$.items"}, (), "States.Runtime"),
+    ],
+)
+def test_a_distributed_map_tolerates_failures(
+    fields: dict[str, Any], answers: tuple[Any, ...], outcome: Any
+) -> None:
+    # AWS, Setting failure thresholds for Distributed Map states.
+    assert run(mapped(**fields), ITEMS, answers).outcome == outcome
+
+
+def test_a_threshold_is_caught_and_what_still_runs_is_dropped() -> None:
+    states = {**mapped(Catch=ALL), "Caught": {**PASS, "OutputPath": "$.error.Error"}}
+    assert run(states, ITEMS, (NO,)).outcome == EXCEEDED
+
+
+def test_a_distributed_map_runs_a_bounded_number_of_items_at_once() -> None:
+    document = {
+        "StartAt": "M",
+        "States": parse_states({"StartAt": "M", "States": mapped()}, "demo").machine["States"],
+    }
+    machine = Machine(document, lambda *_: {}, Random(1))
+    step = machine.start(json.dumps({"items": [*range(5000)]}), 0.0)
+    assert len(step.begins) == 1000
+    assert len(machine.ended(step.begins[0].number, "1", 0.0).begins) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "patterns", "outcome"),
+    [
+        ({"HeartbeatSeconds": 2, "TimeoutSeconds": 9}, ["States.HeartbeatTimeout"], "caught"),
+        ({"HeartbeatSeconds": 2}, ["States.Timeout"], "caught"),
+        ({"HeartbeatSecondsPath": "$.two"}, ["States.TaskFailed"], "States.HeartbeatTimeout"),
+        (
+            {"TimeoutSeconds": 2, "HeartbeatSeconds": 9},
+            ["States.HeartbeatTimeout"],
+            "States.Timeout",
+        ),
+    ],
+)
+def test_a_heartbeat_is_a_second_time_limit(
+    fields: dict[str, Any], patterns: list[str], outcome: str
+) -> None:
+    # ASL, Appendix A: States.HeartbeatTimeout; States.Timeout is also for missed heartbeats.
+    catch = [{"ErrorEquals": patterns, "Next": "Caught"}]
+    states = {"T": {**TASK, **fields, "Catch": catch}, "Caught": {**PASS, "Result": "caught"}}
+    assert run(states, {"two": 2}, (failure_of("timeout", "late"),)).outcome == outcome

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from .chance import Chance
 from .choices import matches
+from .distributed import EXCEEDED, MOST_CHILDREN, Tolerance, batches, tolerance
 from .errors import StatesError, of_task
 from .limit import Check, Limited, unlimited
 from .paths import evaluate, put
@@ -33,6 +34,10 @@ _TERMINAL = frozenset({_FATAL, "States.DataLimitExceeded"})
 #: The last second that a timestamp can be of, in the year 9999.
 _LAST_SECOND = 253_402_300_799
 _NO_INPUT: dict[str, Any] = {}
+#: Stands for the result of an item that failed and is tolerated.
+_FAILED = object()
+#: The errors of a task that takes too long.
+_TIMEOUT, _HEARTBEAT = "States.Timeout", "States.HeartbeatTimeout"
 
 #: Numbers of the begins and delays by whose ends something came about.
 After = frozenset[int]
@@ -93,7 +98,8 @@ class _Visit:
     """A state that has been entered, until it is left."""
 
     __slots__ = (
-        *("after", "children", "ends", "entered", "given", "items", "known", "left", "limit"),
+        *("after", "children", "ends", "entered", "failed", "given", "items", "known"),
+        *("late", "left", "limit", "source", "tolerance"),
         *(
             "name",
             "number",
@@ -120,6 +126,9 @@ class _Visit:
     left: int
     results: list[Any]
     ends: set[int]
+    # Of a Map: its items, where `items` may be batches of them; how many have failed.
+    source: list[Any]
+    failed: int
 
     def __init__(self, scope: _Scope, name: str, raw: Any, after: After, entered: float) -> None:
         self.scope = scope
@@ -134,6 +143,10 @@ class _Visit:
         self.retried: dict[int, int] = {}
         self.children: dict[int, _Scope] = {}
         self.starting = False
+        #: How many items of a distributed Map may fail.
+        self.tolerance: Tolerance | None = None
+        #: The name of the error if it takes too long.
+        self.late = _TIMEOUT
 
 
 class Machine:
@@ -229,9 +242,13 @@ class Machine:
 
     def failed(self, number: int, error: StatesError, now: float) -> Step:
         """A task has failed."""
-        return self._resume(
-            number, now, lambda visit: self._fail(visit, error, frozenset((number,)))
-        )
+
+        def fail(visit: _Visit) -> None:
+            late = error.name == _TIMEOUT and visit.late != _TIMEOUT
+            named = StatesError(visit.late, error.cause) if late else error
+            self._fail(visit, named, frozenset((number,)))
+
+        return self._resume(number, now, fail)
 
     def due(self, number: int, now: float) -> Step:
         """A time has passed."""
@@ -339,7 +356,11 @@ class Machine:
         visit = scope.parent
         if visit is None:
             self._over(value)
-            return
+        else:
+            self._leave(visit, scope, value, after)
+
+    def _leave(self, visit: _Visit, scope: _Scope, value: Any, after: After) -> None:
+        """One of the scopes that a state began has ended with `value`."""
         del visit.children[scope.index]
         visit.results[scope.index] = value
         visit.left -= 1
@@ -353,6 +374,13 @@ class Machine:
         if visit is None:
             self._over(error)
             return
+        if visit.tolerance is not None:
+            batch = visit.items[scope.index] if "ItemBatcher" in visit.state else None
+            visit.failed += len(batch) if isinstance(batch, range) else 1
+            if not visit.tolerance.is_exceeded(visit.failed, len(visit.source)):
+                self._leave(visit, scope, _FAILED, after)
+                return
+            error = _at(visit, StatesError(EXCEEDED, f"{error.name}: {error.cause}"))
         for child in visit.children.values():
             self._drop(child)
         visit.children = {}
@@ -478,6 +506,11 @@ class Machine:
         if "TimeoutSeconds" in visit.state or "TimeoutSecondsPath" in visit.state:
             found = self._found(visit, "TimeoutSeconds", None, self._input(visit))
             timeout_s = _seconds(found, visit, 1)
+        if "HeartbeatSeconds" in visit.state or "HeartbeatSecondsPath" in visit.state:
+            found = self._found(visit, "HeartbeatSeconds", None, self._input(visit))
+            heartbeat_s = _seconds(found, visit, 1)
+            if timeout_s is None or heartbeat_s < timeout_s:
+                timeout_s, visit.late = heartbeat_s, _HEARTBEAT
         if "Invoke" in visit.state:
             payload = given.get("Payload", {})
             given = Text(payload) if isinstance(payload, str) else payload
@@ -495,15 +528,80 @@ class Machine:
         if not isinstance(items, list):
             message = f"ItemsPath of state {visit.name!a} finds no list"
             raise StatesError("States.Runtime", message)
-        most = self._found(visit, "MaxConcurrency", 0, given)
-        if not isinstance(most, int) or isinstance(most, bool) or most < 0:
-            message = f"MaxConcurrency of state {visit.name!a} is {_shown(most)}: no whole number"
+        limit = self._whole_number(visit, "MaxConcurrency", visit.state) or inf
+        visit.source, visit.failed, visit.known = items, 0, {}
+        if "ProcessorConfig" in visit.state["ItemProcessor"]:
+            limit = min(limit, MOST_CHILDREN)
+            visit.tolerance = tolerance(
+                self._whole_number(visit, "ToleratedFailureCount", visit.state),
+                self._number(visit, "ToleratedFailurePercentage", visit.state, 100),
+            )
+        if "ItemBatcher" in visit.state:
+            items = self._batched(visit)
+        self._spread(visit, items, limit)
+
+    def _batched(self, visit: _Visit) -> list[range]:
+        """The items of each batch of a Map, by their indices."""
+        batcher = visit.state["ItemBatcher"]
+        most_items = self._whole_number(visit, "MaxItemsPerBatch", batcher) or inf
+        most_bytes = self._whole_number(visit, "MaxInputBytesPerBatch", batcher) or inf
+        if most_bytes < inf:
+            most_bytes -= _bytes(self._batch(visit, []))
+        return batches(
+            len(visit.source),
+            most_items,
+            most_bytes,
+            lambda index: _bytes(self._selected(visit, index)[1]) + 1,
+        )
+
+    def _batch(self, visit: _Visit, items: list[Any]) -> dict[str, Any]:
+        """The input of a batch of `items`."""
+        batch: dict[str, Any] = {}
+        if "BatchInput" in visit.state["ItemBatcher"]:
+            template, context = visit.state["ItemBatcher"]["BatchInput"], self._context_of(visit)
+            batch["BatchInput"] = render(template, visit.given, context, self._chance, visit.known)
+        return {**batch, "Items": items}
+
+    def _selected(self, visit: _Visit, index: int) -> tuple[dict[str, Any], Any]:
+        """``$$.Map`` of an item, and what ItemSelector makes of the item."""
+        value = visit.source[index]
+        item = {"Item": {"Index": index, "Value": value}}
+        if "ItemSelector" in visit.state:
+            context, selector = (
+                {**self._context_of(visit), "Map": item},
+                visit.state["ItemSelector"],
+            )
+            value = render(selector, visit.given, context, self._chance, visit.known)
+        return item, value
+
+    def _whole_number(self, visit: _Visit, field: str, holder: Mapping[str, Any]) -> int | None:
+        """The whole number of a field, or that its path finds; None without either."""
+        found = self._number(visit, field, holder, inf)
+        if found is not None and found != int(found):
+            message = f"{field} of state {visit.name!a} is {found}: no whole number"
             raise StatesError("States.Runtime", message)
-        self._spread(visit, items, most or inf)
+        return None if found is None else int(found)
+
+    def _number(
+        self, visit: _Visit, field: str, holder: Mapping[str, Any], most: float
+    ) -> float | None:
+        """The number from 0 to `most` of a field, or that its path finds; None without either."""
+        path = holder.get(f"{field}Path")
+        value = holder.get(field) if path is None else self._at_path(visit, path)
+        if value is None and path is None:
+            return None
+        found = number_of(value)
+        if found is None or not 0 <= found <= most:
+            message = f"{field} of state {visit.name!a} is {_shown(value)}: no number from 0 on"
+            raise StatesError("States.Runtime", message)
+        return found
+
+    def _at_path(self, visit: _Visit, path: str) -> Any:
+        return evaluate(path, visit.given, self._context_of(visit))
 
     def _spread(self, visit: _Visit, items: list[Any], limit: float) -> None:
         """Begin a scope for each of `items`, so many at once."""
-        visit.items, visit.limit, visit.known = items, limit, {}
+        visit.items, visit.limit = items, limit
         visit.results = [None] * len(items)
         visit.left, visit.running, visit.started = len(items), 0, 0
         visit.ends = set()
@@ -521,7 +619,8 @@ class Machine:
         visit.starting = False
         if visit.left == 0:
             visit.left = -1
-            self._finish(visit, visit.results, frozenset(visit.ends) or visit.after)
+            results = [each for each in visit.results if each is not _FAILED]
+            self._finish(visit, results, frozenset(visit.ends) or visit.after)
 
     def _begin_scope(self, visit: _Visit, after: After) -> None:
         index, state, item = visit.started, visit.state, visit.scope.item
@@ -531,16 +630,14 @@ class Machine:
         visit.running += 1
         scope = visit.children[index] = _Scope(definition, visit, index, item)
         if state["Type"] == "Map":
-            scope.item = {"Item": {"Index": index, "Value": given}}
-            if "ItemSelector" in state:
-                context = {**self._context_of(visit), "Map": scope.item}
-                try:
-                    given = render(
-                        state["ItemSelector"], visit.given, context, self._chance, visit.known
-                    )
-                except StatesError as error:
-                    self._fail_scope(scope, _at(visit, error), after)
-                    return
+            try:
+                if "ItemBatcher" in state:
+                    given = self._batch(visit, [self._selected(visit, each)[1] for each in given])
+                else:
+                    scope.item, given = self._selected(visit, index)
+            except StatesError as error:
+                self._fail_scope(scope, _at(visit, error), after)
+                return
         self._go(scope, definition["StartAt"], given, after)
 
     # Errors
@@ -557,6 +654,8 @@ class Machine:
         names = {error.name}
         if visit.state["Type"] == "Parallel":
             names.add("States.BranchFailed")
+        if error.name == _HEARTBEAT:
+            names.add(_TIMEOUT)
         retrier = self._retrier(visit, names)
         if retrier is not None:
             self._delay(visit, self._backoff_s(visit, retrier), after)
@@ -620,9 +719,7 @@ def _covers(patterns: Iterable[str], names: set[str]) -> bool:
             return True
         if not names.isdisjoint(_TERMINAL):
             continue
-        if pattern == "States.ALL" or (
-            pattern == "States.TaskFailed" and "States.Timeout" not in names
-        ):
+        if pattern == "States.ALL" or (pattern == "States.TaskFailed" and _TIMEOUT not in names):
             return True
     return False
 
@@ -632,6 +729,11 @@ def _at(visit: _Visit, error: StatesError) -> StatesError:
     name = f"{visit.name!a}"
     cause = error.cause if name in error.cause else f"state {name}: {error.cause}"
     return StatesError(error.name, cause)
+
+
+def _bytes(value: Any) -> int:
+    """The bytes of `value` as JSON."""
+    return len(dump(value).encode(errors="surrogatepass"))
 
 
 def _shown(value: Any) -> str:
