@@ -83,7 +83,10 @@ class _Executing:
             if begin.timeout_s is not None and time.monotonic() - started > begin.timeout_s:
                 raise failure_of("timeout", f"{begin.task} did not answer in time")
         except StatesError as error:
-            self._note(begin, Instance(task=begin.task, after=self._after(begin), failed=True))
+            is_late = begin.timeout_s is not None and error.name == "States.Timeout"
+            wait_ms = 1000 * (begin.timeout_s or 0.0) if is_late else 0.0
+            after = self._after(begin)
+            self._note(begin, Instance(task=begin.task, after=after, wait_ms=wait_ms, failed=True))
             running.failed(begin, error)
             return
         done.outputs[name] = output

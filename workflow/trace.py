@@ -16,7 +16,8 @@ class Instance(Document):
     """A task that was run, or a time that was waited for, where `task` is None.
 
     ``after`` are the places of those that it waited for, all of them before it. ``work`` is how
-    long it took relative to what the profile of its function says.
+    long it took relative to what the profile of its function says. A task that ran into its time
+    limit has the limit as ``wait_ms``, whatever its function takes.
     """
 
     task: str | None = None
@@ -34,7 +35,8 @@ def unrolled(workflow: Workflow, trace: Sequence[Instance]) -> Workflow:
     names, counts, awaited = list[str](), Counter[str](), set[str]()
     tasks = []
     for instance in trace:
-        function = wait_of(instance) if instance.task is None else None
+        is_timed = instance.task is None or instance.wait_ms > 0
+        function = wait_of(instance) if is_timed else None
         task = instance.task or function or ""
         counts[task] += 1
         names.append(f"{task}#{counts[task]}")

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from chiron.workflow.asl import parse_states
+from chiron.workflow.execute import execute
 from chiron.workflow.states.errors import LONGEST, StatesError, cause_of, failure_of
 from chiron.workflow.states.machine import Machine, execution_context
 from chiron.workflow.states.values import dump
+from chiron.workflow.trace import unrolled
 
 #: A machine has a Task: this one precedes the states of a case and changes nothing.
 FIRST = {"Type": "Task", "Resource": "f", "ResultPath": None}
@@ -470,3 +472,17 @@ def test_a_heartbeat_is_a_second_time_limit(
     catch = [{"ErrorEquals": patterns, "Next": "Caught"}]
     states = {"T": {**TASK, **fields, "Catch": catch}, "Caught": {**PASS, "Result": "caught"}}
     assert run(states, {"two": 2}, (failure_of("timeout", "late"),)).outcome == outcome
+
+
+def test_a_task_that_ran_into_its_limit_takes_that_long_in_a_trace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = iter([0.0, 1.5])
+    monkeypatch.setattr("chiron.workflow.execute.time.monotonic", lambda: next(clock))
+    states = {"T": {**TASK, "TimeoutSeconds": 1, "Catch": ALL}, **CAUGHT}
+    workflow = parse_states({"StartAt": "T", "States": states}, "demo")
+    done = execute(workflow, b"{}", lambda _, text: text)
+    assert done.output == '{"error":{"Error":"States.Timeout","Cause":""}}'
+    (instance,) = done.trace
+    assert (instance.task, instance.failed, instance.wait_ms) == ("T", True, 1000.0)
+    assert [task.function for task in unrolled(workflow, done.trace).tasks] == ["wait 1000 ms"]
