@@ -35,8 +35,7 @@ def unrolled(workflow: Workflow, trace: Sequence[Instance]) -> Workflow:
     names, counts, awaited = list[str](), Counter[str](), set[str]()
     tasks = []
     for instance in trace:
-        is_timed = instance.task is None or instance.wait_ms > 0
-        function = wait_of(instance) if is_timed else None
+        function = wait_of(instance) if instance.task is None else None
         task = instance.task or function or ""
         counts[task] += 1
         names.append(f"{task}#{counts[task]}")
