@@ -2,7 +2,7 @@
 
 Where the two differ by what the language leaves open, or by a fault of moto's, both are made alike:
 
-- The functions here fail with the message as the Cause, and in moto with Lambda's JSON of it.
+- The Cause of a function's failure is JSON in different spacing: the message of both is compared.
 - A path that finds nothing is States.Runtime, which no Catch takes on AWS (Developer Guide, "Error
   names"); moto has States.ALL catch it. So States.Runtime here is compared with nothing. moto has
   no such name: where a Catch has it, it is renamed.
@@ -59,8 +59,8 @@ def invoked(parameters: dict[str, Any], **_: Any) -> dict[str, Any]:
     try:
         found = json.loads(answer(name, given_to))
     except StatesError as error:
-        payload = {"errorType": error.name, "errorMessage": error.cause}
-        return {"StatusCode": 200, "FunctionError": "Unhandled", "Payload": payload}
+        told = json.loads(error.cause)
+        return {"StatusCode": 200, "FunctionError": "Unhandled", "Payload": told}
     return {"StatusCode": 200, "Payload": found}
 
 
@@ -105,7 +105,7 @@ def ours(document: Any, request: str) -> Outcome:
     done = execute(parse_states(document, "demo"), request.encode(), answer)
     if done.error:
         return "error", done.error.name
-    return "output", json.loads(done.output or "")
+    return "output", json.loads(done.output or "", object_hook=message)
 
 
 def message(value: dict[str, Any]) -> Any:
