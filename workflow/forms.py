@@ -19,7 +19,7 @@ from chiron.workflow.strict_yaml import Lines, load_document
 
 #: The file of a workflow that is written as JSON, and those as YAML; a folder has one of them.
 WORKFLOW_FILE = "workflow.json"
-WORKFLOW_FILES = (WORKFLOW_FILE, "workflow.yaml", "chiron.workflow.yml")
+WORKFLOW_FILES = (WORKFLOW_FILE, "workflow.yaml", "workflow.yml")
 #: Largest such file, in bytes: thousands of states.
 WORKFLOW_LIMIT = 4 * 1024 * 1024
 

@@ -1,13 +1,15 @@
-"""Every block of commands of the README does what it says, on the embedded gateway."""
+"""The commands of the README and of docs/cluster.md do what they say, on the embedded gateway."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,13 +17,21 @@ import pytest
 
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.workflow.documents import dump
+from chiron.workflow.folder import WorkflowFolder
 
 ROOT = Path(__file__).parents[2]
 _BINARIES = Path(sys.executable).parent
 FAAS_CLI = shutil.which("faas-cli") or shutil.which("faas-cli", path=str(_BINARIES))
-MAKE, WHOLE_PATH, STEPS, BY_HAND = re.findall(
-    r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
-)
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The code blocks of a document that are of `language`."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+(COMMANDS,) = blocks(README, "sh")
+STEPS, BY_HAND = blocks((ROOT / "docs" / "cluster.md").read_text(), "sh")
 REGISTRY = "registry.example/team"
 
 needs_faas_cli = pytest.mark.skipif(
@@ -78,19 +88,97 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def test_what_make_is_asked_for_is_in_the_makefile():
-    asked = [line.split("#")[0].split() for line in MAKE.splitlines()]
-    assert [words[0] for words in asked] == ["make"] * len(asked)
-    for _, target in asked:
-        subprocess.run(["make", "--dry-run", target], cwd=ROOT, check=True, capture_output=True)
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
+def test_what_make_is_asked_for_is_in_the_makefile(document):
+    targets = set(re.findall(r"(?:^|`)make ([a-z-]+)", (ROOT / document).read_text(), re.M))
+    assert targets
+    subprocess.run(["make", "--dry-run", *targets], cwd=ROOT, check=True, capture_output=True)
+
+
+def hello(folder: Path) -> None:
+    """Write the example of the README, all but the file that `chiron init` writes."""
+    (stack,) = blocks(README, "yaml")
+    handlers = zip(("greet", "shout"), blocks(README, "python"), strict=True)
+    payload = re.search(r"`(\{.*?\})` in `hello/payload.json`", README)
+    assert payload is not None
+    folder.mkdir()
+    (folder / "stack.yaml").write_text(stack)
+    (folder / "payload.json").write_text(payload[1])
+    for name, code in handlers:
+        (folder / "functions" / name).mkdir(parents=True)
+        (folder / "functions" / name / "handler.py").write_text(code)
+
+
+def serving(gateway: int, services: int) -> str:
+    """The lines that serve for as long as the shell runs, once the gateway is there."""
+    ready = f"until (: </dev/tcp/127.0.0.1/{gateway}) 2>/dev/null; do sleep 0.1; done"
+    return f"chiron serve --gateway-port {gateway} --port {services} & trap 'kill $!' EXIT; {ready}"
 
 
 @pytest.mark.slow
 @pytest.mark.strace
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("strace")
-def test_the_whole_path_in_one_command(shell):
-    assert "SLO of 200 ms" in shell(WHOLE_PATH)
+def test_the_commands_of_the_readme_run_its_example(shell, tmp_path):
+    hello(tmp_path / "hello")
+    gateway, services = free_port(), free_port()
+    lines = re.sub(r"\bDIR\b", "hello", re.sub(r"\bNAME\b", "hello", COMMANDS))
+    before_undo, undo = lines.split("chiron remove")
+    said = shell(
+        f"{serving(gateway, services)}\n{before_undo}chiron logs hello\nchiron remove{undo}",
+        OPENFAAS_URL=f"http://127.0.0.1:{gateway}",
+    )
+    answer, logged = blocks(README, "text")[0].splitlines()
+    assert answer in said.splitlines()
+    assert re.search(re.escape(logged).replace("1a2b3c4d", "[0-9a-f]{8}"), said)
+    (written,) = blocks(README, "json")
+    assert json.loads((tmp_path / "hello" / "workflow.json").read_text()) == json.loads(written)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`chiron` of the wheel, in an environment that has nothing else but what it depends on."""
+    wheels, environment = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("venv")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    build = [*pip, "wheel", str(ROOT), "--no-deps", "--quiet", "--wheel-dir", str(wheels)]
+    subprocess.run(build, check=True, timeout=300)
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True, timeout=120)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    # Without `site`, a folder on the path adds no editable installation of its own.
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    python = environment / "bin" / "python"
+    subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", "--no-deps", *wheels.glob("*.whl")],
+        check=True,
+        timeout=120,
+    )
+    found = subprocess.check_output(
+        [python, "-c", "import chiron; print(chiron.__file__)"], cwd=environment, text=True
+    )
+    assert Path(found.strip()).is_relative_to(environment)
+    return environment / "bin" / "chiron"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_wheel_runs_the_example_of_the_readme(installed, home, profile_of, platform, tmp_path):
+    folder = tmp_path / "hello"
+    hello(folder)
+
+    def chiron(*words: str) -> str:
+        command = [str(installed), *words]
+        output = subprocess.check_output(
+            command, cwd=tmp_path, text=True, timeout=300, stderr=subprocess.STDOUT
+        )
+        return str(output)
+
+    chiron("init", "hello")
+    workflow = WorkflowFolder.open(folder).workflow
+    (tmp_path / "profile.json").write_text(dump(profile_of(workflow)))
+    (tmp_path / "platform.json").write_text(dump(platform))
+    measured = ["--profile", "profile.json", "--platform", "platform.json"]
+    said = chiron("deploy", "hello", "--slo", "10s", "--local", "--no-prove", *measured)
+    assert "the SLO of 10000 ms is met" in said
 
 
 @pytest.mark.slow
@@ -101,11 +189,8 @@ def test_the_whole_path_in_one_command(shell):
 @pytest.mark.usefixtures("strace")
 def test_step_by_step(shell, small):
     gateway, services = free_port(), free_port()
-    ready = f"until (: </dev/tcp/127.0.0.1/{gateway}) 2>/dev/null; do sleep 0.1; done"
-    lines = re.sub(r"\bDIR\b", str(small.path), re.sub(r"\bNAME\b", "small", STEPS)).replace(
-        "chiron serve &",
-        f"chiron serve --gateway-port {gateway} --port {services} & trap 'kill $!' EXIT; {ready}",
-    )
+    lines = re.sub(r"\bDIR\b", str(small.path), re.sub(r"\bNAME\b", "small", STEPS))
+    lines = lines.replace("chiron serve &", serving(gateway, services))
     said = shell(lines, OPENFAAS_URL=f"http://127.0.0.1:{gateway}")
     assert "joined" in said.partition("next: faas-cli deploy")[2]
 

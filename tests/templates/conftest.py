@@ -27,9 +27,12 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
+from tests.templates.guarded import BROKEN
+
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
 #: Longest wait for what takes a moment, in seconds; only what is broken reaches it.
 BOUND_S = 60
+GUARDED = Path(__file__).with_name("guarded.py")
 sys.path.append(str(TEMPLATES / "python3-wrap"))  # it is no package of ours, but shipped as it is
 
 
@@ -129,6 +132,8 @@ def _starts(tmp_path: Path) -> Iterator[Start]:
         with contextlib.suppress(ProcessLookupError):  # what a module has started ends with it
             os.killpg(server.process.pid, signal.SIGKILL)
         server.process.wait(BOUND_S)
+        log = server.log.read_text(errors="replace")
+        assert BROKEN not in log, log
 
 
 start = pytest.fixture(name="start")(_starts)
@@ -243,7 +248,7 @@ def _start(image: Path, log: Path, settings: dict[str, str]) -> Server:
             **settings,
         }
         process = subprocess.Popen(
-            [sys.executable, "index.py"],
+            [sys.executable, str(GUARDED)],
             cwd=image,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -400,7 +405,7 @@ wrap_image = pytest.fixture(name="wrap_image")(_wrap_images)
 
 def _buckets(inputs: dict[int, Any]) -> list[tuple[list[int], list[int]]]:
     """Those of the trigger ``data``, where each task comes after those that it needs."""
-    from wrap.core.dag import keys
+    from wrap.core.program import keys
     from wrap.core.triggers import buckets
 
     needs = {task: [key for key in keys(of) if key in inputs] for task, of in inputs.items()}

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import Engine
-from wrap.core.recovery import Attempts, Component, Tally, to_run_again
+from wrap.core.program import Component
+from wrap.core.recovery import Attempts, Tally, to_run_again
 from wrap.core.triggers import buckets
 
 from chiron.workflow.dag import parse_dag

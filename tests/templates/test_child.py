@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from wrap.config.wrap_spec import Wrap
-from wrap.core.dag import Key, given_to
+from wrap.core.program import Key, given_to
 from wrap.net import framing
 from wrap.net.messages import Ident, Request, Result
 from wrap.values.value import Object

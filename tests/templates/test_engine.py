@@ -10,7 +10,8 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wrap.core.dag import MAIN, Call, Engine, Graph, Key, Place, Source, Step, keys
+from wrap.core.dag import Engine, Graph
+from wrap.core.program import MAIN, Call, Key, Place, Source, Step, keys
 from wrap.core.triggers import buckets
 
 

@@ -60,7 +60,7 @@ class Cluster:
         **settings: str,
     ) -> None:
         """Tasks by their wraps and processes; task 3 runs function f3."""
-        from wrap.core.dag import keys
+        from wrap.core.program import keys
         from wrap.core.triggers import buckets
 
         needs = {task: [k for k in keys(of) if k is not None] for task, of in inputs.items()}

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wrap.config.wrap_spec import Entry, Wrap
-from wrap.core.dag import MAIN, Engine, Source, keys
+from wrap.core.dag import Engine
+from wrap.core.program import MAIN, Source, keys
 from wrap.core.recovery import to_run_again
 from wrap.core.triggers import buckets
 

@@ -12,7 +12,7 @@ import pytest
 from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import Engine
 from wrap.core.errors import TaskError
-from wrap.dispatch import execution
+from wrap.dispatch import execution, task_threads
 from wrap.dispatch.runtime import Mechanism, Runtime
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool
@@ -88,14 +88,14 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
         event.set()
         return result(number)
 
-    monkeypatch.setattr(execution.tasks, "run", run_task)
+    monkeypatch.setattr(task_threads.tasks, "run", run_task)
     return event
 
 
 def test_own_tasks_begin_when_the_calls_are_sent(
     ran: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution, "_SENDING_S", BOUND_S)
+    monkeypatch.setattr(task_threads, "_SENDING_S", BOUND_S)
     early: list[bool] = []
     transport = Transport(lambda: early.append(ran.wait(0.05)), lambda: ran.wait(BOUND_S))
     assert run(transport) == {OWN, REMOTE}
@@ -111,7 +111,7 @@ def test_own_tasks_begin_before_a_call_that_takes_long_to_send(ran: threading.Ev
 def test_a_call_that_cannot_be_sent_holds_nothing_up(
     ran: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution, "_SENDING_S", BOUND_S)
+    monkeypatch.setattr(task_threads, "_SENDING_S", BOUND_S)
 
     def fail() -> None:
         raise OSError("no route")

@@ -40,7 +40,7 @@ def folder(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("name", ["workflow.yaml", "chiron.workflow.yml"])
+@pytest.mark.parametrize("name", ["workflow.yaml", "workflow.yml"])
 @pytest.mark.parametrize("text", [MACHINE, FLAT, "tasks: {a: f, b: g}\nedges: [[a, b]]\n"])
 def test_yaml_of_any_form_is_a_workflow(text, name, folder):
     workflow = WorkflowFolder.open(folder(text, name)).workflow
@@ -109,7 +109,7 @@ def test_the_text_of_a_workflow_is_json_whatever_its_form(folder):
 
 
 def test_folders_are_found_by_any_of_the_files(tmp_path):
-    for name, file in (("b", "chiron.workflow.yml"), ("a", "workflow.json"), ("c", "other.json")):
+    for name, file in (("b", "workflow.yml"), ("a", "workflow.json"), ("c", "other.json")):
         (tmp_path / name).mkdir()
         (tmp_path / name / file).touch()
     assert workflow_folders(tmp_path, "*/") == [tmp_path / "a", tmp_path / "b"]

@@ -31,8 +31,8 @@ from wrap.config.settings import GATEWAY_URL, TRACE_KEY, Settings
 from wrap.config.wrap_spec import Wrap
 from wrap.core.buckets import triggers
 from wrap.core.buckets.own import MODULE, TriggerError, loaded
-from wrap.core.dag import MAIN
 from wrap.core.errors import TaskError
+from wrap.core.program import MAIN
 from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.sessions import Events
 from wrap.event_loop.liveness import Pulse, end_at_signal

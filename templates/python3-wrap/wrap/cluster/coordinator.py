@@ -8,11 +8,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wrap.cluster.peers import AGAIN, BEGIN, MOVED, PeerProtocol, Peers
+from wrap.cluster.peers import AGAIN, BEGIN, MOVED, PeerProtocol, Peers, is_needed
 from wrap.cluster.store_path import outputs
-from wrap.core.dag import Key, keys
 from wrap.core.errors import TaskError
-from wrap.core.recovery import Again, Component, Tally, to_run_again
+from wrap.core.program import Component, Key, keys
+from wrap.core.recovery import Again, Tally, to_run_again
+from wrap.dispatch.storing import fetched
 from wrap.event_loop.threads import ThreadPool
 from wrap.net.direct import answered
 from wrap.net.gateway_client import OK
@@ -54,6 +55,7 @@ class Coordinator(Peers):
         deadline: float,
     ) -> None:
         super().__init__(exchange, exchange.wrap.name, routes, wanted)
+        self.needs = partial(is_needed, exchange.wrap, wanted)
         self._threads = threads
         self._deadline = deadline
         self._execution: Execution
@@ -69,7 +71,7 @@ class Coordinator(Peers):
     @property
     def waiting(self) -> bool:
         """Whether a wrap has not answered, or an object has not come."""
-        missing = self._begun and not self.wanted <= self._execution.here
+        missing = self._begun and not self.wanted <= self._execution.run.here
         asked = bool(self._open or self._losing) or not self._begun
         return asked or missing or self._storing > 0
 
@@ -81,10 +83,6 @@ class Coordinator(Peers):
         self._execution, self._begun = execution, True
         for name, tasks in self._wrap.remotes.items():
             self._begin(name, tasks)
-
-    def needs(self, task: int) -> bool:
-        """As `Peers.needs` says."""
-        return task in self.wanted or super().needs(task)
 
     def late(self) -> TaskError | None:
         """Which wraps have not answered, or are gone."""
@@ -129,7 +127,7 @@ class Coordinator(Peers):
             if answer is not None and answer.fields[0] == OK:  # it had ended, and begins again
                 results = answered(name, answer, request, asked)
                 objects = outputs(results).values()
-                self._execution.fetched(objects, partial(self._execution.took, results))
+                fetched(self._execution, objects, partial(self._execution.took, results))
             return
         if answer is None:
             self._lose(name, partial(self._recover, name, request))
@@ -139,8 +137,10 @@ class Coordinator(Peers):
             self._lose(name, partial(self._turn_to_another, name, request))
         else:
             results = answered(name, answer, request, asked)
-            self._execution.fetched(
-                outputs(results).values(), partial(self._has_answered, name, results)
+            fetched(
+                self._execution,
+                outputs(results).values(),
+                partial(self._has_answered, name, results),
             )
 
     def _has_answered(self, name: str, results: list[Result]) -> None:
@@ -311,7 +311,7 @@ class Coordinator(Peers):
             wrap.wrap_of,
             wrap.graph.needs,
             wrap.takers,
-            {**has, home: self._execution.here},
+            {**has, home: self._execution.run.here},
             {**runs, home: wrap.tasks},
             self.wanted,
             home,

@@ -24,10 +24,12 @@ from wrap.cluster.peers import (
 )
 from wrap.cluster.store_path import outputs
 from wrap.config.redaction import redacted
-from wrap.core.dag import Engine, Key, given_to
+from wrap.core.dag import Engine
 from wrap.core.errors import SERVER_FAULT, TaskError
+from wrap.core.program import Key, Program, given_to
 from wrap.dispatch.execution import CANCELLED, Execution, Outcome
-from wrap.dispatch.placement import Asked, Placement
+from wrap.dispatch.placement import Asked
+from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
 from wrap.event_loop.threads import own_run
 from wrap.net.direct import ANSWER, CALL
@@ -83,7 +85,7 @@ class Participant:
     @property
     def in_hand(self) -> int:
         """For how many executions of others it has something to do."""
-        return len(self._answering) + sum(not each.is_idle for each in list(self._homes))
+        return len(self._answering) + sum(not each.run.is_idle for each in list(self._homes))
 
     @property
     def busy(self) -> bool:
@@ -109,7 +111,7 @@ class Participant:
     def _end(self, execution: Execution, line: PeerConnection) -> None:
         """Nobody awaits an execution's answer any more, unless over another connection."""
         if self._homes.get(execution) is line:
-            execution.cancel()
+            execution.fail(CANCELLED)
 
     def _forget(self, number: int) -> None:
         self._unsent.pop(number, None)
@@ -227,7 +229,7 @@ class Participant:
         number, name, address = message.fields
         if name == self._runtime.wrap.name:
             if before := exchange.begin_again(int(number)):
-                before.cancel()
+                before.fail(CANCELLED)
             line.send(Message(ANSWER, [OK, []]))
             return
         execution = exchange.get(int(number))
@@ -267,7 +269,7 @@ class Participant:
 def _export(runtime: Runtime, execution: Execution, outcome: Outcome) -> None:
     """Tell what a part has done that has failed: its home gets no results."""
     if runtime.spans is not None and isinstance(outcome, TaskError):
-        runtime.spans.part(execution.ident, execution.all_results(outcome))
+        runtime.spans.part(execution.ident, all_results(execution, outcome))
 
 
 def told(runtime: Runtime, error: TaskError, arrived: float) -> str:
@@ -279,10 +281,10 @@ def told(runtime: Runtime, error: TaskError, arrived: float) -> str:
     return json.dumps(error.located(None, runtime.wrap.name).as_dict(redacted))
 
 
-def engine_of(runtime: Runtime, asked: Request) -> Engine | Placement:
+def engine_of(runtime: Runtime, asked: Request) -> Program:
     """What runs the tasks of another wrap's request. Raises TaskError where it cannot."""
     wrap = runtime.wrap
-    engine: Engine | Placement | None = None
+    engine: Program | None = None
     try:
         if wrap.instances:
             engine = Asked(wrap, asked.tasks)

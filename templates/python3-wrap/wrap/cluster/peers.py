@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Wrap
 from wrap.dispatch.backpressure import Pressure
+from wrap.dispatch.storing import stored
 from wrap.event_loop.loop import Loop, Timer
 from wrap.net.direct import Direct
 from wrap.net.framing import Frame, Unsent
@@ -30,8 +31,8 @@ from wrap.values.shared_memory import Shared
 from wrap.values.value import Object, received
 
 if TYPE_CHECKING:
-    from wrap.core.dag import Key
     from wrap.core.errors import TaskError
+    from wrap.core.program import Key
     from wrap.dispatch.execution import Execution
     from wrap.net.messages import Result
 
@@ -196,6 +197,8 @@ class Peers:
         self.routes = routes
         self.wanted = wanted
         self._wrap = exchange.wrap
+        #: Whether the object of another wrap's task is needed here, or only its end.
+        self.needs = partial(is_needed, exchange.wrap, frozenset())
         #: How often a store is being given objects that are to be sent then.
         self._storing = 0
         #: The wraps that objects are on their way to, one for each message.
@@ -208,10 +211,6 @@ class Peers:
         With this wrap what it gave would be gone, and the home does not look after who has ended.
         """
         return self._storing > 0 or bool(self._sending)
-
-    def needs(self, task: int) -> bool:
-        """Whether the object of a task of another wrap is needed here, or only its end."""
-        return self._wrap.takers[task].get(self._wrap.name, False)
 
     def gives(self, task: int) -> bool:
         """Whether another wrap needs the object of a task of this one."""
@@ -273,7 +272,7 @@ class Peers:
         if size >= HELD_FROM:
             self.exchange.pressure.gave(size, max(each.ended - each.started for each in results))
         self._storing += 1
-        execution.stored(crossing, partial(self._send_all, execution, given))
+        stored(execution, crossing, partial(self._send_all, execution, given))
 
     def _send_all(self, execution: Execution, given: Mapping[str, Given]) -> None:
         self._storing -= 1
@@ -285,12 +284,12 @@ class Peers:
         self.routes[name] = address
         self._sending = {key: to for key, to in self._sending.items() if to != name}
         self.send_again(execution, name)
-        return sorted(execution.here)
+        return sorted(execution.run.here)
 
     def send_again(self, execution: Execution, to: str) -> None:
         """Send another wrap all that this one gave for it."""
         given: dict[int, Object | None] = {}
-        for task in execution.here & self._wrap.tasks.keys():
+        for task in execution.run.here & self._wrap.tasks.keys():
             needed = self._wrap.takers[task].get(to)
             if needed is not None:
                 given[task] = execution.data[task] if needed else None
@@ -337,6 +336,11 @@ class Peers:
                 done()
 
         self.exchange.direct.lines.ask(self.routes[by], message, sent)
+
+
+def is_needed(wrap: Wrap, wanted: frozenset[int], task: int) -> bool:
+    """Whether a task of this wrap needs the object of another task, or its answer is `wanted`."""
+    return task in wanted or wrap.takers[task].get(wrap.name, False)
 
 
 def bytes_of(objects: Iterable[Object | None]) -> int:

@@ -10,8 +10,9 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from wrap.core.dag import Graph, Key, Part, Place, Source, Streamed, keys
-from wrap.core.recovery import Component, connected
+from wrap.core.dag import Graph, Part
+from wrap.core.program import Component, Key, Place, Source, Streamed, keys
+from wrap.core.recovery import connected
 
 COMMAND = "command"
 STYLES = ("flask", "http", "http-debian", COMMAND)

@@ -8,70 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence, Set
 from functools import cached_property
-from typing import NamedTuple
 
-from wrap.core.errors import TaskError
-from wrap.core.recovery import Component
+from wrap.core.program import (
+    MAIN,
+    Call,
+    Component,
+    Key,
+    Place,
+    Program,
+    Source,
+    Step,
+    Streamed,
+    given_to,
+    keys,
+)
 from wrap.core.triggers import Bucket, Group, groups
-
-#: Where an input comes from: the request, one task's object, or a JSON list of several; of none, an
-#: empty text.
-Source = int | list[int] | None
-
-
-class Streamed(NamedTuple):
-    """The input of a task that reads streams, and the outputs that have to be there to be read."""
-
-    source: Source
-    streams: tuple[int, ...]
-
-
-#: An object by the task that gives it; None is the request.
-Key = int | None
-#: A process of this wrap by its number, 0 for the main one; or another wrap by its name.
-Place = int | str
-MAIN = 0
-
-
-def given_to(number: int) -> int:
-    """The key of the object that an instance of a task gets: see `wrap.dispatch.placement`."""
-    return ~number
-
-
-class Call(NamedTuple):
-    """Tasks that a place is to run, and what goes there and comes back.
-
-    Attributes
-    ----------
-    tasks
-        A group, of which the place itself sees what runs next.
-    needs
-        The objects from elsewhere that these need.
-    gives
-        The tasks whose objects are needed elsewhere.
-    repeated
-        Whether the place has been called for them before.
-    """
-
-    place: Place
-    tasks: tuple[int, ...]
-    needs: tuple[Key, ...]
-    gives: frozenset[int]
-    repeated: bool = False
-
-
-class Step(NamedTuple):
-    """What an event leads to: the tasks that begin, here or in a place that was called for them,
-    and the calls that are to be made now.
-
-    ``delays`` are times to wait, each with its number and seconds, ``cancelled`` the numbers of
-    those that nobody awaits any more.
-    """
-
-    begins: list[int]
-    calls: list[Call]
-    delays: Sequence[tuple[int, float]] = ()
-    cancelled: Sequence[int] = ()
 
 
 class Graph:
@@ -267,31 +218,38 @@ class Part:
         return Call(place, tuple(tasks), tuple(key for key in needed if key not in inside), gives)
 
 
-class Engine:
+class Engine(Program):
     """One execution of a part."""
 
-    #: Whether the failure of a task may be no failure of the execution.
-    goes_on = False
-    #: Whether events evaluate paths.
-    evaluates = False
-    #: Of tasks that have a limit of their own.
-    timeouts_s: Mapping[int, float] = {}
-
     def __init__(self, part: Part) -> None:
-        self.part = part
+        self._part = part
         self._triggers = [bucket.trigger() for bucket in part.buckets]
         self._left = set(part.place_of)
+
+    @property
+    def part(self) -> Part:
+        """The tasks that it runs."""
+        return self._part
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all its tasks have ended."""
+        return not self._left
 
     @property
     def left(self) -> Set[int]:
         """The tasks that have not ended."""
         return self._left
 
+    def unanswered(self, begun: Set[int]) -> Set[int]:
+        """The tasks that have not ended, whether they have begun or not."""
+        return self._left
+
     def start(self, _: object = None) -> Step:
         """What begins with the execution."""
         step = Step([], [])
         for index, trigger in enumerate(self._triggers):
-            if not self.part.buckets[index].awaits and trigger.on_object(None):
+            if not self._part.buckets[index].awaits and trigger.on_object(None):
                 self._fire(index, step)
         return step
 
@@ -304,23 +262,15 @@ class Engine:
         """What begins when the objects of tasks are here, or word that these have ended."""
         step = Step([], [])
         for task in tasks:
-            for index in self.part.awaiting.get(task, ()):
+            for index in self._part.awaiting.get(task, ()):
                 if self._triggers[index].on_object(task):
                     self._fire(index, step)
         return step
-
-    def failed(self, _: int, error: TaskError) -> Step:
-        """Raises the error of a task: nothing begins by it."""
-        raise error
 
     def together(self, steps: Sequence[Step]) -> Step:
         """What events at once lead to."""
         begins = [number for step in steps for number in step.begins]
         return Step(begins, [call for step in steps for call in step.calls])
-
-    def due(self, _: int) -> Step:
-        """Nothing waits for a time."""
-        return Step([], [])
 
     def again(self, process: int, lost: Collection[int], held: Container[Key]) -> Call:
         """What a process in the place of one that ended is called for first.
@@ -335,7 +285,7 @@ class Engine:
         held
             The objects that are here.
         """
-        part = self.part
+        part = self._part
         needed = [task for task in part.tasks_at(process) if task in self._left]
         found = set(lost)
         while needed:
@@ -352,7 +302,7 @@ class Engine:
 
     def repeat(self, tasks: Collection[int]) -> Step:
         """What begins once more, all at once: tasks that live streams connect await no other."""
-        part = self.part
+        part = self._part
         begins = [task for task in part.place_of if task in tasks]
         calls = list[Call]()
         for place in dict.fromkeys(part.place_of[task] for task in begins):
@@ -363,12 +313,12 @@ class Engine:
         return Step(begins, calls)
 
     def _given_by(self, place: Place) -> frozenset[int]:
-        calls = (call for calls in self.part.calls.values() for call in calls)
+        calls = (call for calls in self._part.calls.values() for call in calls)
         return frozenset().union(*(call.gives for call in calls if call.place == place))
 
     def _fire(self, bucket: int, step: Step) -> None:
-        step.begins.extend(self.part.buckets[bucket].starts)
-        step.calls.extend(self.part.calls.get(bucket, ()))
+        step.begins.extend(self._part.buckets[bucket].starts)
+        step.calls.extend(self._part.calls.get(bucket, ()))
 
 
 def users_among(
@@ -380,13 +330,6 @@ def users_among(
         for key in keys(sources[task]):
             users.setdefault(key, []).append(task)
     return users
-
-
-def keys(source: Source | Streamed) -> Sequence[Key]:
-    """The objects that `source` is made of."""
-    if isinstance(source, Streamed):
-        return (*keys(source.source), *source.streams)
-    return source if isinstance(source, list) else (source,)
 
 
 def _turn(place: Place) -> tuple[int, int]:

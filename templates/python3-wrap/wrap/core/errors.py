@@ -87,6 +87,11 @@ class TaskError(Exception):
         )
 
 
+def too_late(what: str) -> TaskError:
+    """The timeout error of a task or a wrap."""
+    return TaskError("timeout", f"{what} did not answer in time", status=504)
+
+
 def workflow_failed(name: str, cause: str) -> TaskError:
     """The error of a workflow that ended with the ``Error`` and ``Cause`` of no task.
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-#: Tasks that live streams connect, and the outputs that these emit.
-Component = frozenset[int]
+from wrap.core.program import Component
+
+#: The code of the error of a task whose stream broke off.
+STREAM_LOST = "stream-lost"
 
 
 class Again(NamedTuple):

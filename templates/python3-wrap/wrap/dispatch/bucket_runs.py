@@ -22,11 +22,13 @@ from wrap.core.buckets.contents import NOTHING_BYTES, field_of, is_nothing, item
 from wrap.core.buckets.flow import RUN_BYTES, Firing, Flow, targets
 from wrap.core.buckets.own import TriggerError
 from wrap.core.buckets.triggers import Item, Number
-from wrap.core.dag import MAIN, Engine, Key
-from wrap.core.errors import TaskError
+from wrap.core.dag import Engine
+from wrap.core.errors import TaskError, too_late
+from wrap.core.program import MAIN, Key
 from wrap.core.triggers import MOST_AT_ONCE
-from wrap.dispatch.execution import Execution, Outcome, too_late
+from wrap.dispatch.execution import Execution, Outcome
 from wrap.dispatch.parallelism import Parallelism
+from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
 from wrap.event_loop.loop import Timer
 from wrap.event_loop.threads import Run, own_run
@@ -601,7 +603,7 @@ class BucketRuns:
 
     def _reply(self, attempt: _Attempt, execution: Execution, outcome: Outcome) -> None:
         if isinstance(outcome, TaskError) and execution.ident.is_exported:
-            self.results += execution.all_results(outcome)
+            self.results += all_results(execution, outcome)
         self._ended(attempt, outcome)
 
     def _ended(self, attempt: _Attempt, outcome: Outcome) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import time
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from functools import partial
@@ -19,9 +18,8 @@ from random import SystemRandom
 from typing import Any
 
 from wrap.config.wrap_spec import Entry, Wrap
-from wrap.core.dag import MAIN, Call, Key, Place, Step, given_to
 from wrap.core.errors import TaskError, workflow_failed
-from wrap.core.recovery import Component
+from wrap.core.program import MAIN, Call, Component, Key, Place, Program, Source, Step, given_to
 from wrap.core.statemachine import machine as states
 from wrap.core.statemachine.errors import StatesError, failure_of, of_task
 from wrap.core.statemachine.machine import Machine, execution_context
@@ -33,8 +31,8 @@ from wrap.values.value import JSON, Object
 _MANY = 1 << 30
 
 
-class Placement(ABC):
-    """Finds places for the instances of one execution; what `wrap.core.dag.Part` is to others.
+class Placement(Program):
+    """Finds places for the instances of one execution; its scope is what has a place just now.
 
     Parameters
     ----------
@@ -42,12 +40,13 @@ class Placement(ABC):
         The instances whose objects are wanted elsewhere.
     """
 
-    goes_on = True
-    #: Whether events evaluate paths, which may take as long as the request has time.
-    evaluates = False
+    decides = True
+    is_whole = False
     live = False
     components: Mapping[int, Component] = {}
     in_order: frozenset[int] = frozenset()
+    sources: Mapping[int, Source] = {}
+    users: Mapping[Key, Sequence[int]] = {}
 
     def __init__(self, wrap: Wrap, gives: Collection[int] = ()) -> None:
         self.wrap = wrap
@@ -63,27 +62,6 @@ class Placement(ABC):
     def part(self) -> Placement:
         """Itself."""
         return self
-
-    @property
-    @abstractmethod
-    def left(self) -> bool:
-        """Whether there is something to be done."""
-
-    @abstractmethod
-    def start(self, data: Inputs) -> Step:
-        """What begins with the execution, whose objects are in `data`."""
-
-    @abstractmethod
-    def ended(self, number: int, output: Object | None) -> Step:
-        """What begins when an instance has answered."""
-
-    @abstractmethod
-    def failed(self, number: int, error: TaskError) -> Step:
-        """What begins when an instance has failed. Raises TaskError if the execution has, too."""
-
-    @abstractmethod
-    def due(self, number: int) -> Step:
-        """What begins when a time has passed."""
 
     def again(self, process: int, lost: Collection[int], held: Container[Key]) -> Call:
         """What a process in the place of one that ended is called for: what that had not done."""
@@ -160,10 +138,10 @@ class Asked(Placement):
         self._numbers = numbers
 
     @property
-    def left(self) -> bool:
-        return self._left > 0
+    def is_complete(self) -> bool:
+        return self._left == 0
 
-    def start(self, data: Inputs) -> Step:
+    def start(self, objects: Inputs) -> Step:
         return self._placed(self._numbers)
 
     def ended(self, number: int, output: Object | None) -> Step:
@@ -173,9 +151,6 @@ class Asked(Placement):
 
     def failed(self, number: int, error: TaskError) -> Step:
         return self.ended(number, None)  # the other wrap decides what that means
-
-    def due(self, number: int) -> Step:
-        raise NotImplementedError
 
 
 class Deciding(Placement):
@@ -227,14 +202,14 @@ class Deciding(Placement):
         self._request = self._last = Object("")
 
     @property
-    def left(self) -> bool:
-        return not self._machine.over
+    def is_complete(self) -> bool:
+        return self._machine.over
 
-    def start(self, data: Inputs) -> Step:
-        """Begin with the request, which `data` has; the answer will be in its place."""
-        self._data, self._request = data, data[None]
+    def start(self, objects: Inputs) -> Step:
+        """Begin with the request, which `objects` has; the answer will be in its place."""
+        self._data, self._request = objects, objects[None]
         self._be_patient(time.monotonic())
-        return self._follow(self._machine.start(_text(data[None]), time.time()))
+        return self._follow(self._machine.start(_text(objects[None]), time.time()))
 
     def ended(self, number: int, output: Object | None) -> Step:
         output = output or Object("")

@@ -20,6 +20,8 @@ from wrap.event_loop.liveness import BEAT_S, essential
 OnReady = Callable[[bool, bool], None]
 #: Cancelled times are thrown away when there are more than so many, and more than others.
 _CANCELLED = 100
+#: An event that takes longer holds up all others, in seconds.
+_STALL_S = 0.005
 
 
 class Channel(Protocol):
@@ -68,6 +70,8 @@ class Loop:
         self._waits_until = 0.0
         #: How often it has turned, which it does at least once a beat.
         self.turns = 0
+        #: How many events have held up all others.
+        self.stalls = 0
         self._thread: threading.Thread | None = None
         os.register_at_fork(after_in_child=self._let_go)
 
@@ -156,11 +160,13 @@ class Loop:
                     with contextlib.suppress(BlockingIOError):
                         os.eventfd_read(self._wake)
                 elif on_ready := self._ready.get(descriptor):
-                    _do(on_ready, bool(events & select.EPOLLOUT), bool(events & ~select.EPOLLOUT))
+                    self._do(
+                        on_ready, bool(events & select.EPOLLOUT), bool(events & ~select.EPOLLOUT)
+                    )
             for timer in self._due():
                 if action := timer.action:
                     timer.action = None
-                    _do(action)
+                    self._do(action)
 
     def _patience_s(self) -> float:
         """Seconds to wait: no longer than a beat, as each turn is a sign of life."""
@@ -176,10 +182,11 @@ class Loop:
             self._waits_until = 0.0
         return due
 
-
-def _do(action: Callable[..., None], *arguments: bool) -> None:
-    """Call `action`; where it lacks memory, say, all others go on."""
-    try:
-        action(*arguments)
-    except Exception:
-        traceback.print_exc()
+    def _do(self, action: Callable[..., None], *arguments: bool) -> None:
+        """Call `action`; where it lacks memory, say, all others go on."""
+        began = time.monotonic()
+        try:
+            action(*arguments)
+        except Exception:
+            traceback.print_exc()
+        self.stalls += time.monotonic() - began > _STALL_S

@@ -21,10 +21,12 @@ from wrap.cluster.coordinator import Coordinator
 from wrap.cluster.participant import Participant, engine_of, told
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Entry, Wrap
-from wrap.core.dag import Engine, Key, Part, keys
+from wrap.core.dag import Engine, Part
 from wrap.core.errors import SERVER_FAULT, TaskError, workflow_failed
+from wrap.core.program import Key, Program, keys
 from wrap.dispatch.execution import Execution, Outcome
-from wrap.dispatch.placement import Deciding, Placement
+from wrap.dispatch.placement import Deciding
+from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.sessions import Events
 from wrap.event_loop.liveness import Pulse
@@ -229,7 +231,7 @@ def _lack(error: Exception) -> TaskError:
 
 def _execute(
     runtime: Runtime,
-    engine: Engine | Placement,
+    program: Program,
     objects: dict[Key, Object],
     ident: Ident,
     arrived: float,
@@ -241,7 +243,7 @@ def _execute(
     """Begin an execution, whose answer, for `later`, `respond` makes when it has ended."""
 
     def reply(execution: Execution, outcome: Outcome) -> None:
-        results = execution.all_results(outcome) if isinstance(outcome, TaskError) else outcome
+        results = all_results(execution, outcome) if isinstance(outcome, TaskError) else outcome
         failure = None
         try:
             if isinstance(outcome, TaskError):
@@ -297,7 +299,7 @@ def _execute(
     crossing = list[str]()
     if home is not None and runtime.store is not None:
         crossing = [store_path.name_of(ident.number, key) for key in runtime.wrap.crossing]
-    execution = Execution(runtime, engine, objects, ident, deadline, reply, home, client=client)
+    execution = Execution(runtime, program, objects, ident, deadline, reply, home, client=client)
     if home is not None:
         home.exchange.add(execution)
     execution.start()
@@ -342,7 +344,7 @@ def _workflow(
     called = request.environ.get(_CALL_ID, "")
     objects = _given(runtime.wrap, given)
     ident, home = Ident(_watch(runtime.trace_key), _mark(called), trace=_trace(runtime)), None
-    engine: Engine | Placement
+    engine: Program
     if whole is None:
         ident_of = called or str(uuid4())
         engine = Deciding(

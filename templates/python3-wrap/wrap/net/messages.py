@@ -15,7 +15,7 @@ from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, cast
 
-from wrap.core.dag import Key
+from wrap.core.program import Key
 from wrap.functions.process_state import Changes
 from wrap.net.framing import Frame, Unsent
 from wrap.observe.gil_probe import Tick

@@ -248,6 +248,7 @@ def replica_metrics(
     fired: how many `firings` run, how many wait, and how many may run at once.
     """
     mechanism, sink, wrap = runtime.mechanism, runtime.sink, runtime.wrap
+    stalls = runtime.loop.stalls
     pressure = runtime.exchange and runtime.exchange.pressure
     at_once = min(runtime.route.threads, mechanism.most if wrap.slots else math.inf)
     if firings is not None:
@@ -274,6 +275,7 @@ def replica_metrics(
         ("leaving_bytes", "gauge", "Objects on their way to other wraps.", leaving),
         ("tasks_held_back", "gauge", "Tasks that wait as too much is on its way.", held),
         ("pressure_seconds_total", "counter", "Time in which tasks were held back.", held_s),
+        ("loop_stalls_total", "counter", "Events that took the loop over 5 ms.", stalls),
     ):
         lines += _metric(f"chiron_{name}", kind, about, {"": round(value, 6)})
     return lines

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from wrap.config.wrap_spec import Wrap
-from wrap.core.dag import keys
+from wrap.core.program import keys
 from wrap.net.messages import Result
 from wrap.observe.trace_context import TraceContext
 

@@ -37,14 +37,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 from wrap.config.redaction import redacted
 from wrap.core.errors import TaskError
+from wrap.core.recovery import STREAM_LOST
 from wrap.values.disk import Backlog
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
     from _typeshed import WriteableBuffer
 
-#: The code of the error of a stream whose other end is gone.
-LOST = "stream-lost"
 #: Bytes that a file buffers, and that are read and written at once.
 BUFFER = 1 << 16
 _LENGTH = struct.Struct("!I")
@@ -80,7 +79,7 @@ def bounded(channel: socket.socket) -> socket.socket:
 
 def lost(what: str) -> TaskError:
     """The other end of a stream is gone, and why is not known here."""
-    return TaskError(LOST, what)
+    return TaskError(STREAM_LOST, what)
 
 
 class Outlet:
@@ -510,7 +509,7 @@ class Reader(io.RawIOBase):
                 self._left, self._ended = 0, True
                 said = json.loads(bytes(self._exactly(self._number())))
                 error = TaskError.from_dict(said, status=500)
-                self.broken = error if error.code == LOST else None
+                self.broken = error if error.code == STREAM_LOST else None
                 raise error
         if self._ended:
             return 0

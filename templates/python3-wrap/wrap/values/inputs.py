@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 
-from wrap.core.dag import Key, Source
 from wrap.core.errors import TaskError
+from wrap.core.program import Key, Source
 from wrap.values.budget import HELD_FROM, MemoryBudget
 from wrap.values.value import JSON, Object, is_json, quoted
 
@@ -67,6 +67,11 @@ class Inputs:
     def size(self) -> int:
         """The bytes of all of them."""
         return sum(each.size for each in self._objects.values())
+
+    @property
+    def sizes(self) -> dict[Key, int]:
+        """The bytes of each."""
+        return {key: each.size for key, each in self._objects.items()}
 
     @property
     def missing(self) -> list[Object]:

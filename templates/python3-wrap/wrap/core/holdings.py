@@ -1,0 +1,75 @@
+"""Which objects of an execution one wrap holds, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Set
+
+from wrap.core.program import Key, Scope, keys
+
+
+class Holdings:
+    """The objects that are here, and the tasks that never need theirs again.
+
+    Parameters
+    ----------
+    large_from
+        Bytes of an object from which its memory matters, so that it is dropped as soon as it may
+        be.
+    is_shared
+        Whether other wraps take part, and may ask for the request again.
+    """
+
+    def __init__(self, part: Scope, large_from: int, is_shared: bool) -> None:
+        self._part = part
+        self._large_from = large_from
+        self._is_shared = is_shared
+        self._held: set[Key] = set()
+        self._large: set[Key] = set()
+        #: Tasks that have ended and need not run again.
+        self._settled: set[int] = set()
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._held
+
+    def add(self, key: Key, size: int) -> None:
+        """An object of so many bytes is here."""
+        self._held.add(key)
+        if size >= self._large_from:
+            self._large.add(key)
+
+    def release(self, ended: int, unanswered: Set[int]) -> list[Key]:
+        """The objects that nobody needs any more now that a task has ended.
+
+        A task may run again if its output is not here and another task that is not settled needs
+        it.
+        """
+        if not self._large:
+            return []
+        dropped, part = list[Key](), self._part
+        # Of what live streams connect, none is settled before all are, if that is ever known here.
+        waiting = sorted(part.components.get(ended, {ended}))
+        if not self._may_settle(waiting, unanswered):
+            return []
+        while waiting:
+            task = waiting.pop()
+            if task not in self._held and not self._settled.issuperset(part.users.get(task, ())):
+                continue
+            self._settled.add(task)
+            for key in keys(part.sources[task]):
+                if key not in self._held:
+                    if key is not None and key not in self._settled:
+                        waiting.append(key)
+                elif key in self._large and not self._is_wanted(key):
+                    self._held.remove(key)
+                    self._large.remove(key)
+                    dropped.append(key)
+        return dropped
+
+    def _is_wanted(self, key: Key) -> bool:
+        """Whether an object may still be asked for, by a task or from elsewhere."""
+        elsewhere = key in self._part.gives or (key is None and self._is_shared)
+        return elsewhere or not self._settled.issuperset(self._part.users[key])
+
+    def _may_settle(self, tasks: Collection[int], unanswered: Set[int]) -> bool:
+        place_of = self._part.place_of
+        return len(tasks) == 1 or all(each in place_of and each not in unanswered for each in tasks)

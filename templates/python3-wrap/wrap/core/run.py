@@ -1,0 +1,488 @@
+"""The rules of one execution in one wrap, as a pure state machine.
+
+Events go in, commands come out; see `wrap.core.events` and `wrap.core.commands`. The rules are:
+which tasks begin, until when they may run, which tasks run again after a loss and how often, which
+objects are held for how long, and when the execution has failed. What runs next is the program's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from typing import Any, NamedTuple, Protocol
+
+from wrap.core import commands as do
+from wrap.core import events as on
+from wrap.core.commands import Command
+from wrap.core.errors import TaskError, too_late
+from wrap.core.events import Answer, Event, Outputs
+from wrap.core.holdings import Holdings
+from wrap.core.program import MAIN, Call, Place, Program, Step
+from wrap.core.recovery import STREAM_LOST, Attempts
+
+#: The code of the error of a task whose worker has ended.
+WORKER_DIED = "process-died"
+
+
+class Deployment(Protocol):
+    """What a wrap declares about its tasks.
+
+    Attributes
+    ----------
+    name
+        Of the wrap.
+    attempts
+        How often a task may begin.
+    answers
+        The task whose answer the client gets, if one task does.
+    timeouts_s
+        Function -> its timeout in seconds.
+    emits
+        The outputs that tasks give before they end, by their numbers.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def answers(self) -> int | None: ...
+    @property
+    def timeouts_s(self) -> Mapping[str, float]: ...
+    @property
+    def emits(self) -> Mapping[int, Any]: ...
+    def names(self, tasks: Iterable[int]) -> str:
+        """The functions of some tasks, in one word of an error."""
+
+    def function_of(self, number: int) -> str:
+        """The function of a task."""
+
+    def runs(self, number: int) -> bool:
+        """Whether a task is one of the wrap's."""
+
+
+class Limits(NamedTuple):
+    """The limits of an execution.
+
+    Attributes
+    ----------
+    deadline
+        Until when it may take, in seconds of the monotonic clock.
+    grace_s
+        Seconds after the deadline that a call to another wrap may take, which names the cause.
+    large_from
+        Bytes of an object from which its memory matters.
+    """
+
+    deadline: float
+    grace_s: float
+    large_from: int
+
+
+class Run:
+    """One execution in one wrap.
+
+    Parameters
+    ----------
+    needs
+        Whether the output of another wrap's task is needed here, or only its end; None if no other
+        wrap takes part.
+    is_traced
+        Whether somebody is told of tasks that do not end.
+
+    Attributes
+    ----------
+    begun
+        Whether the execution has begun.
+    limits
+        Until when each task may run that has begun and not ended.
+    began
+        When each task has begun; None unless somebody is told.
+    here
+        The tasks that have ended here, or that other wraps have ended as this wrap knows.
+    delays
+        The timers of the program that have not expired.
+    held_back
+        The calls that wait until a lost worker has ended, by its process.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        deployment: Deployment,
+        limits: Limits,
+        needs: Callable[[int], bool] | None = None,
+        is_traced: bool = False,
+    ) -> None:
+        self.program = program
+        self.begun = False
+        self.limits: dict[int, float] = {}
+        self.began: dict[int, float] | None = {} if is_traced else None
+        self.here: set[int] = set()
+        self.delays: set[int] = set()
+        self.held_back: dict[Place, list[Call]] = {}
+        self._part = program.part
+        self._deployment = deployment
+        self._deadline, self._grace_s = limits.deadline, limits.grace_s
+        self._needs = needs
+        self._attempts = Attempts(program.part.components)
+        #: How often each task has begun again after its worker was lost.
+        self._begun_again: dict[int, int] = {}
+        #: Outputs of other wraps that came before the execution began.
+        self._early: list[Outputs] = []
+        self._holdings = Holdings(program.part, limits.large_from, needs is not None)
+        self._due = math.inf
+        self._commands: list[Command] = []
+
+    def handle(self, event: Event) -> list[Command]:
+        """What is to be done now that `event` has happened."""
+        try:
+            _HANDLERS[type(event)](self, event)
+        except TaskError as error:
+            self._commands.append(do.Finish(error))
+        commands, self._commands = self._commands, []
+        return commands
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no task is to run now: what the next tasks need has not come from elsewhere."""
+        return self.begun and not self.limits
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether a task that live streams connect runs, or is about to run again."""
+        return self._attempts.pending
+
+    def attempt_of(self, task: int) -> int | None:
+        """The attempt of a task that opens a live stream; None if that attempt is over."""
+        return self._attempts.attempt_of(task)
+
+    def unanswered(self) -> Set[int]:
+        """The tasks of which an answer is still awaited."""
+        return self.program.unanswered(self.limits.keys())
+
+    def located(self, error: TaskError, tasks: Iterable[int]) -> TaskError:
+        """The same error, with the functions of `tasks` and the name of the wrap."""
+        return error.located(self._deployment.names(tasks) or None, self._deployment.name)
+
+    def _on_began(self, event: on.Began) -> None:
+        self.begun = True
+        for key, size in event.sizes.items():
+            self._holdings.add(key, size)
+        steps = [self._noted(self.program.start(event.objects), event.now)]
+        steps += [self._noted(self._taken_in(each), event.now) for each in self._early]
+        self._follow(self.program.together(steps))
+
+    def _on_arrived(self, event: on.Arrived) -> None:
+        if self.begun:
+            self._follow(self._noted(self._taken_in(event.outputs), event.now))
+        else:
+            self._early.append(event.outputs)
+
+    def _on_ended(self, event: on.Ended) -> None:
+        steps, given = list[Step](), list[Answer]()
+        for answer in event.answers:
+            step = self._ended(answer, event.now, given)
+            if step is not None:
+                steps.append(self._noted(step, event.now))
+        if given:
+            self._commands.append(do.Give(given, last=self.program.is_complete))
+        self._begin_due(event.now)
+        if steps:
+            self._follow(self.program.together(steps))
+
+    def _on_failed(self, event: on.Failed) -> None:
+        self._fail(event.tasks, event.error, event.now)
+
+    def _on_offloaded(self, event: on.Offloaded) -> None:
+        for answer in event.answers:
+            if answer.error is not None:
+                raise TaskError.from_dict(answer.error, status=500)
+            self.here.add(answer.task)
+            if answer.output is not None:
+                self._keep(answer.task, answer.output)
+            self.program.ended(answer.task, answer.output)
+        self._commands.append(do.AcceptAll(event.answers))
+        if self._needs is not None:
+            self._commands.append(do.Give(event.answers, last=True))
+
+    def _on_ready(self, event: on.Ready) -> None:
+        step = event.step
+        if event.renewed:  # but for what a worker that was called before has run meanwhile
+            begins = [number for number in step.begins if number in self.limits]
+            step = self._noted(step._replace(begins=begins), event.now)
+        self._begin(step)
+
+    def _on_held_back(self, event: on.HeldBack) -> None:
+        self.limits.update(dict.fromkeys(event.tasks, self._deadline))
+
+    def _on_delay_passed(self, event: on.DelayPassed) -> None:
+        if event.number in self.delays:  # else the timer was cancelled meanwhile
+            self.delays.remove(event.number)
+            self._follow(self._noted(self.program.due(event.number), event.now))
+
+    def _on_time_passed(self, event: on.TimePassed) -> None:
+        now, self._due = event.now, math.inf
+        late = [number for number, limit in self.limits.items() if limit <= now]
+        places = {number: self._part.place_of[number] for number in late}
+        own = [number for number in late if not isinstance(places[number], str)]
+        last = self._deadline + event.grace_s
+        if late and now < self._deadline:
+            self._give_up(late, event)
+        elif own:
+            # What waits at a stream's end is not what takes too long if the other end is gone.
+            if event.gone is not None:
+                raise event.gone
+            error = self.located(too_late(self._deployment.names(own)), own)
+            self._count_failures(own, error.code)
+            raise error
+        elif late:
+            wraps = sorted({str(places[number]) for number in late})
+            names = self._deployment.names(late) or None
+            raise too_late(", ".join(wraps)).located(names, wraps[0])
+        if not self.limits and now >= last:
+            self._commands.append(do.Expire(bool(self.delays)))
+            return
+        until = self._deadline if now < self._deadline else last
+        self._wake_at(min(self.limits.values(), default=until))
+
+    def _on_worker_lost(self, event: on.WorkerLost) -> None:
+        again = (self._may_begin_again(each, event.answering) for each in event.owed)
+        if self.program.decides or all(again):
+            self._lose(event.process)
+        else:
+            self._count_failures(event.owed, WORKER_DIED)
+            self._commands.append(do.FailByWorker(event.process))
+
+    def _on_worker_ended(self, event: on.WorkerEnded) -> None:
+        owed, late = set(event.owed), set(event.late)
+        failure, error = event.failure, event.error or event.failure
+        calls = self.held_back.pop(event.process)
+        self._count_failures(owed & late, error.code)
+        self._count_failures(owed - late, failure.code)
+        streaming = [(each, self._attempts.ended(each)) for each in sorted(owed)]
+        lost = {each for each, attempt in streaming if attempt is None} & self.unanswered()
+        again = {
+            each
+            for each in lost
+            if self._may_begin_again(each, event.answering)
+            and not (self.program.decides and each in late)
+        }
+        self._fail(sorted(lost & late - again), error, event.now)
+        self._fail(sorted(lost - late - again), failure, event.now)
+        self._count_again(again, event.now)
+        first = self.program.again(event.process, again, self._holdings)
+        for call in [first, *calls] if first.tasks else calls:
+            self._call(call)
+        for each, attempt in streaming:
+            if attempt is not None:
+                self.limits.pop(each, None)
+                self._broke(each, attempt, failure, event.now)
+        self._begin_due(event.now)
+
+    def _on_attempt_began(self, event: on.AttemptBegan) -> None:
+        self._next_attempt(event.task, event.attempt, event.now)
+
+    def _on_streams_broke(self, event: on.StreamsBroke) -> None:
+        self._broke(event.task, event.attempt, event.error, event.now)
+
+    def _taken_in(self, outputs: Outputs) -> Step:
+        if self._needs is None:
+            raise TaskError("other-plan", "nothing of other wraps is awaited here", status=400)
+        new = list[int]()
+        for task, output in outputs.items():
+            # Word that a task has ended may come before its object does.
+            if task not in self.here and (output is not None or not self._needs(task)):
+                new.append(task)
+                if output is not None:
+                    self._keep(task, output)
+        self.here.update(new)
+        return self.program.arrived(new)
+
+    def _ended(self, answer: Answer, now: float, given: list[Answer]) -> Step | None:
+        """Take in an answer; None if nothing begins by it, as it counts no more."""
+        task, output, program = answer.task, answer.output, self.program
+        if self.limits.pop(task, None) is None:
+            return None  # it was given up, or has answered before its worker was lost
+        attempt = self._attempts.ended(task)
+        if attempt is not None and answer.error and answer.error["code"] == STREAM_LOST:
+            self._broke(task, attempt, TaskError.from_dict(answer.error, status=500), now)
+            return None
+        if attempt and not answer.error and task not in self.unanswered():
+            return None  # it ran once more for what reads its streams, or writes them
+        is_shared = self._needs is not None
+        self._commands.append(do.Accept(answer, is_shared or task in self._part.gives))
+        if is_shared:
+            self.here.add(task)
+            given.append(answer)
+        if answer.error is not None:
+            return program.failed(task, TaskError.from_dict(answer.error, status=500))
+        if output is not None and not program.decides:
+            self._keep(task, output)
+        step = program.ended(task, output)  # one may begin whose own result is here already
+        if not program.decides:
+            self._commands += map(do.Drop, self._holdings.release(task, self.unanswered()))
+        return step
+
+    def _fail(self, tasks: Iterable[int], error: TaskError, now: float) -> None:
+        """Tasks have failed. Raises the error if the execution has failed too."""
+        for number in tasks:
+            if self.limits.pop(number, None) is None:
+                continue  # it was given up
+            is_told = self.began is not None or number in self._part.gives
+            step = self.program.failed(number, error)
+            if is_told and self._deployment.runs(number):  # another wrap waits for it, say
+                self._commands.append(do.RecordFailure(number, error))
+            self._follow(self._noted(step, now))
+
+    def _noted(self, step: Step, now: float) -> Step:
+        """Expect answers of what begins."""
+        if step.begins:
+            for number in step.begins:
+                self.limits[number] = self._limit(number, now)
+            if self.began is not None:
+                self.began.update(dict.fromkeys(step.begins, now))
+            self._attempts.begin(step.begins)
+            self._wake_at(min(self.limits[number] for number in step.begins))
+        return step
+
+    def _follow(self, step: Step) -> None:
+        for number in step.cancelled:
+            self.delays.remove(number)
+            self._commands.append(do.CancelTimer(number))
+        for number, seconds in step.delays:
+            self.delays.add(number)
+            self._commands.append(do.SetTimer(number, seconds))
+        self._commands += [do.CallWrap(each) for each in step.calls if isinstance(each.place, str)]
+        if step.begins:
+            self._commands.append(do.Begin(step))
+
+    def _begin(self, step: Step) -> None:
+        for call in step.calls:
+            if isinstance(call.place, int) and call.place != MAIN:
+                self._call(call)
+        # What another wrap was called for may have ended meanwhile, and has no place any more.
+        here = [number for number in step.begins if self._part.place_of.get(number) == MAIN]
+        if here:
+            self._commands.append(do.StartTasks(here))
+
+    def _call(self, call: Call) -> None:
+        """Call a worker; if it is lost, as soon as it has ended, for its inputs may be gone."""
+        if call.place in self.held_back:
+            self.held_back[call.place].append(call)
+        else:
+            self._commands.append(do.CallWorker(call))
+
+    def _limit(self, number: int, now: float) -> float:
+        """Until when a task may run that begins now."""
+        until = now + self.program.timeouts_s.get(number, math.inf)
+        if isinstance(self._part.place_of[number], str):
+            return min(self._deadline + self._grace_s, until)
+        timeouts_s = self._deployment.timeouts_s
+        if timeouts_s:
+            until = min(until, now + timeouts_s.get(self._deployment.function_of(number), math.inf))
+        return min(self._deadline, until)
+
+    def _wake_at(self, when: float) -> None:
+        if when < self._due:
+            self._due = when
+            self._commands.append(do.WakeAt(when))
+
+    def _give_up(self, late: list[int], event: on.TimePassed) -> None:
+        """Fail tasks whose own time is over: those of workers when the worker has ended."""
+        error = self.located(too_late(self._deployment.names(late)), late)
+        given_up, in_workers = list[int](), dict[int, list[int]]()
+        for number in late:
+            place = self._part.place_of[number]
+            is_called = isinstance(place, int) and place != MAIN and place not in self.held_back
+            goes_on = self.program.decides or self._may_begin_again(number, event.answering)
+            if isinstance(place, int) and is_called and goes_on:
+                in_workers.setdefault(place, []).append(number)
+            else:
+                given_up.append(number)
+        for process, tasks in in_workers.items():
+            self.limits.update(dict.fromkeys(tasks, self._deadline))
+            self._lose(process, tasks, error)
+        self._commands += map(do.Abandon, given_up)
+        self._count_failures(given_up, error.code)
+        self._fail(given_up, error, event.now)
+
+    def _lose(
+        self, process: int, late: Collection[int] = (), error: TaskError | None = None
+    ) -> None:
+        """Go on without a worker until another one is in its place."""
+        self.held_back[process] = []
+        self._commands.append(do.LoseWorker(process, late, error))
+
+    def _may_begin_again(self, number: int, answering: bool) -> bool:
+        """Whether a task may run once more; not if the client has got a part of its answer."""
+        if answering and number == self._deployment.answers:
+            return False
+        attempt = self._attempts.ran_in(number)
+        if attempt is None:
+            attempt = self._begun_again.get(number, 0)
+        return attempt + 1 < self._deployment.attempts
+
+    def _count_again(self, tasks: Iterable[int], now: float) -> None:
+        for number in tasks:
+            self._begun_again[number] = self._begun_again.get(number, 0) + 1
+            if number in self.limits:  # else it had only been called for
+                self.limits[number] = self._limit(number, now)
+                self._wake_at(self.limits[number])
+
+    def _count_failures(self, tasks: Iterable[int], code: str) -> None:
+        place_of, emits = self._part.place_of, self._deployment.emits
+        counted = [
+            number
+            for number in tasks
+            if number in self.limits
+            and number not in emits
+            and not isinstance(place_of.get(number), str)
+        ]
+        if counted:
+            self._commands.append(do.CountFailures(counted, code))
+
+    def _broke(self, task: int, attempt: int, error: TaskError, now: float) -> None:
+        """The streams of a task broke: the coordinator decides what becomes of the attempt."""
+        if self._needs is not None:
+            self._commands.append(do.ReportBroken(task, attempt, error))
+        elif attempt + 1 < self._deployment.attempts:
+            self._next_attempt(task, attempt + 1, now)
+        else:
+            self._commands.append(do.FailLater(error))
+
+    def _next_attempt(self, task: int, attempt: int, now: float) -> None:
+        """Have the tasks that live streams connect begin again.
+
+        Those of an attempt before have to answer first: they do when their streams break off.
+        """
+        if self._part.live and self._attempts.next(task, attempt):
+            self._commands.append(do.BeginAttempt(self._attempts.components[task], attempt))
+            self._begin_due(now)
+
+    def _begin_due(self, now: float) -> None:
+        """Have tasks begin again that no task of an attempt before keeps from it."""
+        due = self._attempts.due()
+        if due:
+            self._begin(self._noted(self.program.repeat(due), now))
+
+    def _keep(self, task: int, output: on.Output) -> None:
+        self._holdings.add(task, output.size)
+        self._commands.append(do.Keep(task, output))
+
+
+_HANDLERS: dict[type, Callable[[Run, Any], None]] = {
+    on.Began: Run._on_began,
+    on.Arrived: Run._on_arrived,
+    on.Ended: Run._on_ended,
+    on.Failed: Run._on_failed,
+    on.Offloaded: Run._on_offloaded,
+    on.Ready: Run._on_ready,
+    on.HeldBack: Run._on_held_back,
+    on.DelayPassed: Run._on_delay_passed,
+    on.TimePassed: Run._on_time_passed,
+    on.WorkerLost: Run._on_worker_lost,
+    on.WorkerEnded: Run._on_worker_ended,
+    on.AttemptBegan: Run._on_attempt_began,
+    on.StreamsBroke: Run._on_streams_broke,
+}

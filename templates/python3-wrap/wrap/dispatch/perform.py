@@ -1,0 +1,184 @@
+"""Performs the commands of an execution's run, one function a command."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from wrap.core import commands as do
+from wrap.core import events as on
+from wrap.core.errors import TaskError
+from wrap.dispatch.results import failure
+from wrap.net.messages import Request
+
+if TYPE_CHECKING:
+    from wrap.dispatch.execution import Execution
+
+
+def perform(execution: Execution, command: do.Command) -> list[int] | None:
+    """Do what a command says; the tasks that begin in this process by it.
+
+    Raises TaskError if the execution has failed.
+    """
+    return _PERFORM[type(command)](execution, command)
+
+
+def _call_wrap(execution: Execution, command: do.CallWrap) -> None:
+    call = command.call
+    objects = {key: execution.data[key] for key in call.needs}
+    request = Request(execution.ident, call.tasks, objects, call.gives)
+    execution.threads.unsent.append((str(call.place), request))
+
+
+def _begin(execution: Execution, command: do.Begin) -> list[int] | None:
+    step = command.step
+
+    def go_on() -> None:
+        execution.threads.start(_begin_if_let(execution, command))
+
+    if execution.threads.send_first(step.begins, go_on):
+        return None
+    return _begin_if_let(execution, command)
+
+
+def _begin_if_let(execution: Execution, command: do.Begin) -> list[int]:
+    """Begin the tasks of a step, unless what they give has nowhere to go."""
+    peers, step = execution.peers, command.step
+
+    def let_go() -> None:
+        ready = on.Ready(time.monotonic(), step, renewed=True)
+        execution.threads.start(execution.tell(ready))
+
+    if peers is not None and peers.exchange.pressure.matters:
+        gives = sum(map(peers.gives, step.begins))
+        begin = partial(execution.event, let_go)
+        if gives and not peers.exchange.pressure.lets(gives, begin, lambda: execution.over):
+            return execution.tell(on.HeldBack(step.begins))
+    return execution.tell(on.Ready(time.monotonic(), step))
+
+
+def _call_worker(execution: Execution, command: do.CallWorker) -> None:
+    execution.workers.call(command.call)
+
+
+def _start_tasks(execution: Execution, command: do.StartTasks) -> list[int]:
+    return execution.runtime.wrap.run_for(command.tasks)
+
+
+def _set_timer(execution: Execution, command: do.SetTimer) -> None:
+    passed = lambda: execution.tell(on.DelayPassed(time.monotonic(), command.number))  # noqa: E731
+    when = time.monotonic() + command.seconds
+    timer = execution.runtime.loop.call_at(when, partial(execution.from_loop, passed))
+    execution.timers[command.number] = timer
+
+
+def _cancel_timer(execution: Execution, command: do.CancelTimer) -> None:
+    execution.timers.pop(command.number).cancel()
+
+
+def _wake_at(execution: Execution, command: do.WakeAt) -> None:
+    execution.wake_at(command.when)
+
+
+def _keep(execution: Execution, command: do.Keep) -> None:
+    execution.data.add({command.task: command.output})
+
+
+def _drop(execution: Execution, command: do.Drop) -> None:
+    execution.data.drop(command.key)
+
+
+def _accept(execution: Execution, command: do.Accept) -> None:
+    result = command.answer
+    execution.results.append(result)
+    if result.wrap == execution.runtime.wrap.name:  # else it is counted there
+        execution.runtime.metrics.ran(result)
+    if not command.has_output:
+        result.output = None
+
+
+def _accept_all(execution: Execution, command: do.AcceptAll) -> None:
+    execution.results += command.answers
+
+
+def _give(execution: Execution, command: do.Give) -> None:
+    if execution.peers is not None:
+        execution.peers.gave(execution, command.answers, last=command.last)
+
+
+def _record_failure(execution: Execution, command: do.RecordFailure) -> None:
+    execution.results.append(failure(execution, command.task, command.error))
+
+
+def _count_failures(execution: Execution, command: do.CountFailures) -> None:
+    for number in command.tasks:
+        function = execution.runtime.wrap.function_of(number)
+        execution.runtime.metrics.run_failed(function, command.code)
+
+
+def _lose_worker(execution: Execution, command: do.LoseWorker) -> None:
+    execution.workers.lose(command.process, command.late, command.error)
+
+
+def _fail_by_worker(execution: Execution, command: do.FailByWorker) -> None:
+    execution.end_with(partial(execution.workers.failure, execution, command.process))
+
+
+def _abandon(execution: Execution, command: do.Abandon) -> None:
+    execution.threads.abandon(command.task)
+
+
+def _begin_attempt(execution: Execution, command: do.BeginAttempt) -> None:
+    execution.break_off(command.component, command.attempt)
+
+
+def _report_broken(execution: Execution, command: do.ReportBroken) -> None:
+    if execution.peers is not None:
+        execution.peers.broke(execution, command.task, command.attempt, command.error)
+
+
+def _fail_later(execution: Execution, command: do.FailLater) -> None:
+    execution.fail_later(command.error)
+
+
+def _expire(execution: Execution, command: do.Expire) -> None:
+    peers = execution.peers
+    if peers is not None and execution.run.begun:
+        unsent = TaskError("timeout", "what other wraps give did not come in time", status=504)
+        raise peers.late() or unsent
+    message = "the request's time was over while it waited, by a Wait or a Retry"
+    if not command.waits:
+        message = execution.runtime.mechanism.full
+    raise TaskError("timeout", message, status=504)
+
+
+def _finish(_: Execution, command: do.Finish) -> None:
+    raise command.error
+
+
+_PERFORM: Mapping[type, Callable[[Execution, Any], list[int] | None]] = {
+    do.CallWrap: _call_wrap,
+    do.Begin: _begin,
+    do.CallWorker: _call_worker,
+    do.StartTasks: _start_tasks,
+    do.SetTimer: _set_timer,
+    do.CancelTimer: _cancel_timer,
+    do.WakeAt: _wake_at,
+    do.Keep: _keep,
+    do.Drop: _drop,
+    do.Accept: _accept,
+    do.AcceptAll: _accept_all,
+    do.Give: _give,
+    do.RecordFailure: _record_failure,
+    do.CountFailures: _count_failures,
+    do.LoseWorker: _lose_worker,
+    do.FailByWorker: _fail_by_worker,
+    do.Abandon: _abandon,
+    do.BeginAttempt: _begin_attempt,
+    do.ReportBroken: _report_broken,
+    do.FailLater: _fail_later,
+    do.Expire: _expire,
+    do.Finish: _finish,
+}

@@ -1,0 +1,56 @@
+"""Objects of an execution that a store has, or is to have: others wait until the store has done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wrap.cluster import store_path
+from wrap.core.errors import TaskError
+from wrap.core.program import Key
+from wrap.values.value import Object
+
+if TYPE_CHECKING:
+    from wrap.dispatch.execution import Execution
+
+
+def fetched(execution: Execution, objects: Iterable[Object], then: Callable[[], None]) -> None:
+    """Go on when all of `objects` are here; while an event is handled."""
+    missing = [each for each in objects if each.missing]
+    if missing:
+        execution.runtime.threads.start(partial(_fetch, execution, missing, then))
+    else:
+        then()
+
+
+def stored(execution: Execution, objects: Mapping[Key, Object], then: Callable[[], None]) -> None:
+    """Go on when the store has all of `objects`, if there is one; while an event is handled."""
+    if objects and execution.runtime.store is not None:
+        execution.runtime.threads.start(partial(_store, execution, objects, then))
+    else:
+        then()
+
+
+def _fetch(execution: Execution, missing: Iterable[Object], then: Callable[[], None]) -> None:
+    try:
+        store_path.get(execution.runtime.store, missing, execution.deadline)
+    except TaskError as error:
+        execution.fail(error)
+    else:
+        execution.event(then)
+
+
+def _store(execution: Execution, objects: Mapping[Key, Object], then: Callable[[], None]) -> None:
+    exchange, size = execution.runtime.exchange, sum(each.size for each in objects.values())
+    if exchange is not None:
+        exchange.pressure.leaves(exchange, size)
+    try:
+        store_path.put(execution.runtime.store, execution.ident.number, objects, execution.deadline)
+    except TaskError as error:
+        execution.fail(error)
+    else:
+        execution.event(then)
+    finally:
+        if exchange is not None:
+            exchange.pressure.left(exchange, size)

@@ -1,0 +1,290 @@
+"""The threads of one execution: each runs tasks of this process, or calls other wraps, in turn.
+
+A thread whose task has ended waits for the workers that are called then, but only for a moment: so
+what they answer at once wakes no other thread. If another wrap is called then, it calls that wrap.
+"""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from wrap.core.errors import TaskError
+from wrap.core.events import Failed
+from wrap.core.program import MAIN
+from wrap.core.start_queue import StartQueue
+from wrap.event_loop.threads import Run as Work
+from wrap.event_loop.threads import own_run
+from wrap.functions import runner as tasks
+from wrap.functions.task_io import Access
+from wrap.net.messages import Request, Result
+
+if TYPE_CHECKING:
+    from wrap.dispatch.execution import Execution
+
+#: How long tasks of this process wait until the calls of other wraps are sent, in seconds;
+#: connecting, or a large input, can take longer. A thread that computes keeps the GIL for a switch
+#: interval, and sending needs it several times.
+_SENDING_S = 0.02
+#: For how many milliseconds a thread whose task has ended waits for workers before the loop does:
+#: longer than a message takes, and short beside most tasks.
+_MOMENT_MS = 1
+
+
+@dataclass
+class TaskThread:
+    """What one thread does next.
+
+    Attributes
+    ----------
+    work
+        Its work of the pool, by which it can be given up.
+    task
+        The task that it runs next.
+    wrap_call
+        The wrap that it calls next, for what, and what it calls when that is on its way.
+    workers
+        The workers that it waits for, by their descriptors.
+    """
+
+    work: Work | None = None
+    task: int | None = None
+    wrap_call: tuple[str, Request, Callable[[], None]] | None = None
+    workers: dict[int, int] = field(default_factory=dict)
+
+
+class TaskThreads:
+    """The threads of one execution.
+
+    Attributes
+    ----------
+    running
+        The tasks that run here, by their threads.
+    unsent
+        Calls of other wraps that no thread makes yet.
+    """
+
+    def __init__(self, execution: Execution) -> None:
+        self.running: dict[int, Work] = {}
+        self.unsent: list[tuple[str, Request]] = []
+        # Else what the execution holds would stay until cycles are looked for.
+        self._execution_ref = weakref.ref(execution)
+        self._runtime = execution.runtime
+        self._queue = StartQueue()
+
+    @property
+    def _execution(self) -> Execution:
+        """The execution, which whoever calls this has in hand."""
+        return cast("Execution", self._execution_ref())
+
+    def start(self, begins: Iterable[int]) -> None:
+        """Run tasks as threads; the loop waits for workers, and further threads for other wraps."""
+        self._execution.workers.watch_called()
+        self._call_wraps()
+        self._queue.add(begins)
+        self._call()
+
+    def send_first(self, begins: Iterable[int], go_on: Callable[[], None]) -> bool:
+        """Have calls of other wraps sent, then go on; False if that is not needed.
+
+        Tasks of this process would keep the calls from the GIL.
+        """
+        if not self.unsent:
+            return False
+        execution = self._execution
+        places = map(execution.part.place_of.get, begins)
+        if not any(isinstance(place, int) for place in places):
+            return False
+        sent, until = self._call_wraps(), time.monotonic() + _SENDING_S
+        self._runtime.threads.start(partial(_await_sent, execution, sent, until, go_on))
+        return True
+
+    def serve(self, handle: Callable[[], list[int]], work: Work | None = None) -> None:
+        """Handle an event in this thread, of the pool, and run what begins by it."""
+        thread, execution = TaskThread(work or own_run()), self._execution
+        execution.event(lambda: self.go_on(thread, handle()))
+        self._serve(execution, thread)
+
+    def abandon(self, task: int) -> None:
+        """A task is waited for no longer; while an event is handled."""
+        if work := self.running.pop(task, None):
+            self._runtime.threads.give_up(work)
+            work.cancel()
+        self._prepared(task)
+
+    def end(self) -> None:
+        """End what runs: a thread is only interrupted at its limit, as that can hurt others."""
+        now, limits = time.monotonic(), self._execution.run.limits
+        for task, work in self.running.items():
+            self._runtime.threads.give_up(work)
+            if limits[task] <= now:
+                work.cancel()
+            else:
+                self._runtime.loop.call_at(limits[task], work.cancel)
+
+    def go_on(self, thread: TaskThread, begins: list[int]) -> None:
+        """Have a thread run the first task that begins; if none does, wait for others."""
+        called = self._execution.workers.called
+        self._queue.add(begins)
+        if not self._take_task(thread):
+            thread.workers |= called
+            called.clear()
+            if self.unsent and not thread.workers:
+                thread.wrap_call = (*self.unsent.pop(), _nothing)
+            self._call_wraps()
+            return
+        called |= thread.workers
+        thread.workers.clear()
+        self.start(())
+
+    def _call(self) -> None:
+        """Have a thread come to the tasks that wait, unless one of them is being prepared."""
+        first = self._queue.call()
+        if first is not None:
+            thread, name = TaskThread(), self._runtime.wrap.function_of(first)
+            thread.work = self._runtime.threads.start(
+                partial(self._come, self._execution, thread), name
+            )
+
+    def _come(self, execution: Execution, thread: TaskThread) -> None:
+        execution.event(self._came, thread)
+        self._serve(execution, thread)
+
+    def _came(self, thread: TaskThread) -> None:
+        self._queue.came()
+        self._take_task(thread)
+
+    def _take_task(self, thread: TaskThread) -> bool:
+        """Have a thread run the first task that waits; whether there is one that may begin."""
+        number = self._queue.take(self._execution.run.limits)
+        if number is None:
+            return False
+        thread.task = number
+        if thread.work is not None:
+            thread.work.name = self._runtime.wrap.function_of(number)
+            self.running[number] = thread.work
+        return True
+
+    def _prepared(self, number: int) -> None:
+        """A task has got to its handler, or never will.
+
+        The lock keeps others from taking a task while a thread is started, which lets the GIL go.
+        """
+        if self._queue.prepared(number):
+            self._call()
+
+    def _serve(self, execution: Execution, thread: TaskThread) -> None:
+        """Do in this thread what is next, and what begins by its end or within a moment of it."""
+        sink = self._runtime.sink
+        while True:
+            if sink is not None:
+                sink.make_room()  # what this thread has given may be above the quota
+            while thread.workers and not execution.over:
+                self._await_workers(execution, thread)
+            if thread.task is not None:
+                self._run(execution, thread, thread.task)
+            elif thread.wrap_call is not None:
+                wrap_call, thread.wrap_call = thread.wrap_call, None
+                self._call_wrap(execution, thread, *wrap_call)
+            else:
+                return
+
+    def _run(self, execution: Execution, thread: TaskThread, number: int) -> None:
+        runtime = self._runtime
+        given = partial(execution.data.resolve, runtime.wrap.graph.source_of(number))
+        opens = None if execution.broker is None else execution.broker.open
+        client = None if execution.client is None else execution.client.open
+        access = Access(execution.ident.number, opens, execution.data.resolve, client)
+        begins = None
+        if self._queue.is_preparing(number):
+            begins = partial(execution.event, self._prepared, number)
+        result = tasks.run(
+            *(number, given, execution.ident, MAIN, partial(execution.event, self._emitted)),
+            *(access, begins, runtime.wrap, runtime.functions),
+        )
+        thread.task = None
+        execution.event(self._ended, thread, result)
+
+    def _emitted(self, result: Result) -> None:
+        """A task that runs here gave one of its outputs."""
+        self.start(self._execution.ended([result]))
+
+    def _ended(self, thread: TaskThread, result: Result) -> None:
+        if self.running.pop(result.task, None) is not None:  # else it was given up
+            self.go_on(thread, self._execution.ended([result]))
+
+    def _await_workers(self, execution: Execution, thread: TaskThread) -> None:
+        """Take in what comes within a moment; else leave it to the loop."""
+        poll = select.poll()
+        for descriptor in thread.workers:
+            poll.register(descriptor, select.POLLIN)
+        ready = poll.poll(_MOMENT_MS)
+        if not ready:
+            thread.workers, left = {}, thread.workers
+            execution.event(execution.workers.watch, left.values())
+        for descriptor, _ in ready:
+            number = thread.workers.pop(descriptor, None)
+            if number is not None:
+                execution.event(self._answered, thread, number)
+
+    def _answered(self, thread: TaskThread, number: int) -> None:
+        begins = self._execution.workers.answered(number)
+        if begins is not None:
+            self.go_on(thread, begins)
+
+    def _call_wraps(self) -> list[threading.Event]:
+        """Have other wraps called by threads; each event is set when a call is on its way."""
+        events = list[threading.Event]()
+        execution, unsent, self.unsent = self._execution, self.unsent, []
+        for wrap, request in unsent:
+            sent = threading.Event()
+            thread = TaskThread(wrap_call=(wrap, request, sent.set))
+            thread.work = self._runtime.threads.start(partial(self._serve, execution, thread))
+            events.append(sent)
+        return events
+
+    def _call_wrap(
+        self,
+        execution: Execution,
+        thread: TaskThread,
+        wrap: str,
+        request: Request,
+        sent: Callable[[], None],
+    ) -> None:
+        try:
+            results = self._runtime.transport.call(wrap, request, execution.deadline, sent)
+        except Exception as cause:
+            error = (
+                cause if isinstance(cause, TaskError) else TaskError("remote", f"{wrap}: {cause}")
+            )
+            sent()  # its waiter has the lock, without which there is no event
+            error.located(self._runtime.wrap.names(request.tasks) or None, wrap)
+            failed = Failed(time.monotonic(), request.tasks, error)
+            execution.event(lambda: self.go_on(thread, execution.tell(failed)))
+        else:
+            sent()
+            if execution.over and self._runtime.spans is not None:
+                # Nobody else tells them any more.
+                self._runtime.spans.part(execution.ident, results)
+            execution.event(lambda: self.go_on(thread, execution.ended(results)))
+
+
+def _await_sent(
+    execution: Execution,
+    sent: Iterable[threading.Event],
+    until: float,
+    go_on: Callable[[], None],
+) -> None:
+    for event in sent:
+        event.wait(max(0.0, until - time.monotonic()))
+    execution.event(go_on)
+
+
+def _nothing() -> None:
+    """Nobody waits until a call is on its way."""

@@ -1,0 +1,235 @@
+"""The workers of one execution: further processes that run some of its tasks."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from wrap.core.errors import TaskError
+from wrap.core.events import WorkerEnded, WorkerLost
+from wrap.core.program import Call, Key
+from wrap.core.run import WORKER_DIED
+from wrap.net.messages import Request
+from wrap.workers.worker import Process, ProcessDiedError
+
+if TYPE_CHECKING:
+    from wrap.dispatch.execution import Execution
+
+
+@dataclass
+class _Taken:
+    """A worker that the execution has taken.
+
+    Attributes
+    ----------
+    asked
+        When the worker was asked for.
+    rest
+        How many of its tasks it has not been called for.
+    has
+        The objects that it has got.
+    watched
+        Whether the loop waits for it.
+    died
+        How the worker ended, if it said that itself.
+    """
+
+    process: Process
+    asked: float
+    rest: int
+    has: set[Key] = field(default_factory=set)
+    watched: bool = False
+    died: str = ""
+
+
+class WorkerCalls:
+    """The workers of one execution.
+
+    Attributes
+    ----------
+    called
+        Workers that were called and that nothing waits for yet, by their descriptors.
+    """
+
+    def __init__(self, execution: Execution) -> None:
+        self.called: dict[int, int] = {}
+        # Else what the execution holds would stay until cycles are looked for.
+        self._execution_ref = weakref.ref(execution)
+        self._runtime = execution.runtime
+        self._part = execution.part
+        self._taken: dict[int, _Taken] = {}
+
+    @property
+    def _execution(self) -> Execution:
+        """The execution, which whoever calls this has in hand."""
+        return cast("Execution", self._execution_ref())
+
+    @property
+    def any_taken(self) -> bool:
+        """Whether there is a worker to give back."""
+        return bool(self._taken)
+
+    @property
+    def any_busy(self) -> bool:
+        """Whether a worker has not answered all that it was called for."""
+        return any(taken.process.owed for taken in list(self._taken.values()))
+
+    def call(self, call: Call) -> None:
+        """Call a worker, which is taken with the first call."""
+        number, execution = int(call.place), self._execution
+        taken = self._taken.get(number) or self._take(number, call)
+        # What it has run before, it may have dropped what it needed for.
+        needs = [key for key in call.needs if call.repeated or key not in taken.has]
+        taken.has.update(needs)
+        taken.rest -= 0 if call.repeated else len(call.tasks)
+        objects = {key: execution.data[key] for key in needs}
+        # What may be called for once more is not to wait until something else has ended.
+        alone = not execution.live and (not taken.rest or number in self._part.in_order)
+        taken.process.post(
+            Request(
+                *(execution.ident, call.tasks, objects, call.gives, taken.rest, alone, number),
+                live=execution.live,
+                piecewise=execution.is_piecewise,
+            )
+        )
+        if taken.watched:
+            self._runtime.loop.renew(taken.process)
+        elif taken.process.sending:
+            self.watch([number])
+        else:
+            self.called[taken.process.fileno()] = number
+
+    def watch_called(self) -> None:
+        """Have the loop wait for the workers that nothing waits for yet."""
+        if self.called:
+            self.watch(self.called.values())
+            self.called.clear()
+
+    def watch(self, numbers: Iterable[int]) -> None:
+        """Have the loop wait for workers, unless they have answered all meanwhile."""
+        execution = self._execution
+        for number in numbers:
+            taken = self._taken.get(number)
+            if taken is not None and taken.process.owed and not taken.watched:
+                self._runtime.loop.watch(
+                    taken.process,
+                    partial(self._from_loop, execution, number),
+                    once=execution.run.program.evaluates,
+                )
+                taken.watched = True
+
+    def answered(self, number: int) -> list[int] | None:
+        """Take in what a worker sent; which tasks begin here, None if it was lost meanwhile."""
+        if number not in self._taken:
+            return None
+        begins = self._received(number)
+        taken = self._taken.get(number)
+        if taken is not None and taken.process.owed:
+            self.called[taken.process.fileno()] = number
+        return begins
+
+    def lose(self, number: int, late: Collection[int], error: TaskError | None) -> None:
+        """Go on without a worker, and tell how it ended when it has."""
+        taken = self._taken.pop(number)
+        self._runtime.loop.forget(taken.process)
+        if late:
+            taken.died = "was killed, as a task of it hung"
+        self._runtime.threads.start(
+            partial(self._bury, self._execution, number, taken, late, error)
+        )
+
+    def failure(self, execution: Execution, number: int) -> TaskError:
+        """The error of a worker that died; to ask how it ended can take a while."""
+        return self._failure(execution, self._taken[number])
+
+    def forget(self) -> None:
+        """Have the loop wait for no worker any more."""
+        for taken in self._taken.values():
+            self._runtime.loop.forget(taken.process)
+
+    def give_back(self) -> None:
+        """The execution has ended."""
+        for number, taken in self._taken.items():
+            self._give(number, taken.process)
+
+    def _take(self, number: int, call: Call) -> _Taken:
+        asked = time.monotonic()
+        try:
+            process = self._runtime.mechanism.take(number - 1)
+        except OSError as error:
+            failure = TaskError(WORKER_DIED, f"no process could be had: {error}")
+            raise self._execution.run.located(failure, call.tasks) from error
+        taken = _Taken(process, asked, self._part.tasks_to_come(number))
+        self._taken[number] = taken
+        return taken
+
+    def _give(self, number: int, process: Process) -> None:
+        self._runtime.mechanism.give(number - 1, process, sound=not process.owed)
+
+    def _from_loop(self, execution: Execution, number: int, writable: bool, readable: bool) -> None:
+        execution.from_loop(partial(self._ready, number, writable, readable))
+
+    def _ready(self, number: int, writable: bool, readable: bool) -> list[int]:
+        taken = self._taken.get(number)
+        if taken is None:
+            return []
+        if writable:
+            taken.process.flush()
+        begins = self._received(number) if readable else []
+        if taken.watched and self._taken.get(number) is taken and not self._execution.over:
+            self._runtime.loop.renew(taken.process)
+        return begins
+
+    def _received(self, number: int) -> list[int]:
+        """Take in what a worker has answered; which tasks begin in this process."""
+        taken, execution = self._taken[number], self._execution
+        process = taken.process
+        try:
+            results = process.receive()
+        except ProcessDiedError as error:
+            taken.died = str(error)
+            process.owed.update(process.owed or self._part.tasks_at(number))
+            return execution.tell(WorkerLost(number, process.owed, execution.is_answering))
+        for result in results:
+            if result.ready is not None:
+                result.asked = taken.asked
+                # A worker of a pool was there before its first request.
+                result.ready = max(result.ready, taken.asked)
+            taken.has.add(result.task)
+        begins = execution.ended(results)
+        if not process.owed:
+            if taken.watched:
+                self._runtime.loop.forget(process)
+                taken.watched = False
+            if not taken.rest:
+                del self._taken[number]
+                self._give(number, process)
+        return begins
+
+    def _bury(
+        self,
+        execution: Execution,
+        number: int,
+        taken: _Taken,
+        late: Collection[int],
+        error: TaskError | None,
+    ) -> None:
+        failure = self._failure(execution, taken)
+        self._give(number, taken.process)
+
+        def handle() -> None:
+            owed, now = taken.process.owed, time.monotonic()
+            ended = WorkerEnded(now, number, owed, late, error, failure, execution.is_answering)
+            execution.threads.start(execution.tell(ended))
+
+        execution.event(handle)
+
+    def _failure(self, execution: Execution, taken: _Taken) -> TaskError:
+        ending = taken.died or taken.process.end()
+        owed = taken.process.owed
+        message = f"the process of {self._runtime.wrap.names(owed)} {ending}"
+        return execution.run.located(TaskError(WORKER_DIED, message), owed)
