@@ -36,6 +36,11 @@ class FunctionFailedError(ChironError):
 
     told = Told()
 
+    def as_dict(self) -> dict[str, object]:
+        """The error with the ``error`` and ``cause`` that Retry and Catch see."""
+        failure = self.failure
+        return {**super().as_dict(), "error": failure.name, "cause": failure.cause}
+
     @property
     def failure(self) -> StatesError:
         """The error as Retry and Catch see it.

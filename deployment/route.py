@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from chiron.deployment.function_error import FunctionFailedError
 from chiron.workflow.data import bytes_of, given_to, outputs_in, resolve, text_of
-from chiron.workflow.errors import ChironError
+from chiron.workflow.errors import WorkflowFailedError
 from chiron.workflow.model import Source, Task, Workflow, output_name
 from chiron.workflow.plan import Plan
 from chiron.workflow.running import Running
@@ -98,7 +98,7 @@ class Stages(Route):
                     call = begun.pop(ended)
                     outputs |= outputs_in(ended.result(), call.task.name, call.emits)
         if self.fail is not None:
-            raise ChironError("workflow-failed", ": ".join(self.fail), status=500)
+            raise WorkflowFailedError(*self.fail)
         return resolve(self.output, text, outputs)
 
 
@@ -143,8 +143,7 @@ def _answer(outcome: str | StatesError) -> str:
         return outcome
     if isinstance(outcome.__cause__, FunctionFailedError):
         raise outcome.__cause__
-    message = ": ".join(filter(None, (outcome.name, outcome.cause)))
-    raise ChironError("workflow-failed", message, status=500)
+    raise WorkflowFailedError(outcome.name, outcome.cause)
 
 
 def route_of(plan: Plan, workflow: Workflow) -> Route:

@@ -13,7 +13,7 @@ from chiron.deployment.deploy import remove_outdated, removed_on_failure
 from chiron.deployment.invoke import Invoker
 from chiron.deployment.launcher import Launcher, invoker_for
 from chiron.deployment.measure import Checked, Invokable, Measurement, checked_payloads, measure
-from chiron.deployment.verdict import Trial, Verdict, measured_line
+from chiron.deployment.verdict import BUDGET_S, Trial, Verdict, measured_line
 from chiron.deployment.verify import Known, verify
 from chiron.generator.annotations import ASKED, SOURCE
 from chiron.generator.fingerprint import digest, source_of
@@ -177,11 +177,15 @@ class Prepared:
     def measured(self, target: Invokable, plan: Plan, trial: Trial) -> Measurement:
         """What it takes for as many requests as were asked for, whatever `trial` says of them.
 
+        There are fewer if they would take longer than `BUDGET_S`.
+
         Raises what its answers are refused with.
         """
         self._verify(target, plan)
         samples = self.request.samples
-        return measure(target, self.checked, samples, lambda ms: trial.ends_with(ms) and False)
+        return measure(
+            target, self.checked, samples, lambda ms: trial.ends_with(ms) and False, BUDGET_S
+        )
 
     def _verify(self, target: Invokable, plan: Plan) -> None:
         verify(target, self.request.folder.workflow, plan, self.request.known(self.profile))
@@ -247,7 +251,7 @@ def deploy(
     plan = plan_for(prepared.request, prepared.profile, prepared.platform, progress)
     trial = Trial(request.slo_ms, request.choices.percentile)
     with prepared.standing(plan, launcher, out, progress) as (invoker, _):
-        progress(f"invoking {request.samples} times")
+        progress(f"invoking {request.samples} times, for {BUDGET_S:g} s at most")
         measured = prepared.measured(invoker, plan, trial)
     return DeploymentReport(
         plan=plan,

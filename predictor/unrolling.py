@@ -89,7 +89,10 @@ def run_of(workflow: Workflow, profile: Profile) -> Run:
     own: dict[str, str] = {}
     scaled: dict[str, FunctionProfile] = {}
     for task, instance in zip(static.tasks, trace, strict=True):
-        if instance.work != 1.0:
+        if instance.task is not None and instance.wait_ms:  # it ran into its time limit
+            own[task.name] = name = wait_of(instance)
+            scaled[name] = _wait(instance.wait_ms)
+        elif instance.work != 1.0:
             own[task.name] = name = f"{task.function}@{instance.work:g}"
             scaled[name] = _scaled(profile.functions[task.function], instance.work)
     functions = {**profile.functions, **waits, **scaled, _IDLE.function: _wait(0.0)}

@@ -12,7 +12,7 @@ from statistics import fmean
 from chiron.deployment.function_error import FunctionFailedError
 from chiron.workflow.buckets import own_triggers
 from chiron.workflow.data import bytes_of, given_to, resolve, text_of
-from chiron.workflow.errors import ChironError
+from chiron.workflow.errors import ChironError, WorkflowFailedError
 from chiron.workflow.execute import execute
 from chiron.workflow.flowing import Gave, run_buckets
 from chiron.workflow.in_json import from_json
@@ -114,7 +114,7 @@ def _decided(
     if done.error is not None:
         failures.update(failed)
         if not failed:
-            raise ChironError("workflow-failed", f"{done.error.name}: {done.error.cause}")
+            raise WorkflowFailedError(done.error.name, done.error.cause)
     began = zip(done.inputs, took_ms, strict=True)
     # A task that answered after its TimeoutSeconds has no output either.
     took = {name: ms for name, ms in began if ms is not None and name in done.outputs}

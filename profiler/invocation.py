@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from chiron.deployment.function_error import FunctionFailedError, Told, told_by
 from chiron.deployment.local_launcher import Ports
@@ -20,6 +20,8 @@ from chiron.workflow.timeline import Span, Traced
 from chiron.workflow.tracing import trace_header
 
 _SHOWN = 300
+#: How often a function is run that raises at some of its calls, and the errors of these runs.
+_TRIES, _RAISED = 20, frozenset({"raised", "exited", "status"})
 #: In how many seconds a wrap has to answer.
 _TIMEOUT = "X-Chiron-Timeout"
 _NO_SPEED = CpuSpeed(0.0, 0.0)
@@ -101,21 +103,45 @@ class Invocation:
     changes: Changes = UNCHANGED
 
 
+class How(TypedDict, total=False):
+    """The parameters of `Solo.invoke_once` by name."""
+
+    probed: bool
+    cpu_probed: bool
+    observed: bool
+    weighed: bool
+    limit_s: float | None
+
+
 @dataclass(frozen=True)
 class Solo:
-    """A function alone in the wrap `wrap`, with the inputs that it gets in its workflow."""
+    """A function alone in the wrap `wrap`, with the inputs that it gets in its workflow.
+
+    A run that raises is repeated, up to `tries` runs: a function may fail at some of its calls.
+    """
 
     gateway: Gateway | Ports
     trace_key: str
     wrap: str
     function: str
     requests: Sequence[bytes]
+    tries: int = 1
 
     def each(self) -> Iterator[Solo]:
-        """The same with each of its inputs alone."""
-        return (replace(self, requests=[request]) for request in self.requests)
+        """The same with each of its inputs alone, whose failed runs are repeated."""
+        return (replace(self, requests=[each], tries=_TRIES) for each in self.requests)
 
-    def invoke(
+    def invoke(self, number: int = 0, **how: Unpack[How]) -> Invocation:
+        """Run it, as `invoke_once` does, until a run answers."""
+        for _ in range(self.tries - 1):
+            try:
+                return self.invoke_once(number, **how)
+            except FunctionFailedError as error:
+                if error.told.code not in _RAISED:
+                    raise
+        return self.invoke_once(number, **how)
+
+    def invoke_once(
         self,
         number: int = 0,
         *,

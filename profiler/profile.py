@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -59,6 +60,21 @@ def _unknown(name: str, workflow: Workflow, runs: Sequence[WorkflowRun]) -> str:
     if name in began:
         return f"function {name} fails, or is late, with every payload: nothing is known of it"
     return f"no payload reaches function {name}: nothing is known of it"
+
+
+def _failing(workflow: Workflow, runs: Sequence[WorkflowRun]) -> list[str]:
+    """A line for each function that failed at some of its calls and answered others."""
+    calls, failed = Counter[str](), Counter[str]()
+    for each in (each for run in runs for each in run.trace):
+        if each.task is not None:
+            function = workflow.function_of(each.task)
+            calls[function] += 1
+            failed[function] += each.failed
+    return [
+        f"function {name} failed at {failed[name]} of {count} calls: its profile has the others"
+        for name, count in calls.items()
+        if 0 < failed[name] < count
+    ]
 
 
 def profile(
@@ -202,10 +218,12 @@ def profile(
         )
         for number, payload in enumerate(payloads)
     )
-    warnings = unreached
+    warnings = [*unreached, *_failing(folder.workflow, [each for run in runs for each in run])]
+    for warning in warnings[len(unreached) :]:
+        say(f"warning: {warning}")
     if busy := disturbance(mean_share(looks)):
         warnings.append(f"profile of {mix.workflow}: {busy} while it was taken: profile again")
-        say(f"warning: {warnings[0]}")
+        say(f"warning: {warnings[-1]}")
     known = {"source": profiled_source(folder), "place": launcher.place}
     found = {"payloads": asked, "warnings": tuple(warnings)}
     return mix.model_copy(update=known | found)

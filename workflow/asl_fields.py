@@ -46,6 +46,14 @@ def factor(value: Any, path: str, _: Reading) -> float:
     return found
 
 
+def percentage(value: Any, path: str, _: Reading) -> float:
+    """A number from 0 to 100."""
+    if not is_number(value) or not 0 <= value <= 100:
+        raise bad(path, "has to be a number from 0 to 100")
+    found: float = value
+    return found
+
+
 def one_of(*words: str) -> Check:
     """A check for one of a few words."""
 

@@ -130,6 +130,8 @@ NOT_IN_JSONATA = {
             f"{each}Path": f"{each} with {{% %}}"
             for each in (
                 *("TimeoutSeconds", "HeartbeatSeconds", "MaxConcurrency"),
+                *("MaxItemsPerBatch", "MaxInputBytesPerBatch"),
+                *("ToleratedFailureCount", "ToleratedFailurePercentage"),
                 *("Seconds", "Timestamp", "Error", "Cause"),
             )
         },

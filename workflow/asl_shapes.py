@@ -32,22 +32,10 @@ Check = Callable[[Any, str, Reading], Any]
 
 #: What of a field's name is compared to those that are known, in characters: comparing takes long.
 _LONGEST = 40
-_DISTRIBUTED = "distributed Maps are not supported: give an inline Map its items with ItemsPath"
 _REFUSED = {
     "Credentials": "functions have the rights of their deployment: remove it",
-    **dict.fromkeys(
-        (
-            "ItemReader",
-            "ItemBatcher",
-            "ResultWriter",
-            "Label",
-            "ToleratedFailureCount",
-            "ToleratedFailureCountPath",
-            "ToleratedFailurePercentage",
-            "ToleratedFailurePercentagePath",
-        ),
-        _DISTRIBUTED,
-    ),
+    "ItemReader": "a Map reads no files: have a function read the items, and give ItemsPath",
+    "ResultWriter": "a Map writes no files: have a function write the results after it",
 }
 
 

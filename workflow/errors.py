@@ -91,6 +91,33 @@ class ChironError(Exception):
         return f"{self.message} (at {self.path})"
 
 
+class WorkflowFailedError(ChironError):
+    """A workflow that ended with an error that nothing caught.
+
+    Parameters
+    ----------
+    error, cause
+        The ``Error`` and ``Cause`` of States Language.
+    """
+
+    def __init__(
+        self,
+        error: str,
+        cause: str,
+        code: str = "workflow-failed",
+        message: str | None = None,
+        functions: Iterable[str] = (),
+    ) -> None:
+        shown = ": ".join(filter(None, (error, cause))) if message is None else message
+        super().__init__(code, shown, functions=functions, status=500)
+        self.error = error
+        self.cause = cause
+
+    def as_dict(self) -> dict[str, object]:
+        """The error with its ``error`` and ``cause``."""
+        return {**super().as_dict(), "error": self.error, "cause": self.cause}
+
+
 class Faults:
     """What is wrong with one file, or with some of several things: all of it is said at the end.
 

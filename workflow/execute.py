@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from chiron.workflow.model import Workflow
 from chiron.workflow.running import Running
-from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.errors import StatesError, failure_of
 from chiron.workflow.states.visits import Begin, Delay
 from chiron.workflow.trace import Instance
 
@@ -81,9 +81,12 @@ class _Executing:
             text = done.inputs[name] = running.given(begin)
             output = self._run(self._workflow.function_of(begin.task), text)
             if begin.timeout_s is not None and time.monotonic() - started > begin.timeout_s:
-                raise StatesError("States.Timeout", f"{begin.task} did not answer in time")
+                raise failure_of("timeout", f"{begin.task} did not answer in time")
         except StatesError as error:
-            self._note(begin, Instance(task=begin.task, after=self._after(begin), failed=True))
+            is_late = begin.timeout_s is not None and error.name == "States.Timeout"
+            wait_ms = 1000 * (begin.timeout_s or 0.0) if is_late else 0.0
+            after = self._after(begin)
+            self._note(begin, Instance(task=begin.task, after=after, wait_ms=wait_ms, failed=True))
             running.failed(begin, error)
             return
         done.outputs[name] = output

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from chiron.workflow.data import text_of
-from chiron.workflow.errors import ChironError
+from chiron.workflow.errors import ChironError, WorkflowFailedError
 from chiron.workflow.model import Workflow
 from chiron.workflow.tied import tied
 
@@ -79,9 +79,9 @@ def run_reference(
     triggers
         The folder of those that the user wrote, where buckets have some.
 
-    Raises ``function-failed`` with the function's name; ``not-text`` as
-    `chiron.workflow.data.resolve`; ``trigger-failed``; ``timeout``; ``reference-died`` where a
-    handler ended the process.
+    Raises WorkflowFailedError, ``workflow-failed``, or ``function-failed`` with the function's
+    name; ``not-text`` as `chiron.workflow.data.resolve`; ``trigger-failed``; ``timeout``;
+    ``reference-died`` where a handler ended the process.
     """
     job = {
         "name": workflow.name,
@@ -124,10 +124,14 @@ def run_reference(
             "timeout", f"the reference run did not end within {timeout_s:g} s", status=504
         ) from None
     answer = _answer(done)
+    if "failed" in answer:
+        raise WorkflowFailedError(*answer["failed"])
     if "code" in answer:
         raise ChironError(answer["code"], answer["message"])
     if "function" in answer:
-        raise ChironError(
+        raise WorkflowFailedError(
+            answer["error"],
+            answer["cause"],
             "function-failed",
             f"function {answer['function']} failed in the reference run: {answer['message']}",
             functions=[answer["function"]],

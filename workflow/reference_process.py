@@ -32,7 +32,7 @@ from chiron.workflow.execute import execute
 from chiron.workflow.flowing import Gave, run_buckets
 from chiron.workflow.model import ANSWER, Source, Stream, Task, Workflow, output_name
 from chiron.workflow.module_file import module_of
-from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.errors import StatesError, cause_of, frames_of
 from chiron.workflow.streams import triggers
 from chiron.workflow.streams.own import MODULE, TriggerError, loaded
 
@@ -319,17 +319,13 @@ def _decide(job: dict[str, Any]) -> dict[str, Any]:
         try:
             return functions(name, text)
         except _FailedError as failure:
-            error = failure.__cause__
-            if isinstance(error, StatusError):
-                raise StatesError(error.code, str(error)) from error
-            raise StatesError(type(error).__name__, _said(error)) from error
+            raise failure.error from failure.__cause__
 
     tasks = tuple(Task(each["name"], each["function"], None) for each in job["tasks"])
     workflow = Workflow(job["name"], tasks, None, machine=job["machine"])
     done = execute(workflow, bytes_of(job["request"]), run)
     if done.error is not None:
-        message = ": ".join(filter(None, (done.error.name, done.error.cause)))
-        return {"code": "workflow-failed", "message": message}
+        return {"failed": [done.error.name, done.error.cause]}
     return {"output": done.output, "inputs": done.inputs, "outputs": done.outputs}
 
 
@@ -341,11 +337,31 @@ def _said(error: BaseException | None) -> str:
 
 
 class _FailedError(Exception):
-    """A function has failed."""
+    """A function whose files are in `folder` has failed: `error` is what Retry and Catch see."""
 
-    def __init__(self, function: str, error: BaseException) -> None:
+    def __init__(self, function: str, error: BaseException, folder: str) -> None:
         super().__init__(function)
-        self.found = {"function": function, "message": f"{type(error).__name__}: {_said(error)}"}
+        self.error = _states_error(error, folder)
+        self.found = {
+            "function": function,
+            "message": f"{type(error).__name__}: {_said(error)}",
+            "error": self.error.name,
+            "cause": self.error.cause,
+        }
+
+
+def _states_error(error: BaseException, folder: str) -> StatesError:
+    """The error as a wrap says it."""
+    if isinstance(error, StatusError):
+        return StatesError(error.code, cause_of(error.code, str(error)))
+    if isinstance(error, SystemExit):
+        return StatesError("exited", cause_of("exited", f"sys.exit({error.code!r})"))
+
+    def own(file: str) -> str | None:
+        return file.removeprefix(f"{folder}/") if file.startswith(f"{folder}/") else None
+
+    kind = type(error).__name__
+    return StatesError(kind, cause_of(kind, _said(error), frames_of(error, own)))
 
 
 class _Functions:
@@ -365,7 +381,7 @@ class _Functions:
                 self._made[name] = _function(self._emitted, **self._handlers[name])
             return self._made[name](self._app, text)
         except BaseException as error:  # sys.exit() in a handler is that function's failure
-            raise _FailedError(name, error) from error
+            raise self._failed(name, error) from error
 
     def gave(self, name: str, text: str) -> Gave:
         """What one answers to `text`, and emits into buckets."""
@@ -378,7 +394,7 @@ class _Functions:
                     for called, group, value in self._emitted.objects
                 ]
         except BaseException as error:
-            raise _FailedError(name, error) from error
+            raise self._failed(name, error) from error
         return Gave(output, objects)
 
     def emitted(self, name: str, task: str, awaited: list[str]) -> dict[str, str]:
@@ -387,7 +403,10 @@ class _Functions:
             with self._app.test_request_context(method="POST"):
                 return self._emitted.of(self._app, task, awaited)
         except BaseException as error:
-            raise _FailedError(name, error) from error
+            raise self._failed(name, error) from error
+
+    def _failed(self, name: str, error: BaseException) -> _FailedError:
+        return _FailedError(name, error, self._handlers[name]["folder"])
 
 
 def _flow(job: dict[str, Any]) -> dict[str, Any]:

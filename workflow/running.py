@@ -19,7 +19,7 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.jsonata import Jsonata
 from chiron.workflow.model import Workflow
 from chiron.workflow.states.context import execution_context
-from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.errors import StatesError, of_task
 from chiron.workflow.states.machine import Machine
 from chiron.workflow.states.values import dump
 from chiron.workflow.states.visits import Begin, Delay, Step
@@ -83,9 +83,12 @@ class Running:
     def given(self, begin: Begin) -> str:
         """What a task gets: the request as it came, where that is its input.
 
-        Raises StatesError as `dump` does.
+        Raises StatesError, which fails the task, if the input cannot be written.
         """
-        text = dump(begin.given)
+        try:
+            text = dump(begin.given)
+        except StatesError as error:
+            raise of_task("the input", error) from None
         return self._request if begin.given is self._machine.given else text
 
     def ended(self, begin: Begin, output: str) -> None:

@@ -16,7 +16,8 @@ class Instance(Document):
     """A task that was run, or a time that was waited for, where `task` is None.
 
     ``after`` are the places of those that it waited for, all of them before it. ``work`` is how
-    long it took relative to what the profile of its function says.
+    long it took relative to what the profile of its function says. A task that ran into its time
+    limit has the limit as ``wait_ms``, whatever its function takes.
     """
 
     task: str | None = None

@@ -19,7 +19,7 @@ from chiron.workflow.asl import parse_states
 from chiron.workflow.errors import ChironError
 from chiron.workflow.execute import execute
 from chiron.workflow.model import Workflow
-from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.errors import StatesError, cause_of
 from chiron.workflow.triggers import MOST_AT_ONCE
 
 #: A choice, a map over a parallel with a retry, and an error that is caught.
@@ -167,11 +167,19 @@ def test_items_are_called_at_once_but_not_all_of_them(behind, invoke):
     ("reply", "error", "cause"),
     [
         (raised(KeyError("x")), "KeyError", "'x'"),
-        ((500, b'{"code": "exited", "message": "status 3"}'), "exited", "status 3"),
-        ((504, b'{"code": "timeout", "message": "late"}'), "States.Timeout", "late"),
-        ((504, b"gateway timeout"), "States.Timeout", "status 504: gateway timeout"),
-        ((500, b"oh\n no"), "States.TaskFailed", "status 500: oh\n no"),
-        ((429, b""), "States.TaskFailed", "status 429: no body"),
+        (
+            (500, b'{"code": "exited", "message": "status 3"}'),
+            "exited",
+            cause_of("exited", "status 3"),
+        ),
+        ((504, b'{"code": "timeout", "message": "late"}'), "States.Timeout", ""),
+        ((504, b"gateway timeout"), "States.Timeout", ""),
+        (
+            (500, b"oh\n no"),
+            "States.TaskFailed",
+            cause_of("States.TaskFailed", "status 500: oh\n no"),
+        ),
+        ((429, b""), "States.TaskFailed", cause_of("States.TaskFailed", "status 429: no body")),
     ],
 )
 def test_rules_see_the_name_that_a_function_tells(reply, error, cause, behind, invoke):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 from pathlib import Path
@@ -102,11 +103,15 @@ def test_one_that_fails_is_told_with_its_status_and_the_end_of_what_it_said(
     for _ in range(2):
         answer = server.request(body="x")
         assert answer.status == 500
+        message = "./fails.sh 'twice 1' exited with status 3: 999 | 1000 | bad input"
+        cause = {"errorMessage": message, "errorType": "exited", "stackTrace": []}
         assert answer.json == {
             "code": "exited",
-            "message": "./fails.sh 'twice 1' exited with status 3: 999 | 1000 | bad input",
+            "message": message,
             "function": "run",
             "wrap": "test-wrap1",
+            "error": "exited",
+            "cause": json.dumps(cause),
         }
 
 

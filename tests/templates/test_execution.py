@@ -257,16 +257,29 @@ def grown(last: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_what_is_too_deep_to_be_given_to_a_task_fails_that_task() -> None:
-    caught = [{"ErrorEquals": ["States.Runtime"], "ResultPath": "$.v", "Next": "Then"}]
+    caught = [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.v", "Next": "Then"}]
     last = {"Type": "Task", "Resource": "fast", "Catch": caught, "End": True}
     states = grown(last) | {"Then": {"Type": "Pass", "OutputPath": "$.v.Error", "End": True}}
-    assert decided(states, {"fast": 0}, BOUND_S) == '"States.Runtime"'
+    assert decided(states, {"fast": 0}, BOUND_S) == '"States.TaskFailed"'
 
 
 def test_an_answer_that_is_too_deep_fails_by_name() -> None:
     outcome = decided(grown({"Type": "Succeed"}), {}, BOUND_S)
     assert isinstance(outcome, TaskError)
     assert outcome.message.startswith("States.Runtime: the output: a value is nested")
+
+
+def test_a_wait_beside_a_branch_that_fails_at_once_is_dropped() -> None:
+    wait = {"StartAt": "W", "States": {"W": {"Type": "Wait", "Seconds": 50, "End": True}}}
+    work = {
+        "StartAt": "fast",
+        "States": {"fast": {"Type": "Task", "Resource": "fast", "End": True}},
+    }
+    fails = {"StartAt": "F", "States": {"F": {"Type": "Fail", "Error": "Sunk", "Cause": "ice"}}}
+    catch = [{"ErrorEquals": ["States.ALL"], "ResultPath": "$", "Next": "Then"}]
+    both = {"Type": "Parallel", "Branches": [wait, work, fails], "Catch": catch, "End": True}
+    states = {"Both": both, "Then": {"Type": "Pass", "OutputPath": "$.Cause", "End": True}}
+    assert decided(states, {"fast": 0}, BOUND_S) == '"ice"'
 
 
 def test_what_waits_for_room_is_written_when_it_has_some(monkeypatch: pytest.MonkeyPatch) -> None:

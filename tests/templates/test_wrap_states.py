@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +167,7 @@ def test_after_its_seconds_a_task_is_given_up_and_the_next_one_runs(place: str, 
     server = serve(caught("hangs", TimeoutSeconds=1), place)
     answer = server.request(body="{}", X_Chiron_Timeout="10")
     assert answer.status == 200, answer.text
-    assert answer.json == {"Error": "States.Timeout", "Cause": "hangs did not answer in time"}
+    assert answer.json == {"Error": "States.Timeout", "Cause": ""}
 
 
 @pytest.mark.parametrize("place", ["main", "remote"])
@@ -183,7 +184,9 @@ def test_what_comes_too_late_is_not_used(place: str, serve: Any) -> None:
 @every_place
 def test_a_failure_carries_its_error_and_cause(place: str, serve: Any) -> None:
     answer = serve(caught("fails"), place).request(body="7")
-    assert (answer.status, answer.json) == (200, {"Error": "ValueError", "Cause": "no 7"})
+    assert (answer.status, answer.json["Error"]) == (200, "ValueError")
+    told = json.loads(answer.json["Cause"])
+    assert (told["errorType"], told["errorMessage"]) == ("ValueError", "no 7")
 
 
 @every_place
@@ -320,7 +323,7 @@ def test_what_fails_hangs_and_waits_leaves_nothing(
 #: Parts of a machine of which the time is further away than ``epoll`` takes.
 FAR: dict[str, dict[str, Any]] = {
     "a Wait by SecondsPath": {"Type": "Wait", "SecondsPath": "$.far", "End": True},
-    "a Wait until 9999": {"Type": "Wait", "TimestampPath": "$.at", "End": True},
+    "a Wait for 1,000 days": {"Type": "Wait", "TimestampPath": "$.at", "End": True},
     "a Retry": task(
         "fails",
         End=True,
@@ -350,7 +353,8 @@ def test_a_far_time_fails_its_own_request_alone(
         "States": {"which": choice, name: far, "echo": task("echo")},
     }
     server = serve(machine, place, mechanism)
-    given = json.dumps({"far": 3_000_000, "at": "9999-12-31T23:59:59Z"})
+    in_years = datetime.now(UTC) + timedelta(days=1000)
+    given = json.dumps({"far": 3_000_000, "at": in_years.isoformat()})
     before = 0, 0
     for _ in range(3):
         answer = server.request(body=given, X_Chiron_Timeout="0.5")

@@ -14,7 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.errors import StatesError, cause_of, frames_of
 
 State = dict[str, Any]
 #: States by name, the first of them, and those that are to lead on.
@@ -40,6 +40,8 @@ def handle(req):
     return json.dumps([len(req), "a", {"b": None}])
 """,
 }
+#: The file of a handler.
+_FILE = "handler.py"
 INVOKE = "arn:aws:states:::lambda:invoke"
 _VALUES = [0, 3, -1.5, "5", "ab", "", None, True, [], [1, [2]], {}, {"size": 2}, {"a": {"b": 1}}]
 _PATHS = ["$.v.size", "$.v[0]", "$.v.a.b", "$.nothing", "$.list[1]", "$.v"]
@@ -49,7 +51,7 @@ _RETRY = {"ErrorEquals": ["ValueError"], "IntervalSeconds": 1, "BackoffRate": 1.
 @cache
 def _handler(source: str) -> Callable[[str], str]:
     namespace: dict[str, Any] = {}
-    exec(source, namespace)  # noqa: S102  (as a wrap does)
+    exec(compile(source, _FILE, "exec"), namespace)  # noqa: S102  (as a wrap does)
     handle: Callable[[str], str] = namespace["handle"]
     return handle
 
@@ -59,7 +61,12 @@ def run(function: str, text: str) -> str:
     try:
         return _handler(HANDLERS[function])(text)
     except Exception as error:
-        raise StatesError(type(error).__name__, str(error)) from error
+        kind, frames = type(error).__name__, frames_of(error, _own)
+        raise StatesError(kind, cause_of(kind, str(error), frames)) from error
+
+
+def _own(file: str) -> str | None:
+    return file if file == _FILE else None
 
 
 def given(order: Random) -> dict[str, Any]:

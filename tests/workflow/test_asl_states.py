@@ -14,6 +14,7 @@ TASK = {"Type": "Task", "Resource": "f", "End": True}
 #: Instead of a field's value: the state is without it.
 ABSENT = object()
 INNER = {"StartAt": "X", "States": {"X": {"Type": "Pass", "End": True}}}
+DISTRIBUTED = INNER | {"ProcessorConfig": {"Mode": "DISTRIBUTED"}}
 MAP = {"Type": "Map", "Iterator": INNER, "End": True}
 RETRY = {"ErrorEquals": ["E"]}
 CATCH = {"ErrorEquals": ["E"], "Next": "T"}
@@ -146,19 +147,41 @@ REFUSED = [
             ("Map", "Items"),
             ("Task", "Credentials"),
             ("Map", "ItemReader"),
-            ("Map", "ItemBatcher"),
             ("Map", "ResultWriter"),
-            ("Map", "Label"),
-            ("Map", "ToleratedFailureCount"),
-            ("Map", "ToleratedFailureCountPath"),
-            ("Map", "ToleratedFailurePercentage"),
-            ("Map", "ToleratedFailurePercentagePath"),
+        ]
+    ],
+    *[
+        ("Map", {"Iterator": INNER, field: value}, "bad-field", field)
+        for field, value in [
+            ("ItemBatcher", {"MaxItemsPerBatch": 2}),
+            ("ToleratedFailureCount", 1),
+            ("ToleratedFailureCountPath", "$.n"),
+            ("ToleratedFailurePercentage", 1),
+            ("ToleratedFailurePercentagePath", "$.n"),
+        ]
+    ],
+    *[
+        ("Map", {"Iterator": DISTRIBUTED, **fields}, code, path)
+        for fields, code, path in [
+            ({"ItemBatcher": {}}, "missing-field", "ItemBatcher"),
+            ({"ItemBatcher": {"BatchInput": {}}}, "missing-field", "ItemBatcher"),
+            (
+                {"ItemBatcher": {"MaxItemsPerBatch": 0}},
+                "bad-field",
+                "ItemBatcher.MaxItemsPerBatch",
+            ),
+            ({"ToleratedFailurePercentage": 101}, "bad-field", "ToleratedFailurePercentage"),
+            (
+                {"ToleratedFailureCount": 1, "ToleratedFailureCountPath": "$.n"},
+                "bad-field",
+                "ToleratedFailureCountPath",
+            ),
         ]
     ],
     (
         "Map",
-        {"Iterator": INNER | {"ProcessorConfig": {"Mode": "DISTRIBUTED"}}},
-        "unsupported-field",
+        {"Iterator": INNER | {"ProcessorConfig": {"Mode": "EXPRESS"}}},
+        "bad-field",
         "Iterator.ProcessorConfig.Mode",
     ),
     *[

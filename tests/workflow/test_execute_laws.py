@@ -23,6 +23,8 @@ from chiron.workflow.states.visits import Begin, Delay, Step, Visit
 from chiron.workflow.trace import task_of, unrolled
 
 Given = tuple[dict[str, Any], str]
+#: When everything happens, in seconds since 1970.
+NOW = 1.7e9
 several = settings(max_examples=150)
 
 
@@ -50,7 +52,7 @@ class Play:
 
     def run(self, request: str) -> tuple[str, str | None]:
         machine = self.machine
-        self._take_in(machine.start(request, 0.0))
+        self._take_in(machine.start(request, NOW))
         while not machine.over:
             assert self.open, "it awaits nothing, and goes on"
             number = self._order.choice(list(self.open))
@@ -63,12 +65,12 @@ class Play:
 
     def _end(self, number: int, each: Begin | Delay) -> Step:
         if isinstance(each, Delay):
-            return self.machine.due(number, 0.0)
+            return self.machine.due(number, NOW)
         try:
             output = run(self._workflow.function_of(each.task), dump(each.given))
         except StatesError as error:
-            return self.machine.failed(number, error, 0.0)
-        return self.machine.ended(number, output, 0.0)
+            return self.machine.failed(number, error, NOW)
+        return self.machine.ended(number, output, NOW)
 
     def _take_in(self, step: Step) -> None:
         for dropped in step.dropped:
@@ -83,7 +85,7 @@ class Play:
     def _nothing_more(self) -> None:
         machine, outcome = self.machine, repr(self.machine.outcome)
         for number in self.known:
-            for step in (machine.ended(number, "1", 0.0), machine.due(number, 0.0)):
+            for step in (machine.ended(number, "1", 0.0), machine.due(number, NOW)):
                 assert step == Step([], [], [])
             assert machine.failed(number, StatesError("Late", ""), 0.0) == Step([], [], [])
         assert machine.over

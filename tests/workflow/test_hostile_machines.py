@@ -173,6 +173,12 @@ RETRIERS = [
 CATCHERS = [["States.ALL"], ["States.Runtime"], ["States.TaskFailed"], ["States.IntrinsicFailure"]]
 
 
+BATCHERS = st.fixed_dictionaries(
+    {"MaxItemsPerBatchPath": definite},
+    optional={"MaxInputBytesPerBatchPath": definite, "BatchInput": templates},
+)
+
+
 @st.composite
 def states(draw: Any, numbers: Any, depth: int, after: str | None) -> dict[str, Any]:
     """A state, which goes on with the state `after`."""
@@ -218,6 +224,7 @@ def states(draw: Any, numbers: Any, depth: int, after: str | None) -> dict[str, 
         state["Resource"] = "f"
         maybe("Parameters", templates)
         maybe("TimeoutSecondsPath", definite)
+        maybe("HeartbeatSecondsPath", definite)
     elif kind == "Parallel":
         state["Branches"] = [
             draw(scopes(numbers, depth - 1)) for _ in range(draw(st.integers(1, 2)))
@@ -225,6 +232,11 @@ def states(draw: Any, numbers: Any, depth: int, after: str | None) -> dict[str, 
         maybe("Parameters", templates)
     else:
         state["ItemProcessor"] = draw(scopes(numbers, depth - 1))
+        if draw(st.booleans()):
+            state["ItemProcessor"]["ProcessorConfig"] = {"Mode": "DISTRIBUTED"}
+            maybe("ItemBatcher", BATCHERS)
+            maybe("ToleratedFailureCountPath", definite)
+            maybe("ToleratedFailurePercentage", st.sampled_from([0, 0.5, 100]))
         maybe("ItemsPath", any_path)
         maybe("ItemSelector", templates)
         maybe("MaxConcurrencyPath", definite)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import faulthandler
 import gc
 import importlib
+import math
 import os
 import socket
 import sys
@@ -186,6 +187,7 @@ def _serve(
         board,
         spans=spans,
         metrics=Metrics(settings.slo_s, functions),
+        most_state=settings.state_bytes or math.inf,
     )
     participant = Participant(runtime, exchange)
     if listener is not None:

@@ -126,8 +126,6 @@ def test_functions_give(text, value):
 @pytest.mark.parametrize(
     "text",
     [
-        "States.Format('{}', $.nothing)",
-        "States.Format('{}', $$.nothing)",
         "States.Format('{}')",
         "States.Format('a', 1)",
         "States.Format('{}', 1, 2)",

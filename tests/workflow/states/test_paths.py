@@ -150,9 +150,6 @@ def test_several_names_at_the_end_give_an_object(path, value):
         "$.kind[0]",
         "$.detail-type[0]",
         "$.null.a",
-        "$.nothing[*]",
-        "$.nothing..a",
-        "$.books[7][?(@.a)]",
         "$.most['a','b']",
         "$$.nothing",
         "$$.books",
@@ -165,17 +162,54 @@ def test_what_has_to_exist_and_does_not_is_a_runtime_error(path):
     assert path in caught.value.cause
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "$.nothing[*]",
+        "$.nothing..a",
+        "$.books[7][?(@.a)]",
+        "$.nothing[1:]",
+        "$.most[*].a",
+        "$$.x[*]",
+    ],
+)
+def test_an_indefinite_path_finds_nothing_below_a_missing_field(path):
+    assert evaluate(path, DATA, CONTEXT) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("$[?(@.Name==Receipt)].n", [1]),
+        ("$[?(Receipt == @.Name)].n", [1]),
+        ("$[?(@.Name != Receipt && @.n < 3)].n", [2]),
+        ("$[?(@.Name in [Receipt, Re-Cat])].n", [1, 3]),
+        ("$[?(@['Name'] == Cat)].n", [2]),
+        ("$[?(@.Name =~ /rec.*/i)].n", [1]),
+        ("$[?(length(@.Name) == 3)].n", [2]),
+        ("$[?(@.on == true)].n", [2]),
+        ("$[?(@.on == null)].n", [3]),
+        ("$[?(@.Name == 'Receipt')].n", [1]),
+    ],
+)
+def test_a_bare_word_in_a_filter_is_a_string(path, found):
+    data = [{"Name": "Receipt", "n": 1}, {"Name": "Cat", "n": 2, "on": True}]
+    assert evaluate(path, [*data, {"Name": "Re-Cat", "n": 3, "on": None}], {}) == found
+
+
 @pytest.mark.parametrize("value", ["[1]", '{"a": 1}', 5, None, True])
 def test_what_has_no_parts_is_not_looked_into(value):
     assert evaluate("$..a", value, {}) == []
     assert evaluate("$[*]", value, {}) == []
 
 
-def test_what_is_nested_too_deep_is_a_runtime_error():
+def test_what_is_nested_too_deep_cannot_be_looked_into():
     deep: list = []
     for _ in range(300):
         deep = [deep]
-    with pytest.raises(StatesError, match=r"^States\.Runtime: path \$\.\.a cannot be applied"):
+    with pytest.raises(
+        StatesError, match=r"^States\.ParameterPathFailure: path .* cannot be applied"
+    ):
         evaluate("$..a", deep, {})
 
 

@@ -61,17 +61,17 @@ def test_fields_that_end_in_a_dollar_are_filled_in(template, payload):
 @pytest.mark.parametrize(
     ("template", "error"),
     [
-        ({"a.$": "$.nothing"}, "States.ParameterPathFailure"),
-        ({"a": [{"b.$": "$$.nothing"}]}, "States.ParameterPathFailure"),
-        ({"a.$": "$.nothing[*]"}, "States.ParameterPathFailure"),
-        ({"a.$": "States.Array($.nothing)"}, "States.IntrinsicFailure"),
+        ({"a.$": "$.nothing"}, "States.Runtime"),
+        ({"a": [{"b.$": "$$.nothing"}]}, "States.Runtime"),
+        ({"a.$": "$.long[?(@ =~ /.*a.{900}/)]"}, "States.ParameterPathFailure"),
+        ({"a.$": "States.Array($.nothing)"}, "States.Runtime"),
         ({"a.$": "States.ArrayLength($.flagged)"}, "States.IntrinsicFailure"),
     ],
 )
 def test_what_cannot_be_filled_in_fails(template, error):
     check_template(template)
     with pytest.raises(StatesError) as caught:
-        render(template, DATA, CONTEXT)
+        render(template, DATA | {"long": ["ab" * 100_000]}, CONTEXT)
     assert caught.value.name == error
 
 

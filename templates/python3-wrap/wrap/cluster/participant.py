@@ -25,7 +25,7 @@ from wrap.cluster.peers import (
 from wrap.cluster.store_path import outputs
 from wrap.config.redaction import redacted
 from wrap.core.dag import Engine
-from wrap.core.errors import TaskError
+from wrap.core.errors import SERVER_FAULT, TaskError
 from wrap.core.program import Key, Program, given_to
 from wrap.dispatch.execution import CANCELLED, Execution, Outcome
 from wrap.dispatch.placement import Asked
@@ -43,8 +43,6 @@ from wrap.pipes.piecewise import Far
 
 #: How long an execution goes on whose home's connection broke, in seconds: it may make another.
 _UNASKED_S = 2.0
-#: From here on it is not the request that was wrong.
-SERVER_FAULT = 500
 
 
 class Participant:

@@ -44,6 +44,7 @@ class Settings:
     memory_bytes: int
     sink_bytes: int
     request_bytes: int | None
+    state_bytes: int | None
     trace_key: str
     route: str
     direct_key: bytes
@@ -66,6 +67,7 @@ class Settings:
             memory_bytes,
             sink_mib << 20 if sink_mib else memory_bytes // _SINK_SHARE,
             _given(environment, "WRAP_REQUEST_BYTES"),
+            _given(environment, "WRAP_STATE_BYTES"),
             environment.get(TRACE_KEY, ""),
             environment.get(ROUTE, ""),
             _direct_key(environment),

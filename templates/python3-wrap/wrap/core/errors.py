@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-#: Most characters of a cause: the limit of States Language.
-LONGEST = 32_768
+from wrap.core.statemachine.errors import LONGEST, failure_of
+
+#: From this HTTP status on, the fault is not the client's.
+SERVER_FAULT = 500
 
 
 class TaskError(Exception):
@@ -21,8 +23,8 @@ class TaskError(Exception):
     function, wrap
         Of the task; `located` fills them in where they are known.
     caught
-        The ``Error`` and ``Cause`` that rules of state machines see, where they are not code and
-        message: a class of exceptions, and all that it says up to `LONGEST`.
+        The ``Error`` and ``Cause`` that rules of state machines see, if `failure_of` does not make
+        them of code and message.
     status
         The HTTP status of the answer: 504 where time ran out, else 500; 4xx where the request
         itself was wrong.
@@ -53,22 +55,23 @@ class TaskError(Exception):
         return self
 
     def as_dict(self, hide: Callable[[str], str]) -> dict[str, Any]:
-        """The body of the answer: code, message, function, wrap, error, cause.
+        """The body of the answer: code, message, function, wrap; of a fault also error and cause.
 
-        `hide` takes secrets out of texts; lone surrogates are escaped.
+        `error` and `cause` are the ``Error`` and ``Cause`` that nothing caught. `hide` takes
+        secrets out of texts; lone surrogates are escaped.
         """
 
         def told(text: str) -> str:
             return hide(text).encode(errors="backslashreplace").decode()
 
-        error, cause = self.caught or ("", "")
-        caught = {"error": told(error), "cause": told(cause)[:LONGEST]} if self.caught else {}
+        failure = failure_of(self.code, hide(self.message), self.caught)
+        caught = {"error": told(failure.name), "cause": told(failure.cause)[:LONGEST]}
         return {
             "code": self.code,
             "message": told(self.message),
             "function": self.function,
             "wrap": self.wrap,
-            **caught,
+            **(caught if self.caught or self.status >= SERVER_FAULT else {}),
         }
 
     @classmethod
@@ -87,3 +90,14 @@ class TaskError(Exception):
 def too_late(what: str) -> TaskError:
     """The timeout error of a task or a wrap."""
     return TaskError("timeout", f"{what} did not answer in time", status=504)
+
+
+def workflow_failed(name: str, cause: str) -> TaskError:
+    """The error of a workflow that ended with the ``Error`` and ``Cause`` of no task.
+
+    It is a ``timeout`` if States Language names it so.
+    """
+    message = ": ".join(filter(None, (name, cause)))
+    late = name == "States.Timeout"
+    code, status = ("timeout", 504) if late else ("workflow-failed", SERVER_FAULT)
+    return TaskError(code, message, caught=(name, cause), status=status)

@@ -18,11 +18,11 @@ from random import SystemRandom
 from typing import Any
 
 from wrap.config.wrap_spec import Entry, Wrap
-from wrap.core.errors import TaskError
+from wrap.core.errors import TaskError, workflow_failed
 from wrap.core.program import MAIN, Call, Component, Key, Place, Program, Source, Step, given_to
 from wrap.core.statemachine import visits as states
 from wrap.core.statemachine.context import execution_context
-from wrap.core.statemachine.errors import StatesError, failure_of
+from wrap.core.statemachine.errors import StatesError, failure_of, of_task
 from wrap.core.statemachine.machine import Machine
 from wrap.core.statemachine.values import Text, dump
 from wrap.core.triggers import MOST_AT_ONCE
@@ -166,12 +166,20 @@ class Deciding(Placement):
         Until when it may evaluate, in seconds of the monotonic clock.
     longest
         Bytes that an input of a task, or the output, may have, about.
+    most_bytes
+        Bytes that the result of a task, or the output of a state, may have.
     """
 
     evaluates = True
 
     def __init__(
-        self, wrap: Wrap, entry: Entry, ident: str, deadline: float, longest: float = math.inf
+        self,
+        wrap: Wrap,
+        entry: Entry,
+        ident: str,
+        deadline: float,
+        longest: float = math.inf,
+        most_bytes: float = math.inf,
     ) -> None:
         super().__init__(wrap)
         self._longest = longest
@@ -179,9 +187,11 @@ class Deciding(Placement):
         context = partial(execution_context, wrap.workflow, ident)
         evaluator = Jsonata(lambda: self._deadline - time.monotonic())
         self._machine = Machine(
-            entry.machine or {}, context, SystemRandom(), self._in_time, evaluator
+            *(entry.machine or {}, context, SystemRandom(), self._in_time, evaluator, most_bytes)
         )
         self._deadline = deadline
+        #: When the event that is handled has evaluated for so long that its state fails.
+        self._patience = deadline
         self._in_stages = entry.in_stages
         self._numbers: dict[int, int] = {}
         #: What instances get that have no place yet, and those of them that cannot have it.
@@ -201,16 +211,19 @@ class Deciding(Placement):
     def start(self, objects: Inputs) -> Step:
         """Begin with the request, which `objects` has; the answer will be in its place."""
         self._data, self._request = objects, objects[None]
+        self._be_patient(time.monotonic())
         return self._follow(self._machine.start(_text(objects[None]), time.time()))
 
     def ended(self, number: int, output: Object | None) -> Step:
         output = output or Object("")
+        self._be_patient(time.monotonic())
         step = self._machine.ended(self._own(number), _text(output), time.time())
         self._last = output
         return self._follow(step, number)
 
     def failed(self, number: int, error: TaskError) -> Step:
         failure = failure_of(error.code, error.message, error.caught)
+        self._be_patient(time.monotonic())
         step = self._machine.failed(self._own(number), failure, time.time())
         if self._machine.outcome is failure:
             raise error
@@ -218,6 +231,7 @@ class Deciding(Placement):
 
     def due(self, number: int) -> Step:
         self._open -= 1
+        self._be_patient(time.monotonic())
         return self._follow(self._machine.due(number, time.time()))
 
     def _own(self, number: int) -> int:
@@ -227,12 +241,12 @@ class Deciding(Placement):
     def _follow(self, step: states.Step, ended: int | None = None) -> Step:
         outcome = self._machine.outcome
         if isinstance(outcome, StatesError):
-            raise _workflow_failed(outcome.name, outcome.cause)
+            raise workflow_failed(outcome.name, outcome.cause)
         if self._machine.over:
             try:
                 answer = self._object(outcome)
             except StatesError as error:
-                raise _workflow_failed(error.name, f"the output: {error.cause}") from None
+                raise workflow_failed(error.name, f"the output: {error.cause}") from None
             if outcome is self._machine.result:  # the last task's answer, with nothing changed
                 answer.content_type = self._last.content_type or answer.content_type
                 answer.head = self._last.head
@@ -260,17 +274,31 @@ class Deciding(Placement):
         return self.together(steps)
 
     def _in_time(self) -> None:
-        """Raise TaskError if the request's time is over."""
-        if time.monotonic() >= self._deadline:
+        """Raise TaskError if the request's time is over.
+
+        Raise StatesError, which a Catch takes, if an event has evaluated for half of the time that
+        was left before it: the Catch has the other half.
+        """
+        now = time.monotonic()
+        if now >= self._deadline:
             message = "the request's time was over while expressions of the workflow were evaluated"
             raise TaskError("timeout", message, status=504)
+        if now >= self._patience:
+            self._be_patient(now)
+            half = "half of the request's time was over"
+            cause = f"{half} while expressions of the workflow were evaluated"
+            raise StatesError("States.Timeout", cause)
+
+    def _be_patient(self, now: float) -> None:
+        """Let evaluations go on for half of the time that is left."""
+        self._patience = now + (self._deadline - now) / 2
 
     def _is_ready(self, number: int) -> bool:
         given = self._given.pop(number)
         try:
             given_object = self._object(given)
         except StatesError as error:
-            self._unfit[number] = error
+            self._unfit[number] = of_task("the input", error)
             return False
         if given is self._machine.given:  # the request, as it came
             given_object = self._request
@@ -320,10 +348,6 @@ def _calls(begun: Mapping[Place, Sequence[int]]) -> list[Call]:
     ]
     calls.sort(key=lambda call: isinstance(call.place, int))
     return calls
-
-
-def _workflow_failed(name: str, cause: str) -> TaskError:
-    return TaskError("workflow-failed", ": ".join(filter(None, (name, cause))))
 
 
 def _text(given: Object) -> str:

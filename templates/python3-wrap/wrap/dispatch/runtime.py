@@ -30,7 +30,8 @@ class Runtime:
     """A wrap and what it runs on; without `trace_key` no request is traced.
 
     ``most_request`` is how many bytes a request may have; None where all that came may be run.
-    ``longest`` is how many bytes an object may have that a state machine writes.
+    ``longest`` is how many bytes an object may have that a state machine writes; ``most_state`` is
+    how many bytes the result of a task, or the output of a state, may have.
     ``exchange`` is None where wraps do not take part in each other's executions, ``offload`` where
     no other replica of the wrap may run what waits here.
     ``broker`` is None where no stream is read while it is written.
@@ -56,3 +57,4 @@ class Runtime:
     spans: Exporter | None = None
     memory_kills: MemoryKills = field(default_factory=MemoryKills)
     metrics: Metrics = field(default_factory=Metrics)
+    most_state: float = inf

@@ -23,6 +23,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Seen, Wrap
 from wrap.core.errors import TaskError
+from wrap.core.statemachine.errors import cause_of, frames_of
 from wrap.event_loop.threads import Cancelled
 from wrap.functions import styles
 from wrap.functions.exit_guard import Ended
@@ -282,13 +283,21 @@ def _failure(error: BaseException, function: str) -> TaskError:
         plain = isinstance(error.code, int | str | None)
         code = repr(error.code) if plain else type(error.code).__name__
         call = error.call if isinstance(error, Ended) else "sys.exit"
-        message = f"the handler called {call}({redacted(code)[:_SHOWN]}): return instead"
-        return TaskError("exited", message, caught=("exited", f"{call}({code})"))
-    name, cause = type(error).__name__, _said(error)
-    lines = [line.strip() for line in redacted(cause).splitlines() if line.strip()]
+        shown = redacted(code)
+        message = f"the handler called {call}({shown[:_SHOWN]}): return instead"
+        return TaskError(
+            "exited", message, caught=("exited", cause_of("exited", f"{call}({shown})"))
+        )
+    name, said = type(error).__name__, redacted(_said(error))
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
     first = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
     message = ": ".join(filter(None, (name, first)))[:_SHOWN]
-    return TaskError("raised", f"{message}{_place(error, function)}", caught=(name, cause))
+    frames = frames_of(error, partial(_own_file, function))
+    return TaskError(
+        "raised",
+        f"{message}{_place(error, function)}",
+        caught=(name, cause_of(name, said, list(map(redacted, frames)))),
+    )
 
 
 def _said(error: BaseException) -> str:
@@ -302,10 +311,14 @@ def _said(error: BaseException) -> str:
 
 def _place(error: BaseException, function: str) -> str:
     """The last line of the function's own files that the error passed through."""
-    own = f"/functions/{function}/{PACKAGE}/"
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
-        _, ours, file = frame.f_code.co_filename.rpartition(own)
-        if ours:
+        if file := _own_file(function, frame.f_code.co_filename):
             place = f" ({file}:{line})"
     return place
+
+
+def _own_file(function: str, file: str) -> str | None:
+    """The path of `file` within the function's folder; None for a file elsewhere."""
+    _, ours, path = file.rpartition(f"/functions/{function}/{PACKAGE}/")
+    return path if ours else None

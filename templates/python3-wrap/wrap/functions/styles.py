@@ -25,6 +25,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Seen
 from wrap.core.errors import TaskError
+from wrap.core.statemachine.errors import cause_of
 from wrap.functions.answers import flask_value
 from wrap.values.value import Head, Object, shown
 
@@ -182,9 +183,9 @@ def unless_failed(status: int, found: Object, seen: Seen) -> Object:
     """The answer `found` of that status; TaskError, ``status``, if that is an error to its task."""
     if status >= 400 and seen is not Seen.BY_CLIENT:
         said = f"the handler answered {status}: "
-        text = found.text()
-        shown = said + redacted(text)[:_SHOWN]
-        raise TaskError("status", shown, caught=("status", said + text))
+        text = redacted(found.text())
+        caught = ("status", cause_of("status", said + text))
+        raise TaskError("status", said + text[:_SHOWN], caught=caught)
     return found
 
 

@@ -18,11 +18,11 @@ from flask import Flask, Response, request
 
 from wrap.cluster import store_path
 from wrap.cluster.coordinator import Coordinator
-from wrap.cluster.participant import SERVER_FAULT, Participant, engine_of, told
+from wrap.cluster.participant import Participant, engine_of, told
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import Engine, Part
-from wrap.core.errors import TaskError
+from wrap.core.errors import SERVER_FAULT, TaskError, workflow_failed
 from wrap.core.program import Key, Program, keys
 from wrap.dispatch.execution import Execution, Outcome
 from wrap.dispatch.placement import Deciding
@@ -347,7 +347,9 @@ def _workflow(
     engine: Program
     if whole is None:
         ident_of = called or str(uuid4())
-        engine = Deciding(runtime.wrap, entry, ident_of, deadline, runtime.longest)
+        engine = Deciding(
+            runtime.wrap, entry, ident_of, deadline, runtime.longest, runtime.most_state
+        )
     elif home := _home(runtime, whole.gives, ident, deadline):
         tasks = frozenset(runtime.wrap.tasks)
         engine = Engine(runtime.wrap.share_of(tasks, whole.gives & tasks))
@@ -433,7 +435,7 @@ def _answer(
 ) -> Response:
     """What the client gets of the workflow."""
     if entry.fail is not None:
-        raise TaskError("workflow-failed", ": ".join(entry.fail))
+        raise workflow_failed(*entry.fail)
     output = execution.data.resolve(entry.output)
     if entry.emits:
         emitted = {name: execution.data[number].in_json() for name, number in entry.emits.items()}

@@ -28,7 +28,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Wrap
-from wrap.core.errors import TaskError
+from wrap.core.errors import SERVER_FAULT, TaskError
 from wrap.net.messages import Ident, Result
 from wrap.observe.metrics import Counter
 from wrap.observe.timeline import timeline
@@ -51,7 +51,6 @@ _PROTOCOLS = ("", "grpc", "http/protobuf", "http/json")
 _COMPRESSIONS = ("", "none", "gzip")
 _INTERNAL, _SERVER = 1, 2
 _ERROR = 2
-_SERVER_FAULT = 500
 #: The code of what had begun when the execution failed.
 _CANCELLED = "cancelled"
 #: The variables of traces alone come before those of all signals.
@@ -378,7 +377,7 @@ def _request_span(ended: Ended, span_id: str, wrap: Wrap) -> dict[str, Any]:
             "chiron.execution": ended.mark or None,
         }
     )
-    if failure and (ended.status or 0) >= _SERVER_FAULT:  # else it is the client's
+    if failure and (ended.status or 0) >= SERVER_FAULT:  # else it is the client's
         message = f"{failure['code']}: {failure['message']}"
         span["status"] = {"code": _ERROR, "message": message}
     return span

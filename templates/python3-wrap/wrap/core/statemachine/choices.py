@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .errors import StatesError
 from .paths import check_path, evaluate, is_definite
-from .values import instant, is_number
+from .values import instant, number_of
 
 _KEPT = 4096
 _ABSENT = object()
@@ -92,7 +92,9 @@ def _look(path: str, data: Any, context: Any) -> Any:
     """What `path` finds, `_ABSENT` where that is nothing, be it a list of nothing."""
     try:
         found = evaluate(path, data, context)
-    except StatesError:
+    except StatesError as error:
+        if error.name != "States.Runtime":  # it takes too long, or cannot be applied
+            raise
         return _ABSENT
     return _ABSENT if found == [] and not is_definite(path) else found
 
@@ -134,7 +136,7 @@ def _pieces(pattern: str) -> tuple[str, ...]:
 
 
 _STRING = _Kind("a string", lambda value: value if isinstance(value, str) else None)
-_NUMBER = _Kind("a number", lambda value: value if is_number(value) else None)
+_NUMBER = _Kind("a number", number_of)
 _BOOLEAN = _Kind("true or false", lambda value: value if isinstance(value, bool) else None)
 _TIMESTAMP = _Kind("a timestamp such as 2016-03-14T01:59:00Z", instant)
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
@@ -161,7 +163,7 @@ OPERATORS: dict[str, _Operator | _Is] = {
     "StringMatches": _Operator(_STRING, _fits),
     "IsNull": _Is(lambda value: value is None),
     "IsPresent": _Is(lambda value: value is not _ABSENT),
-    "IsNumeric": _Is(is_number),
+    "IsNumeric": _Is(lambda value: number_of(value) is not None),
     "IsString": _Is(lambda value: isinstance(value, str)),
     "IsBoolean": _Is(lambda value: isinstance(value, bool)),
     "IsTimestamp": _Is(lambda value: instant(value) is not None),

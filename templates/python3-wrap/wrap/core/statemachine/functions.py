@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .chance import Chance
-from .values import Text, dump, identity, is_number, parse
+from .values import Text, dump, identity, number_of, parse
 
 #: Most elements of a range, and most characters to encode or hash.
 _MOST_ELEMENTS, _MOST_CHARACTERS = 1000, 10_000
@@ -57,7 +57,9 @@ def _shown(value: Any) -> str:
 
 
 def _string_to_json(text: Any) -> Any:
-    value = parse(_text(text))
+    if not _text(text):
+        return None  # as AWS answers
+    value = parse(text)
     if isinstance(value, Text):
         raise Refused("the string is no JSON")
     return value
@@ -186,10 +188,11 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _integer(value: Any) -> int:
     """The integer that is nearest, the greater one of two that are as near."""
-    if not is_number(value):
-        _wrong("a number", value)
-    below: int = math.floor(value)
-    return below + bool(value - below >= 0.5)
+    number = number_of(value)
+    if number is None:
+        return int(_wrong("a number", value))
+    below: int = math.floor(number)
+    return below + bool(number - below >= 0.5)
 
 
 def _short(text: str) -> str:

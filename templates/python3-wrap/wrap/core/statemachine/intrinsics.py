@@ -56,14 +56,15 @@ _Argument: TypeAlias = "_Path | _Literal | _Constant | _Call"
 def call(text: str, data: Any, context: Any, chance: Chance) -> Any:
     """What the intrinsic function `text` gives, its paths applied to `data` and `context`.
 
-    Raises StatesError, ``States.IntrinsicFailure``, and ValueError where `text` is none.
+    Raises StatesError: ``States.IntrinsicFailure``, and what `evaluate` raises for its paths.
+    Raises ValueError if `text` is none.
     """
     try:
         return _value(_compiled(text), data, context, chance)
     except Refused as refused:
         cause = f"{text}: {refused}"
     except StatesError as error:
-        cause = f"{text}: {error.cause}"
+        raise StatesError(error.name, f"{text}: {error.cause}") from None
     except RecursionError:
         cause = f"{text}: a value is nested too deep"
     raise StatesError("States.IntrinsicFailure", cause)
@@ -101,7 +102,11 @@ def _value(argument: _Argument, data: Any, context: Any, chance: Chance) -> Any:
         function, arguments = partial(filled, arguments[0].texts), arguments[1:]
     if function in RANDOM:
         function = partial(function, chance)
-    return function(*(_value(each, data, context, chance) for each in arguments))
+    values = [_value(each, data, context, chance) for each in arguments]
+    try:
+        return function(*values)
+    except StatesError as error:  # of a value that cannot be written or read
+        raise Refused(error.cause) from None
 
 
 @lru_cache(_KEPT)

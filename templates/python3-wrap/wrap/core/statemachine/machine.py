@@ -14,17 +14,21 @@ from typing import Any
 
 from .chance import Chance
 from .context import Context, timestamp
-from .errors import StatesError
+from .distributed import EXCEEDED
+from .errors import StatesError, of_task
 from .expressions import Evaluator, NoEvaluator
 from .limit import Check, Limited, unlimited
+from .maps import begins_of, input_of, is_failed
 from .path_flow import PathFlow
 from .query_flow import QueryFlow
 from .retries import backoff_s, covers, retrier_for
-from .values import dump, instant, is_number, parse
+from .values import Text, dump, instant, number_of, read
 from .visits import MOST_SECONDS, After, Begin, Delay, Following, Leaving, Scope, Step, Visit
 
 #: States that may follow each other with no task or wait among them: more are a loop without end.
 _TRANSITIONS = 10_000
+#: Stands for the result of an item that failed and is tolerated.
+_FAILED = object()
 
 
 class Machine:
@@ -40,10 +44,13 @@ class Machine:
     chance
         What random values and jitter come from.
     check
-        Called again and again while values are evaluated. What it raises ends the event: the
-        execution is then over for its caller, and gets no other event.
+        Called again and again while values are evaluated. A StatesError that it raises fails the
+        state. Anything else ends the event: the execution is then over for its caller, and gets no
+        other event.
     evaluator
         What evaluates JSONata; machines without it need none.
+    most_bytes
+        Bytes of JSON that the result of a task, or the output of a state, may have.
 
     Attributes
     ----------
@@ -64,6 +71,7 @@ class Machine:
         chance: Chance,
         check: Check = unlimited,
         evaluator: Evaluator | None = None,
+        most_bytes: float = inf,
     ) -> None:
         self.over = False
         self.outcome: Any = None
@@ -73,6 +81,7 @@ class Machine:
         self._make_context = context
         self._chance = chance
         self._check = check
+        self._most_bytes = most_bytes
         self._limited = Limited(check)
         self._paths = PathFlow(self._context_of, chance)
         self._queries = QueryFlow(
@@ -91,7 +100,7 @@ class Machine:
         def begin() -> None:
             self._whole = scope = Scope(self._definition, None, 0, None)
             try:
-                given = self.given = parse(text)
+                given = self.given = read(text)
             except StatesError as error:
                 self._over(StatesError(error.name, f"the input: {error.cause}"))
                 return
@@ -108,10 +117,10 @@ class Machine:
         def end(visit: Visit) -> None:
             after = frozenset((number,))
             try:
-                result = parse(text)
+                self._bound(text)
+                result = read(text)
             except StatesError as error:
-                unfit = StatesError(error.name, f"the answer: {error.cause}")
-                self._fail(visit, _at(visit, unfit), after)
+                self._fail(visit, _at(visit, of_task("the answer", error)), after)
                 return
             if "Invoke" in visit.state:
                 result = {"ExecutedVersion": "$LATEST", "Payload": result, "StatusCode": 200}
@@ -167,6 +176,8 @@ class Machine:
             step.dropped.extend(self._awaited)
             self._awaited.clear()
         if step.dropped:
+            begun = {each.number for each in step.begins} | {each.number for each in step.delays}
+            step.dropped[:] = [number for number in step.dropped if number not in begun]
             step.begins[:] = [each for each in step.begins if each.number in self._awaited]
             step.delays[:] = [each for each in step.delays if each.number in self._awaited]
         return step
@@ -183,12 +194,11 @@ class Machine:
         for _ in range(_TRANSITIONS):
             if following is None:
                 return
-            self._check()
             name_or_end, value = following
             if name_or_end is None:
                 self._end(scope, value, after)
                 return
-            visit = scope.visit = Visit(scope, name_or_end, value, after)
+            visit = scope.visit = Visit(scope, name_or_end, value, after, self._now)
             following = self._entered(visit)
         message = f"more than {_TRANSITIONS} states without a task or a wait, the last {name!a}"
         self._fail_scope(scope, StatesError("States.Runtime", message), after)
@@ -209,6 +219,7 @@ class Machine:
     def _entered(self, visit: Visit) -> Following | None:
         """What follows the state at once; None where it has to wait, or has failed."""
         try:
+            self._check()
             return _ENTER[visit.state["Type"]](self, visit)
         except StatesError as error:
             return self._caught(visit, _at(visit, error), visit.after)
@@ -216,7 +227,7 @@ class Machine:
     def _go_on(self, visit: Visit, after: After, leave: Callable[[], Leaving]) -> None:
         """Go on from a state with what it ends with."""
         try:
-            following: Following | None = _left(visit, visit.state.get("Next"), leave())
+            following: Following | None = self._left(visit, visit.state.get("Next"), leave())
         except StatesError as error:
             following = self._caught(visit, _at(visit, error), after)
         self._proceed(visit, following, after)
@@ -234,7 +245,11 @@ class Machine:
         visit = scope.parent
         if visit is None:
             self._over(value)
-            return
+        else:
+            self._leave(visit, scope, value, after)
+
+    def _leave(self, visit: Visit, scope: Scope, value: Any, after: After) -> None:
+        """A scope that a state began has ended with `value`."""
         del visit.children[scope.index]
         visit.results[scope.index] = value
         visit.left -= 1
@@ -248,6 +263,11 @@ class Machine:
         if visit is None:
             self._over(error)
             return
+        if not is_failed(visit, scope.index):
+            self._leave(visit, scope, _FAILED, after)
+            return
+        if visit.tolerance is not None:
+            error = _at(visit, StatesError(EXCEEDED, f"{error.name}: {error.cause}"))
         for child in visit.children.values():
             self._drop(child)
         visit.children = {}
@@ -270,7 +290,7 @@ class Machine:
     def _context_of(self, visit: Visit) -> Context:
         """The context object in a state, and its variables."""
         state = {
-            "EnteredTime": timestamp(self._now),
+            "EnteredTime": timestamp(visit.entered),
             "Name": visit.name,
             "RetryCount": sum(visit.retried.values()),
         }
@@ -282,13 +302,32 @@ class Machine:
         """How the fields of a state are evaluated: its query language says this."""
         return self._queries if "QueryLanguage" in visit.state else self._paths
 
+    def _left(self, visit: Visit, name: str | None, leaving: Leaving) -> Following:
+        """What follows a state, whose variables are assigned now that it has ended."""
+        if self._most_bytes < inf:
+            self._bound(dump(leaving.output))
+        if leaving.assigned:
+            visit.scope.variables = {**visit.scope.variables, **leaving.assigned}
+        return name, leaving.output
+
+    def _bound(self, text: str) -> None:
+        """Raise StatesError if `text`, a result or an output, has too many bytes."""
+        if self._most_bytes == inf:
+            return
+        size = len(text.encode(errors="surrogatepass"))
+        if size > self._most_bytes:
+            cause = (
+                f"{size} bytes, and {self._most_bytes} are the most that WRAP_STATE_BYTES allows"
+            )
+            raise StatesError("States.DataLimitExceeded", cause)
+
     # States
 
     def _enter_pass(self, visit: Visit) -> Following:
-        return _left(visit, visit.state.get("Next"), self._flow(visit).passed(visit))
+        return self._left(visit, visit.state.get("Next"), self._flow(visit).passed(visit))
 
     def _enter_succeed(self, visit: Visit) -> Following:
-        return _left(visit, None, self._flow(visit).unchanged(visit, visit.state))
+        return self._left(visit, None, self._flow(visit).unchanged(visit, visit.state))
 
     def _enter_fail(self, visit: Visit) -> None:
         flow = self._flow(visit)
@@ -306,13 +345,16 @@ class Machine:
             message = f"state {visit.name!a} has no choice for its input, and no Default"
             raise StatesError("States.NoChoiceMatched", message)
         holder = visit.state if rule is None else rule
-        return _left(visit, name, self._flow(visit).unchanged(visit, holder))
+        return self._left(visit, name, self._flow(visit).unchanged(visit, holder))
 
     def _enter_wait(self, visit: Visit) -> None:
         flow = self._flow(visit)
         moment = flow.field(visit, "Timestamp", None)
         if moment is not None:
             seconds = _moment(moment, visit, flow.unfit) - self._now
+            if seconds > MOST_SECONDS:
+                message = f"state {visit.name!a} waits until {moment}: more than {MOST_SECONDS} s"
+                raise StatesError(flow.unfit, message)
         else:
             seconds = _seconds(flow.field(visit, "Seconds", None), visit, 0, flow.unfit)
         self._delay(visit, max(0.0, seconds), visit.after)
@@ -326,7 +368,8 @@ class Machine:
         least_s = min(total_s, heartbeat_s)
         timeout_s = least_s if least_s < inf else None
         if "Invoke" in visit.state:
-            given = given.get("Payload", {})
+            payload = given.get("Payload", {})
+            given = Text(payload) if isinstance(payload, str) else payload
         visit.number = number = next(self._numbers)
         self._awaited[number] = visit
         self._step.begins.append(Begin(number, visit.name, given, timeout_s, visit.after))
@@ -343,20 +386,12 @@ class Machine:
         self._spread(visit, [visit.given] * len(visit.state["Branches"]), inf)
 
     def _enter_map(self, visit: Visit) -> None:
-        flow = self._flow(visit)
-        items = flow.items(visit)
-        if not isinstance(items, list):
-            message = f"the items of state {visit.name!a} are {_shown(items)}: no list"
-            raise StatesError(flow.unfit, message)
-        most = flow.field(visit, "MaxConcurrency", 0)
-        if not isinstance(most, int) or isinstance(most, bool) or most < 0:
-            message = f"MaxConcurrency of state {visit.name!a} is {_shown(most)}: no whole number"
-            raise StatesError(flow.unfit, message)
-        self._spread(visit, items, most or inf)
+        items, limit = begins_of(self._flow(visit), visit)
+        self._spread(visit, items, limit)
 
     def _spread(self, visit: Visit, items: list[Any], limit: float) -> None:
         """Begin a scope for each of `items`, so many at once."""
-        visit.items, visit.limit, visit.known = items, limit, {}
+        visit.items, visit.limit = items, limit
         visit.results = [None] * len(items)
         visit.left, visit.running, visit.started = len(items), 0, 0
         visit.ends = set()
@@ -374,7 +409,8 @@ class Machine:
         visit.starting = False
         if visit.left == 0:
             visit.left = -1
-            self._finish(visit, visit.results, frozenset(visit.ends) or visit.after)
+            results = [each for each in visit.results if each is not _FAILED]
+            self._finish(visit, results, frozenset(visit.ends) or visit.after)
 
     def _begin_scope(self, visit: Visit, after: After) -> None:
         index, state, item = visit.started, visit.state, visit.scope.item
@@ -384,12 +420,14 @@ class Machine:
         visit.running += 1
         scope = visit.children[index] = Scope(definition, visit, index, item)
         if state["Type"] == "Map":
-            scope.item = {"Item": {"Index": index, "Value": given}}
             try:
-                given = self._flow(visit).item(visit, scope.item)
+                its, given = input_of(self._flow(visit), visit, index)
             except StatesError as error:
                 self._fail_scope(scope, _at(visit, error), after)
                 return
+            scope.item = item if its is None else its
+            if visit.tolerance is not None:  # a distributed Map sees no variables around it
+                scope.variables = {}
         self._go(scope, definition["StartAt"], given, after)
 
     # Errors
@@ -417,10 +455,10 @@ class Machine:
                 found = {"Error": error.name, "Cause": error.cause}
                 try:
                     leaving = self._flow(visit).caught(visit, catcher, found)
+                    return self._left(visit, catcher["Next"], leaving)
                 except StatesError as unfit:
                     error = _at(visit, unfit)
                     break
-                return _left(visit, catcher["Next"], leaving)
         self._fail_scope(visit.scope, error, after)
         return None
 
@@ -437,13 +475,6 @@ _ENTER: Mapping[str, Callable[[Machine, Visit], Following | None]] = {
 }
 
 
-def _left(visit: Visit, name: str | None, leaving: Leaving) -> Following:
-    """What follows a state, whose variables are assigned now that it has ended."""
-    if leaving.assigned:
-        visit.scope.variables = {**visit.scope.variables, **leaving.assigned}
-    return name, leaving.output
-
-
 def _at(visit: Visit, error: StatesError) -> StatesError:
     """What has failed in a state, with its name; without a traceback, whose frames have it all."""
     name = f"{visit.name!a}"
@@ -457,13 +488,14 @@ def _shown(value: Any) -> str:
 
 
 def _seconds(value: Any, visit: Visit, least: int, unfit: str) -> float:
-    if not is_number(value) or not least <= value <= MOST_SECONDS:
+    seconds = number_of(value)
+    if seconds is None or not least <= seconds <= MOST_SECONDS or seconds != int(seconds):
         message = (
             f"state {visit.name!a} has {_shown(value)} seconds: "
-            f"no number from {least} to {MOST_SECONDS}"
+            f"no whole number from {least} to {MOST_SECONDS}"
         )
         raise StatesError(unfit, message)
-    return float(value)
+    return float(seconds)
 
 
 def _moment(text: Any, visit: Visit, unfit: str) -> float:

@@ -40,11 +40,17 @@ class PathFlow:
             return given
         return render(visit.state["Parameters"], given, self._context_of(visit), self._chance)
 
-    def field(self, visit: Visit, name: str, default: Any) -> Any:
-        """The value of the field `name`, or what the path in the field `name`Path finds."""
-        path = visit.state.get(f"{name}Path")
+    def field(
+        self, visit: Visit, name: str, default: Any, holder: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The value of the field `name`, or what the path in the field `name`Path finds.
+
+        `holder` has the field, if the state itself has not.
+        """
+        fields = visit.state if holder is None else holder
+        path = fields.get(f"{name}Path")
         if path is None:
-            return visit.state.get(name, default)
+            return fields.get(name, default)
         given = self._input(visit)
         if path.startswith("States."):
             return resolve(path, given, self._context_of(visit), self._chance)
@@ -62,6 +68,11 @@ class PathFlow:
         context = self._context_of(visit).having(Map=item)
         selector = visit.state["ItemSelector"]
         return render(selector, visit.given, context, self._chance, visit.known)
+
+    def batch_input(self, visit: Visit) -> Any:
+        """What every batch of a Map gets besides its items."""
+        template, context = visit.state["ItemBatcher"]["BatchInput"], self._context_of(visit)
+        return render(template, visit.given, context, self._chance, visit.known)
 
     def chosen(self, visit: Visit) -> Mapping[str, Any] | None:
         """The first rule of a Choice that matches."""

@@ -1,10 +1,10 @@
 """Paths: what they select of a value, and where reference paths put a result.
 
 A definite path (``$.a[0]``) selects one value, which has to exist. Any other (``$.a[*].b``,
-``$..b``, ``$.a[1:]``, ``$.a[?(@.b > 1)]``) gives the list of what it selects, and only its definite
-beginning has to exist. Several names at the end (``$['a','b']``) give an object of those that
-there are. Paths that begin with ``$$`` are of the context object, and
-those that begin with ``$name`` of a variable.
+``$..b``, ``$.a[1:]``, ``$.a[?(@.b > 1)]``) gives the list of what it selects, which is empty if
+its beginning does not exist, as on AWS. Several names at the end (``$['a','b']``) give an object of
+those that there are. Paths that begin with ``$$`` are of the context object, and those that begin
+with ``$name`` of a variable.
 """
 
 from __future__ import annotations
@@ -44,6 +44,19 @@ _STEP = re.compile(
 )
 #: A dot before a bracket, which Jayway allows and RFC 9535 does not; or something quoted.
 _DOTTED = re.compile(rf"({_QUOTED})|(?<!\.)\.(?=\[)", re.DOTALL)
+#: In a filter: something quoted, a regular expression, a path, or a word that is none of a path.
+_FILTERED = re.compile(
+    rf"(?P<kept>{_QUOTED}|(?<=~)\s*/(?:[^/\\]|\\.)*/\w*|[@$][\w.*-]*|[.\]][\w.*-]+)"
+    r"|(?P<word>(?<![\w.-])[A-Za-z_][\w-]*+)(?!\s*\()",
+    re.DOTALL,
+)
+#: The words that mean something in a filter.
+_WORDS = frozenset(
+    [
+        *("and", "or", "not", "in", "contains", "undefined", "missing"),
+        *("true", "false", "null", "nil", "none", "True", "False", "Null", "Nil", "None"),
+    ]
+)
 _SEVERAL = re.compile(rf"\[\s*(?:{_QUOTED})(?:\s*,\s*(?:{_QUOTED}))+\s*\]$", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -54,25 +67,30 @@ _KEPT = 4096
 def evaluate(path: str, data: Any, context: Any) -> Any:
     """What `path` selects of `data`, or of `context`: parts, which are not copied.
 
-    A path to variables needs a `Context`. Raises StatesError, ``States.Runtime``, where it finds
-    nothing, and ValueError where it is no path.
+    A path to variables needs a `Context`. Raises StatesError: ``States.Runtime`` if it finds
+    nothing, ``States.ParameterPathFailure`` if it cannot be applied. Raises ValueError if it is no
+    path.
     """
     compiled = _compiled(path)
     value = root = compiled.source.root(data, context)
+    rest = compiled.rest
     try:
+        if rest is not None and rest.path is not None:
+            return rest.found(rest.path, root)
         for key in compiled.keys:
             holder: type[Any] = dict if isinstance(key, str) else list
             if not isinstance(value, holder):
                 raise KeyError(key)
             value = value[key]
-        return value if compiled.rest is None else compiled.rest.of(root, value)
+        return value if rest is None else rest.picked(value)
     except (KeyError, IndexError):
         where = compiled.source.value
         if isinstance(root, Text):
             where = "the input, which is no JSON"
         raise StatesError("States.Runtime", f"path {path} finds nothing in {where}") from None
     except (JSONPathError, RecursionError, Refused) as error:
-        raise StatesError("States.Runtime", f"path {path} cannot be applied: {error}") from error
+        cause = f"path {path} cannot be applied: {error}"
+        raise StatesError("States.ParameterPathFailure", cause) from error
 
 
 def put(path: str, data: Any, value: Any) -> Any:
@@ -144,19 +162,18 @@ class _Rest(NamedTuple):
     path: JSONPath | None
     names: tuple[str, ...]
 
-    def of(self, root: Any, value: Any) -> Any:
-        """What it selects of `root`, where the path's definite beginning has led to `value`."""
-        if self.path is None:
-            if not isinstance(value, dict):
-                raise KeyError(self.names)
-            return self._picked(value)
+    def found(self, path: JSONPath, root: Any) -> list[Any]:
+        """What the indefinite `path` selects of `root`."""
         # The library would parse a string, and a number has no parts.
-        found = _found(self.path, root) if isinstance(root, dict | list) else []
+        found = _found(path, root) if isinstance(root, dict | list) else []
         if not self.names:
             return found
-        return [self._picked(each) for each in found if isinstance(each, dict)]
+        return [self.picked(each) for each in found if isinstance(each, dict)]
 
-    def _picked(self, value: dict[str, Any]) -> dict[str, Any]:
+    def picked(self, value: Any) -> dict[str, Any]:
+        """The fields of `value` that have the names. Raises KeyError if it is no object."""
+        if not isinstance(value, dict):
+            raise KeyError(self.names)
         return {name: value[name] for name in self.names if name in value}
 
 
@@ -325,6 +342,8 @@ def _beginning(path: str) -> tuple[_Source, list[str | int], int]:
 def _rest(path: str, keys: list[str | int], rest: str) -> _Rest:
     names: tuple[str, ...] = ()
     rest = _DOTTED.sub(lambda found: found.group(1) or "", rest)
+    if "[?" in rest:
+        rest = _FILTERED.sub(_quoted, rest)
     if several := _SEVERAL.search(rest):
         names = tuple(_unescaped(each[1:-1]) for each in re.findall(_QUOTED, several.group()))
         rest = rest[: several.start()]
@@ -341,6 +360,12 @@ def _rest(path: str, keys: list[str | int], rest: str) -> _Rest:
         if isinstance(segment, _Children):
             segment.selectors = tuple(map(_as_jayway_does, segment.selectors))
     return _Rest(compiled, names)
+
+
+def _quoted(found: re.Match[str]) -> str:
+    """A word of a filter as a string: published machines compare with ``Receipt``, unquoted."""
+    word = found.group("word")
+    return found.group() if word is None or word in _WORDS else f"'{word}'"
 
 
 def _as_jayway_does(selector: JSONPathSelector) -> JSONPathSelector:

@@ -52,9 +52,12 @@ class QueryFlow:
         """The input of a task or of branches."""
         return self._field(visit.state, "Arguments", visit.raw, self._names(visit))
 
-    def field(self, visit: Visit, name: str, default: Any) -> Any:
-        """The value of the field `name`."""
-        return self._field(visit.state, name, default, self._names(visit))
+    def field(
+        self, visit: Visit, name: str, default: Any, holder: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The value of the field `name`; `holder` has the field, if the state itself has not."""
+        fields = visit.state if holder is None else holder
+        return self._field(fields, name, default, self._names(visit))
 
     def items(self, visit: Visit) -> Any:
         """What a Map iterates over."""
@@ -67,6 +70,11 @@ class QueryFlow:
             return item["Item"]["Value"]
         names = self._names_in(visit, self._context_of(visit).having(Map=item))
         return self._rendered(visit.state["ItemSelector"], "ItemSelector", names)
+
+    def batch_input(self, visit: Visit) -> Any:
+        """What every batch of a Map gets besides its items."""
+        template = visit.state["ItemBatcher"]["BatchInput"]
+        return self._rendered(template, "BatchInput", self._names(visit))
 
     def chosen(self, visit: Visit) -> Mapping[str, Any] | None:
         """The first rule of a Choice whose Condition is true."""

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from .chance import Chance
 from .visits import MOST_SECONDS, Visit
 
-#: Errors that States.ALL does not match (Amazon States Language, "Errors").
-_TERMINAL = frozenset({"States.Runtime", "States.DataLimitExceeded"})
+#: The error that no Retry and no Catch takes, and those that States.ALL does not match
+#: (AWS Step Functions Developer Guide, "Error names").
+_FATAL = "States.Runtime"
+_TERMINAL = frozenset({_FATAL, "States.DataLimitExceeded"})
 
 
 def retrier_for(visit: Visit, names: set[str]) -> int | None:
@@ -38,8 +40,10 @@ def backoff_s(visit: Visit, index: int, chance: Chance) -> float:
 def covers(patterns: Iterable[str], names: set[str]) -> bool:
     """Whether a retrier or catcher is for an error of these names.
 
-    No wildcard covers `_TERMINAL`, and ``States.TaskFailed`` no timeout.
+    No wildcard covers `_TERMINAL`, nothing covers `_FATAL`, and ``States.TaskFailed`` no timeout.
     """
+    if _FATAL in names:
+        return False
     for pattern in patterns:
         if pattern in names:
             return True

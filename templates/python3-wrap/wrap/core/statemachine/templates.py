@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from .chance import Chance
-from .errors import StatesError
 from .intrinsics import call, check_call, is_lasting_call
 from .paths import check_path, evaluate, is_of_context
 
@@ -25,7 +24,8 @@ def render(
         Values of expressions that this `data` determines. What is found is added: the items of a
         Map share it.
 
-    Raises StatesError: ``States.ParameterPathFailure``, ``States.IntrinsicFailure``.
+    Raises StatesError: ``States.Runtime`` if a path finds nothing, ``States.ParameterPathFailure``
+    if it cannot be applied, ``States.IntrinsicFailure``.
     """
     if isinstance(template, dict):
         return {
@@ -51,12 +51,9 @@ def resolve(
 
 
 def _resolved(expression: str, data: Any, context: Any, chance: Chance) -> Any:
-    if not expression.startswith("$"):
-        return call(expression, data, context, chance)
-    try:
+    if expression.startswith("$"):
         return evaluate(expression, data, context)
-    except StatesError as error:
-        raise StatesError("States.ParameterPathFailure", error.cause) from error
+    return call(expression, data, context, chance)
 
 
 def _is_lasting(expression: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Hashable
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -22,6 +23,9 @@ _TIMESTAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d{1,99})?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))",
     re.ASCII,
 )
+#: A JSON number, and the end of a longer notation than it needs.
+_DIGITS = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
+_ENDS_IN_ZERO = re.compile(r"\.\d+0$", re.ASCII)
 #: Halves of surrogate pairs, but for those that stand for bytes that are no UTF-8.
 _LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
@@ -30,6 +34,42 @@ class Text(str):
     """A text that a function answered and that is no JSON."""
 
     __slots__ = ()
+
+
+class Numeral(Text):
+    """A number that a function answered in more digits than JSON would write: ``3.10``.
+
+    It is a text, but for what needs a number.
+    """
+
+    __slots__ = ()
+
+
+def read(text: str) -> Any:
+    """The value of a whole body, as `parse` finds it, but that a number loses no digits.
+
+    A number beyond those of Python is a `Text`; one with more digits than the float, a `Numeral`.
+    """
+    digits = text.strip()
+    is_digits = _DIGITS.fullmatch(digits) is not None
+    try:
+        value = parse(text)
+    except StatesError:
+        if is_digits:
+            return Text(text)
+        raise
+    if is_digits and isinstance(value, float) and _is_longer(digits, value):
+        return Numeral(digits)
+    return value
+
+
+def _is_longer(digits: str, value: float) -> bool:
+    """Whether `digits` end in zeros that `value` does not show, or are more than it holds."""
+    if _ENDS_IN_ZERO.search(digits):
+        return True
+    mantissa = digits.lower().partition("e")[0]
+    shown = len(mantissa.replace(".", "").lstrip("-0"))
+    return shown > sys.float_info.dig and digits != repr(value)
 
 
 def parse(text: str) -> Any:
@@ -124,6 +164,13 @@ def _refused_number(text: str, error: ValueError) -> Text:
 def is_number(value: Any) -> bool:
     """Whether `value` is a JSON number: true and false are none, though they are ints in Python."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def number_of(value: Any) -> int | float | None:
+    """The number that `value` is, or that a `Numeral` stands for; None for anything else."""
+    if isinstance(value, Numeral):
+        return float(value)
+    return value if is_number(value) else None
 
 
 def identity(value: Any) -> Hashable:

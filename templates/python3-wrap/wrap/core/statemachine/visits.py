@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from .distributed import Tolerance
+
 #: The longest time that can be waited for: the most seconds that the language lets a state have.
 MOST_SECONDS = 99_999_999
 
@@ -33,7 +35,10 @@ class Delay(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What an event leads to; nobody awaits the numbers in `dropped` any more."""
+    """What an event leads to; nobody awaits the numbers in `dropped` any more.
+
+    What an event both begins and drops is in none of the lists.
+    """
 
     begins: list[Begin]
     delays: list[Delay]
@@ -73,9 +78,9 @@ class Visit:
     """A state that has been entered, until it is left."""
 
     __slots__ = (
-        *("after", "beats", "children", "ends", "given", "items", "known", "left", "limit"),
-        *("name", "number", "raw", "results", "retried", "running", "scope", "started"),
-        *("starting", "state"),
+        *("after", "beats", "children", "ends", "entered", "failed", "given", "items", "known"),
+        *("left", "limit", "name", "number", "raw", "results", "retried", "running", "scope"),
+        *("source", "started", "starting", "state", "tolerance"),
     )
 
     # Of what begins scopes: what they get, and the values of expressions that they share; how many
@@ -90,9 +95,13 @@ class Visit:
     left: int
     results: list[Any]
     ends: set[int]
+    # Of a Map: its items, where `items` may be batches of them; how many have failed.
+    source: list[Any]
+    failed: int
 
-    def __init__(self, scope: Scope, name: str, raw: Any, after: After) -> None:
+    def __init__(self, scope: Scope, name: str, raw: Any, after: After, entered: float) -> None:
         self.scope = scope
+        self.entered = entered
         self.name = name
         self.state: Mapping[str, Any] = scope.states[name]
         self.raw = raw
@@ -103,5 +112,7 @@ class Visit:
         self.retried: dict[int, int] = {}
         #: Whether the task is given up when its heartbeat is late, not when its time is over.
         self.beats = False
+        #: How many items of a distributed Map may fail.
+        self.tolerance: Tolerance | None = None
         self.children: dict[int, Scope] = {}
         self.starting = False
