@@ -22,7 +22,8 @@ from .maps import begins_of, input_of, is_failed
 from .path_flow import PathFlow
 from .query_flow import QueryFlow
 from .retries import backoff_s, covers, retrier_for
-from .values import Text, dump, instant, number_of, read
+from .times import moment_of, seconds_of, shown
+from .values import Text, dump, read
 from .visits import MOST_SECONDS, After, Begin, Delay, Following, Leaving, Scope, Step, Visit
 
 #: States that may follow each other with no task or wait among them: more are a loop without end.
@@ -334,7 +335,7 @@ class Machine:
         name, cause = flow.field(visit, "Error", ""), flow.field(visit, "Cause", "")
         for field, value in (("Error", name), ("Cause", cause)):
             if not isinstance(value, str):
-                message = f"{field} of state {visit.name!a} is {_shown(value)}: no string"
+                message = f"{field} of state {visit.name!a} is {shown(value)}: no string"
                 raise StatesError(flow.unfit, message)
         self._fail_scope(visit.scope, StatesError(name, cause), visit.after)
 
@@ -351,12 +352,12 @@ class Machine:
         flow = self._flow(visit)
         moment = flow.field(visit, "Timestamp", None)
         if moment is not None:
-            seconds = _moment(moment, visit, flow.unfit) - self._now
+            seconds = moment_of(moment, visit, flow.unfit) - self._now
             if seconds > MOST_SECONDS:
                 message = f"state {visit.name!a} waits until {moment}: more than {MOST_SECONDS} s"
                 raise StatesError(flow.unfit, message)
         else:
-            seconds = _seconds(flow.field(visit, "Seconds", None), visit, 0, flow.unfit)
+            seconds = seconds_of(flow.field(visit, "Seconds", None), visit, 0, flow.unfit)
         self._delay(visit, max(0.0, seconds), visit.after)
 
     def _enter_task(self, visit: Visit) -> None:
@@ -379,7 +380,7 @@ class Machine:
         if field not in visit.state and f"{field}Path" not in visit.state:
             return inf
         flow = self._flow(visit)
-        return _seconds(flow.field(visit, field, None), visit, 1, flow.unfit)
+        return seconds_of(flow.field(visit, field, None), visit, 1, flow.unfit)
 
     def _enter_parallel(self, visit: Visit) -> None:
         visit.given = self._flow(visit).given(visit)
@@ -480,27 +481,3 @@ def _at(visit: Visit, error: StatesError) -> StatesError:
     name = f"{visit.name!a}"
     cause = error.cause if name in error.cause else f"state {name}: {error.cause}"
     return StatesError(error.name, cause)
-
-
-def _shown(value: Any) -> str:
-    """The beginning of `value` for a message."""
-    return dump(value)[:60]
-
-
-def _seconds(value: Any, visit: Visit, least: int, unfit: str) -> float:
-    seconds = number_of(value)
-    if seconds is None or not least <= seconds <= MOST_SECONDS or seconds != int(seconds):
-        message = (
-            f"state {visit.name!a} has {_shown(value)} seconds: "
-            f"no whole number from {least} to {MOST_SECONDS}"
-        )
-        raise StatesError(unfit, message)
-    return float(seconds)
-
-
-def _moment(text: Any, visit: Visit, unfit: str) -> float:
-    moment = instant(text)
-    if moment is None:
-        message = f"state {visit.name!a} has {_shown(text)} where a timestamp has to be"
-        raise StatesError(unfit, message)
-    return float(moment)

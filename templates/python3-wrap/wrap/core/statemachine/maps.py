@@ -10,6 +10,7 @@ from .distributed import MOST_CHILDREN, batches, tolerance
 from .errors import StatesError
 from .path_flow import PathFlow
 from .query_flow import QueryFlow
+from .times import shown
 from .values import dump, number_of
 from .visits import Visit
 
@@ -20,7 +21,7 @@ def begins_of(flow: Flow, visit: Visit) -> tuple[list[Any], float]:
     """The items or batches of a Map, and how many run at once. Raises StatesError."""
     items = flow.items(visit)
     if not isinstance(items, list):
-        message = f"the items of state {visit.name!a} are {dump(items)[:60]}: no list"
+        message = f"the items of state {visit.name!a} are {shown(items)}: no list"
         raise StatesError(flow.unfit, message)
     state = visit.state
     visit.source, visit.failed, visit.known = items, 0, {}
@@ -95,7 +96,7 @@ def _number(
     value = flow.field(visit, field, None, holder)
     found = number_of(value)
     if found is None or not 0 <= found <= most:
-        message = f"{field} of state {visit.name!a} is {dump(value)[:60]}: no number from 0 on"
+        message = f"{field} of state {visit.name!a} is {shown(value)}: no number from 0 on"
         raise StatesError(flow.unfit, message)
     return found
 

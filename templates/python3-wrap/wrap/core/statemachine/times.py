@@ -1,0 +1,35 @@
+"""The times and seconds in a state's fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import StatesError
+from .values import dump, instant, number_of
+from .visits import MOST_SECONDS, Visit
+
+
+def shown(value: Any) -> str:
+    """The beginning of `value` for a message."""
+    return dump(value)[:60]
+
+
+def seconds_of(value: Any, visit: Visit, least: int, unfit: str) -> float:
+    """Whole seconds, `least` or more; raises a StatesError called `unfit` for anything else."""
+    seconds = number_of(value)
+    if seconds is None or not least <= seconds <= MOST_SECONDS or seconds != int(seconds):
+        message = (
+            f"state {visit.name!a} has {shown(value)} seconds: "
+            f"no whole number from {least} to {MOST_SECONDS}"
+        )
+        raise StatesError(unfit, message)
+    return float(seconds)
+
+
+def moment_of(text: Any, visit: Visit, unfit: str) -> float:
+    """A timestamp in seconds since 1970; raises a StatesError called `unfit` if it is none."""
+    moment = instant(text)
+    if moment is None:
+        message = f"state {visit.name!a} has {shown(text)} where a timestamp has to be"
+        raise StatesError(unfit, message)
+    return float(moment)
