@@ -39,8 +39,6 @@ _LIMIT_S = 30.0
 LONG_S = 10.0
 #: For how long one plan is measured at most, in seconds, however slow its requests are.
 BUDGET_S = 120.0
-#: The part of it that requests fill which were stopped by it.
-_WHOLE_BUDGET = 0.9
 #: The odds of a request over the SLO in the alternatives, as factors of what is allowed; each
 #: with its share of the mixture.
 _FEWER = ((0.0, 0.5), (0.25, 0.25), (0.5, 0.25))
@@ -103,13 +101,7 @@ class Trial:
 
     @property
     def verdict(self) -> Verdict:
-        """What they come to, where no further one is sent.
-
-        Slow requests that all kept the SLO for about `BUDGET_S` count as ``kept``: to be sure would
-        take longer than anybody waits for a deployment.
-        """
-        if not self.over and sum(self.latencies_ms) >= _WHOLE_BUDGET * BUDGET_S * 1000:
-            return "kept"
+        """What they come to, where no further one is sent."""
         return last_verdict(self.percentile, len(self.latencies_ms), self.over)
 
     @property

@@ -131,11 +131,9 @@ def test_a_trial_is_given_longer_where_requests_are_slow_but_not_for_a_loose_slo
     assert loose.usual_s(900.0) < loose.limit_s(900.0)
 
 
-def test_slow_requests_that_all_keep_the_slo_for_the_whole_budget_are_enough():
+def test_slow_requests_are_measured_for_the_budget_and_are_too_few_to_be_sure():
     trial = Trial(slo_ms=10_000.0, percentile=95.0)
     assert trial.limit_s(5000.0) == trial.usual_s(5000.0) == BUDGET_S
     for _ in range(24):
         trial.ends_with(5000.0)
-    assert trial.verdict == "kept"
-    trial.ends_with(10_001.0)
     assert trial.verdict == "unsure"
