@@ -18,6 +18,7 @@ from typing import NamedTuple
 from chiron.evaluation.scheduling.exhaustive import (
     KINDS,
     PLATFORM,
+    WORKFLOW,
     in_stages,
     predicted_ms,
     random_profile,
@@ -103,7 +104,8 @@ class LargeCase(Document):
 def artefacts(workflow: str, profile: str, platform: str) -> Iterator[Path]:
     """A folder with these, for the length of the block."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = Path(name) / WORKFLOW  # a workflow has its folder's name
+        folder.mkdir()
         for file, text in zip(_ARTEFACTS, (workflow, profile, platform), strict=True):
             (folder / file).write_text(text, encoding="utf-8")
         yield folder

@@ -21,6 +21,8 @@ from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, Profile
 
+#: The workflow of random functions.
+WORKFLOW = "random"
 #: A place with plausible constants.
 PLATFORM = Platform(
     format=1,
@@ -152,7 +154,7 @@ def random_profile(count: int, kinds: Sequence[PeriodKind], seed: int) -> Profil
     """`count` functions whose periods are of `kinds` and of any length."""
     r = random.Random(seed)  # noqa: S311  # a simulation, no secret
     functions = {f"f{number:04d}": _function(r, kinds) for number in range(count)}
-    return Profile(format=1, workflow="random", functions=functions)
+    return Profile(format=1, workflow=WORKFLOW, functions=functions)
 
 
 def in_stages(profile: Profile, count: int) -> list[list[str]]:
@@ -179,7 +181,7 @@ def states_of(stages: Sequence[Sequence[str]]) -> dict[str, Any]:
 
 def workflow_of(stages: Sequence[Sequence[str]]) -> Workflow:
     """The workflow that `states_of` writes."""
-    return parse_workflow(states_of(stages), "random")
+    return parse_workflow(states_of(stages), WORKFLOW)
 
 
 def _function(r: random.Random, kinds: Sequence[PeriodKind]) -> FunctionProfile:

@@ -76,7 +76,7 @@ def test_results_are_escaped_on_a_terminal_and_whole_elsewhere(on_terminal):
 @pytest.mark.parametrize(("options", "shown"), [([], plain(HOSTILE)), (["--raw"], HOSTILE)])
 def test_what_functions_print_commands_the_terminal_only_when_asked_to(options, shown, monkeypatch):
     line = LogLine(name="one", timestamp="now", text=f"a\tb{HOSTILE}")
-    gateway = SimpleNamespace(logs=lambda name, tail: [line])
+    gateway = SimpleNamespace(logs=lambda name, tail: [line], functions=list)
     launcher = nullcontext(SimpleNamespace(gateway=gateway))
     monkeypatch.setattr(Place, "connect", lambda self: launcher)
     monkeypatch.setattr(logs, "wraps_of", lambda *_: ["one"])

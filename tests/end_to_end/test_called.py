@@ -70,7 +70,8 @@ def test_it_answers_fails_and_is_late_as_a_task(before, place, write_folder, pla
         reference = Sources.read(folder).reference(b'"well"', place.gateway.url)
         assert reference.output == answer.output
         said = "the handler answered 503: overloaded"
-        assert json.loads(deployment.invoke(b'"fail"').output) == said
+        cause = json.loads(deployment.invoke(b'"fail"').output)
+        assert json.loads(cause)["errorMessage"] == said
         assert json.loads(deployment.invoke(b'"late"').output) == "was late"
     assert "deployed-before" in place.names()
 

@@ -47,15 +47,6 @@ def test_a_state_that_nothing_defines_is_named_with_its_path(refused, workflow, 
     assert (error["path"], error["functions"]) == ("States.First.Next", ["Third"])
 
 
-def test_a_function_that_stack_yaml_lacks_is_named(refused, root, deployment):
-    stack = root / "demo" / "stack.yaml"
-    stack.write_text(stack.read_text().replace("  second:", "  other:"))
-
-    status, error = refused("/deployments", json=deployment)
-
-    assert (status, error["code"], error["functions"]) == (400, "unknown-function", ["second"])
-
-
 def test_a_function_that_the_profile_lacks_is_named(refused, deployment):
     del deployment["profile"]["functions"]["second"]
 

@@ -289,7 +289,6 @@ def test_sigterm_lets_the_request_in_flight_finish(
         ({"processes": [[]]}, "exactly one process"),
         ({"processes": [], "tasks": {}}, "no main process"),
         ({"timeout_s": 0}, "above 0"),
-        ({"functions": {"echo": "cgi"}}, "none of flask, http"),
         ({"functions": {"../echo": "flask", "echo": "flask"}}, "not a function's name"),
         ({"inputs": {0: None, 1: None}}, "not those of the tasks that run here"),
         ({"inputs": {0: 0}}, "needs task 0, which it does not await"),
