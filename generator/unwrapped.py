@@ -49,8 +49,8 @@ def copied(sources: Sources, name: str, draft: Path) -> StackFunction:
 def copy_templates(sources: Sources, target: Path) -> None:
     """Copy the templates beside the user's stack.yaml of the functions that it has unchanged."""
     for lang in {sources.stack.functions[name].lang for name in sources.supporting}:
-        own, new = sources.folder.path / TEMPLATE_FOLDER / lang, not (target / lang).exists()
-        if own.name == lang and new and there(own.is_dir):  # a name, and no path
+        own = sources.folder.path / TEMPLATE_FOLDER / lang
+        if own.name == lang and there(own.is_dir) and not (target / lang).exists():  # no path
             check_links(own, sources.folder.path)
             shutil.copytree(own, target / lang, ignore=SKIPPED)
 

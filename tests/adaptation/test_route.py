@@ -78,7 +78,7 @@ def test_an_entry_that_has_forgotten_it_is_told_again(watcher, place, knob):
     assert place.gateway.invoke("pair-wrap1", b"x").status_code == 500  # its own wraps are gone
     place.events.clear()
     watcher(windows=1).run(once=True)
-    assert place.kinds() == ["switched"]
+    assert place.kinds() == ["switched", "verdict"]
     assert place.answer() == RIGHT[1]
 
 
