@@ -96,8 +96,10 @@ class World:
         self.shape, self.chance, self.losses, self.most_losses = shape, chance, losses, losses
         part = shape.graph.part(shape.place_of, shape.ends)
         limits = Limits(DEADLINE, GRACE_S, LARGE)
-        self.run = Run(Engine(part), Deployment(attempts), limits)
-        self.twin = Run(Engine(part), Deployment(attempts), limits)
+        # Only if others take part may backpressure hold tasks back.
+        needs = frozenset[int]().__contains__ if chance.random() < 0.5 else None
+        self.run = Run(Engine(part), Deployment(attempts), limits, needs)
+        self.twin = Run(Engine(part), Deployment(attempts), limits, needs)
         self.now = 0.0
         self.held: set[Key] = {None}
         self.here: list[int] = []

@@ -142,6 +142,11 @@ class Part:
         return bool(self.components)
 
     @cached_property
+    def calls_wraps(self) -> bool:
+        """Whether some of its tasks run in other wraps."""
+        return any(isinstance(place, str) for place in self.place_of.values())
+
+    @cached_property
     def calls(self) -> Mapping[int, list[Call]]:
         """Bucket -> the calls that it makes: other wraps first, the main process last."""
         members: dict[Group[Place], list[int]] = {}

@@ -31,6 +31,11 @@ class Holdings:
     def __contains__(self, key: object) -> bool:
         return key in self._held
 
+    @property
+    def any_large(self) -> bool:
+        """Whether there is an object whose memory matters."""
+        return bool(self._large)
+
     def add(self, key: Key, size: int) -> None:
         """An object of so many bytes is here."""
         self._held.add(key)
@@ -43,8 +48,6 @@ class Holdings:
         A task may run again if its output is not here and another task that is not settled needs
         it.
         """
-        if not self._large:
-            return []
         dropped, part = list[Key](), self._part
         # Of what live streams connect, none is settled before all are, if that is ever known here.
         waiting = sorted(part.components.get(ended, {ended}))

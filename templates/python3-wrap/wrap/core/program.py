@@ -108,6 +108,8 @@ class Scope(Protocol):
         Whether the tasks wait for nothing but each other and the request.
     live
         Whether some tasks read what others write at the same time.
+    calls_wraps
+        Whether some tasks run in other wraps, which are called for them.
     """
 
     @property
@@ -128,6 +130,8 @@ class Scope(Protocol):
     def is_whole(self) -> bool: ...
     @property
     def live(self) -> bool: ...
+    @property
+    def calls_wraps(self) -> bool: ...
     def tasks_at(self, place: Place) -> list[int]:
         """The tasks that run at a place."""
 

@@ -125,6 +125,8 @@ class Run:
         self._deployment = deployment
         self._deadline, self._grace_s = limits.deadline, limits.grace_s
         self._needs = needs
+        self._is_live = program.part.live
+        self._has_others = needs is not None or program.part.calls_wraps
         self._attempts = Attempts(program.part.components)
         #: How often each task has begun again after its worker was lost.
         self._begun_again: dict[int, int] = {}
@@ -189,7 +191,7 @@ class Run:
             self._commands.append(do.Give(given, last=self.program.is_complete))
         self._begin_due(event.now)
         if steps:
-            self._follow(self.program.together(steps))
+            self._follow(steps[0] if len(steps) == 1 else self.program.together(steps))
 
     def _on_failed(self, event: on.Failed) -> None:
         self._fail(event.tasks, event.error, event.now)
@@ -320,7 +322,7 @@ class Run:
         if output is not None and not program.decides:
             self._keep(task, output)
         step = program.ended(task, output)  # one may begin whose own result is here already
-        if not program.decides:
+        if self._holdings.any_large and not program.decides:
             self._commands += map(do.Drop, self._holdings.release(task, self.unanswered()))
         return step
 
@@ -342,7 +344,8 @@ class Run:
                 self.limits[number] = self._limit(number, now)
             if self.began is not None:
                 self.began.update(dict.fromkeys(step.begins, now))
-            self._attempts.begin(step.begins)
+            if self._is_live:
+                self._attempts.begin(step.begins)
             self._wake_at(min(self.limits[number] for number in step.begins))
         return step
 
@@ -353,6 +356,9 @@ class Run:
         for number, seconds in step.delays:
             self.delays.add(number)
             self._commands.append(do.SetTimer(number, seconds))
+        if not self._has_others:
+            self._begin(step)
+            return
         self._commands += [do.CallWrap(each) for each in step.calls if isinstance(each.place, str)]
         if step.begins:
             self._commands.append(do.Begin(step))
@@ -456,14 +462,13 @@ class Run:
 
         Those of an attempt before have to answer first: they do when their streams break off.
         """
-        if self._part.live and self._attempts.next(task, attempt):
+        if self._is_live and self._attempts.next(task, attempt):
             self._commands.append(do.BeginAttempt(self._attempts.components[task], attempt))
             self._begin_due(now)
 
     def _begin_due(self, now: float) -> None:
         """Have tasks begin again that no task of an attempt before keeps from it."""
-        due = self._attempts.due()
-        if due:
+        if self._is_live and (due := self._attempts.due()):
             self._begin(self._noted(self.program.repeat(due), now))
 
     def _keep(self, task: int, output: on.Output) -> None:

@@ -22,7 +22,7 @@ from wrap.core.errors import TaskError
 from wrap.core.program import MAIN, Component, Key, Program
 from wrap.core.run import Limits, Run
 from wrap.dispatch.offloading import offload_later
-from wrap.dispatch.perform import perform
+from wrap.dispatch.perform import PERFORM
 from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.storing import fetched
 from wrap.dispatch.task_threads import TaskThreads
@@ -307,7 +307,7 @@ class Execution:
         """
         begins = list[int]()
         for command in self.run.handle(event):
-            more = perform(self, command)
+            more = PERFORM[type(command)](self, command)
             if more:
                 begins += more
         return begins

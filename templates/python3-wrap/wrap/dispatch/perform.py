@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     from wrap.dispatch.execution import Execution
 
 
-def perform(execution: Execution, command: do.Command) -> list[int] | None:
-    """Do what a command says; the tasks that begin in this process by it.
-
-    Raises TaskError if the execution has failed.
-    """
-    return _PERFORM[type(command)](execution, command)
-
-
 def _call_wrap(execution: Execution, command: do.CallWrap) -> None:
     call = command.call
     objects = {key: execution.data[key] for key in call.needs}
@@ -158,7 +150,9 @@ def _finish(_: Execution, command: do.Finish) -> None:
     raise command.error
 
 
-_PERFORM: Mapping[type, Callable[[Execution, Any], list[int] | None]] = {
+#: The kinds of commands, and what performs them: each returns the tasks that begin in this process,
+#: and raises TaskError if the execution has failed.
+PERFORM: Mapping[type, Callable[[Execution, Any], list[int] | None]] = {
     do.CallWrap: _call_wrap,
     do.Begin: _begin,
     do.CallWorker: _call_worker,

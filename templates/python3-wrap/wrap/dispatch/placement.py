@@ -55,6 +55,7 @@ class Placement(Program):
         self.gives = gives
         self.place_of: dict[int, Place] = {}
         self.timeouts_s: dict[int, float] = {}
+        self.calls_wraps = bool(wrap.remotes)
         self.processes = frozenset(range(1, len(wrap.processes)))
         places = chain.from_iterable(wrap.places_of.values())
         self._running: dict[Place, int] = dict.fromkeys(places, 0)

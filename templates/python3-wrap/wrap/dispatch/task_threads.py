@@ -108,7 +108,7 @@ class TaskThreads:
     def serve(self, handle: Callable[[], list[int]], work: Work | None = None) -> None:
         """Handle an event in this thread, of the pool, and run what begins by it."""
         thread, execution = TaskThread(work or own_run()), self._execution
-        execution.event(lambda: self.go_on(thread, handle()))
+        execution.event(lambda: self.go_on(execution, thread, handle()))
         self._serve(execution, thread)
 
     def abandon(self, task: int) -> None:
@@ -128,11 +128,11 @@ class TaskThreads:
             else:
                 self._runtime.loop.call_at(limits[task], work.cancel)
 
-    def go_on(self, thread: TaskThread, begins: list[int]) -> None:
+    def go_on(self, execution: Execution, thread: TaskThread, begins: list[int]) -> None:
         """Have a thread run the first task that begins; if none does, wait for others."""
-        called = self._execution.workers.called
+        called = execution.workers.called
         self._queue.add(begins)
-        if not self._take_task(thread):
+        if not self._take_task(execution, thread):
             thread.workers |= called
             called.clear()
             if self.unsent and not thread.workers:
@@ -153,16 +153,16 @@ class TaskThreads:
             )
 
     def _come(self, execution: Execution, thread: TaskThread) -> None:
-        execution.event(self._came, thread)
+        execution.event(self._came, execution, thread)
         self._serve(execution, thread)
 
-    def _came(self, thread: TaskThread) -> None:
+    def _came(self, execution: Execution, thread: TaskThread) -> None:
         self._queue.came()
-        self._take_task(thread)
+        self._take_task(execution, thread)
 
-    def _take_task(self, thread: TaskThread) -> bool:
+    def _take_task(self, execution: Execution, thread: TaskThread) -> bool:
         """Have a thread run the first task that waits; whether there is one that may begin."""
-        number = self._queue.take(self._execution.run.limits)
+        number = self._queue.take(execution.run.limits)
         if number is None:
             return False
         thread.task = number
@@ -209,15 +209,15 @@ class TaskThreads:
             *(access, begins, runtime.wrap, runtime.functions),
         )
         thread.task = None
-        execution.event(self._ended, thread, result)
+        execution.event(self._ended, execution, thread, result)
 
     def _emitted(self, result: Result) -> None:
         """A task that runs here gave one of its outputs."""
         self.start(self._execution.ended([result]))
 
-    def _ended(self, thread: TaskThread, result: Result) -> None:
+    def _ended(self, execution: Execution, thread: TaskThread, result: Result) -> None:
         if self.running.pop(result.task, None) is not None:  # else it was given up
-            self.go_on(thread, self._execution.ended([result]))
+            self.go_on(execution, thread, execution.ended([result]))
 
     def _await_workers(self, execution: Execution, thread: TaskThread) -> None:
         """Take in what comes within a moment; else leave it to the loop."""
@@ -231,12 +231,12 @@ class TaskThreads:
         for descriptor, _ in ready:
             number = thread.workers.pop(descriptor, None)
             if number is not None:
-                execution.event(self._answered, thread, number)
+                execution.event(self._answered, execution, thread, number)
 
-    def _answered(self, thread: TaskThread, number: int) -> None:
-        begins = self._execution.workers.answered(number)
+    def _answered(self, execution: Execution, thread: TaskThread, number: int) -> None:
+        begins = execution.workers.answered(number)
         if begins is not None:
-            self.go_on(thread, begins)
+            self.go_on(execution, thread, begins)
 
     def _call_wraps(self) -> list[threading.Event]:
         """Have other wraps called by threads; each event is set when a call is on its way."""
@@ -266,13 +266,13 @@ class TaskThreads:
             sent()  # its waiter has the lock, without which there is no event
             error.located(self._runtime.wrap.names(request.tasks) or None, wrap)
             failed = Failed(time.monotonic(), request.tasks, error)
-            execution.event(lambda: self.go_on(thread, execution.tell(failed)))
+            execution.event(lambda: self.go_on(execution, thread, execution.tell(failed)))
         else:
             sent()
             if execution.over and self._runtime.spans is not None:
                 # Nobody else tells them any more.
                 self._runtime.spans.part(execution.ident, results)
-            execution.event(lambda: self.go_on(thread, execution.ended(results)))
+            execution.event(lambda: self.go_on(execution, thread, execution.ended(results)))
 
 
 def _await_sent(
