@@ -52,7 +52,7 @@ class Deployment(Protocol):
     @property
     def emits(self) -> Mapping[int, Any]: ...
     def names(self, tasks: Iterable[int]) -> str:
-        """The functions of some tasks, in one word of an error."""
+        """The functions of some tasks, as an error lists them."""
 
     def function_of(self, number: int) -> str:
         """The function of a task."""
@@ -305,13 +305,13 @@ class Run:
         """Take in an answer; None if nothing begins by it, as it counts no more."""
         task, output, program = answer.task, answer.output, self.program
         if self.limits.pop(task, None) is None:
-            return None  # it was given up, or has answered before its worker was lost
+            return None  # the task was given up, or had answered before its worker was lost
         attempt = self._attempts.ended(task)
         if attempt is not None and answer.error and answer.error["code"] == STREAM_LOST:
             self._broke(task, attempt, TaskError.from_dict(answer.error, status=500), now)
             return None
         if attempt and not answer.error and task not in self.unanswered():
-            return None  # it ran once more for what reads its streams, or writes them
+            return None  # the task ran again for the tasks that its streams connect
         is_shared = self._needs is not None
         self._commands.append(do.Accept(answer, is_shared or task in self._part.gives))
         if is_shared:
@@ -321,7 +321,7 @@ class Run:
             return program.failed(task, TaskError.from_dict(answer.error, status=500))
         if output is not None and not program.decides:
             self._keep(task, output)
-        step = program.ended(task, output)  # one may begin whose own result is here already
+        step = program.ended(task, output)  # the result of a task that begins may be here already
         if self._holdings.any_large and not program.decides:
             self._commands += map(do.Drop, self._holdings.release(task, self.unanswered()))
         return step
@@ -330,7 +330,7 @@ class Run:
         """Tasks have failed. Raises the error if the execution has failed too."""
         for number in tasks:
             if self.limits.pop(number, None) is None:
-                continue  # it was given up
+                continue  # the task was given up
             is_told = self.began is not None or number in self._part.gives
             step = self.program.failed(number, error)
             if is_told and self._deployment.runs(number):  # another wrap waits for it, say
@@ -373,7 +373,10 @@ class Run:
             self._commands.append(do.StartTasks(here))
 
     def _call(self, call: Call) -> None:
-        """Call a worker; if it is lost, as soon as it has ended, for its inputs may be gone."""
+        """Call a worker. Hold the call of a lost worker back until the worker has ended.
+
+        The inputs of the call may be gone with the worker.
+        """
         if call.place in self.held_back:
             self.held_back[call.place].append(call)
         else:
@@ -416,7 +419,7 @@ class Run:
     def _lose(
         self, process: int, late: Collection[int] = (), error: TaskError | None = None
     ) -> None:
-        """Go on without a worker until another one is in its place."""
+        """Hold calls back until another worker has taken the place of this one."""
         self.held_back[process] = []
         self._commands.append(do.LoseWorker(process, late, error))
 

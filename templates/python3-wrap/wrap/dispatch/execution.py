@@ -54,28 +54,26 @@ CANCELLED = TaskError("cancelled", "nobody waits for it any more")
 
 
 class Execution:
-    """A request of the workflow's, or what another wrap has this one do for one.
+    """Runs a request of the workflow, or the tasks that another wrap asks for.
 
     Parameters
     ----------
     program
-        What says what is to be run.
+        Decides which tasks run.
     objects
-        What that needs from elsewhere.
+        The inputs from elsewhere.
     deadline
         Seconds of the monotonic clock.
     reply
-        Called once, with this and the outcome, by a thread that may take its time.
+        Called once, with the execution and its outcome, by a thread that may block.
     peers
-        The other wraps that take part in it, which get what its tasks give and give what these
-        need; None where it begins with all that it needs, and only answers.
+        The other wraps that take part. None if the execution has all inputs and only answers.
     prepare
-        Gives further objects when it begins: what takes time and memory to be made, and may have
-        to wait until there are processes for it.
+        Makes further objects when the execution begins, which can wait for free workers.
     into_buckets
-        Takes what its tasks emit that goes into buckets.
+        Takes what tasks emit into buckets.
     client
-        Whom the task that answers may answer piece by piece; None where its answer goes whole.
+        Gets the answer piece by piece. None if the answer is sent as a whole.
 
     Attributes
     ----------
@@ -84,7 +82,7 @@ class Execution:
     lock
         Held while an event is handled.
     is_admitted, is_offloaded
-        Whether it may take workers; whether another replica runs it instead.
+        Whether the execution may take workers; whether another replica runs it instead.
     data
         The objects that are here.
     """

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def offload_later(execution: Execution) -> None:
     """Have another replica run an execution, if it waits for too long and can be run whole.
 
-    The tasks of live streams would begin one after another there, and buckets are here.
+    Tasks of live streams stay here, because another replica begins its tasks one after another.
+    Runs of buckets stay here, because the buckets are here.
     """
     offload, part, data = execution.runtime.offload, execution.part, execution.data
     if offload is None or execution.is_admitted or not part.is_whole:
@@ -36,7 +37,7 @@ def offload_later(execution: Execution) -> None:
 
 
 def _is_wanted(execution: Execution) -> bool:
-    """Whether an execution waits still; then it is another replica's from now on."""
+    """Whether an execution still waits; if so, another replica runs the execution from now on."""
     with execution.lock:
         execution.is_offloaded = not execution.is_admitted and not execution.over
         return execution.is_offloaded

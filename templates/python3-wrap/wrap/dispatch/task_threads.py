@@ -60,7 +60,7 @@ class TaskThread:
 
 
 class TaskThreads:
-    """The threads of one execution.
+    """Starts and ends the threads of an execution.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class TaskThreads:
         self.start(())
 
     def _call(self) -> None:
-        """Have a thread come to the tasks that wait, unless one of them is being prepared."""
+        """Start a thread for the tasks that wait, unless a task is being prepared."""
         first = self._queue.call()
         if first is not None:
             thread, name = TaskThread(), self._runtime.wrap.function_of(first)
@@ -161,7 +161,7 @@ class TaskThreads:
         self._take_task(execution, thread)
 
     def _take_task(self, execution: Execution, thread: TaskThread) -> bool:
-        """Have a thread run the first task that waits; whether there is one that may begin."""
+        """Have a thread run the first task that waits; False if no task may begin."""
         number = self._queue.take(execution.run.limits)
         if number is None:
             return False
