@@ -44,6 +44,8 @@ class KeptPlatforms:
             reason = outdated(kept, error, quiet=is_quiet)
             if reason is None:
                 progress(f"using the platform kept for {kept.place}: a probe was {error:.0%} off")
+                if is_off(kept, error):
+                    progress("warning: predictions are that far off too while the machine is busy")
                 return kept
             progress(f"calibrating again: {reason}")
         measured = calibrate(launcher, effort=BRIEF, progress=progress)
@@ -73,11 +75,16 @@ def outdated(kept: Platform, error: float, quiet: Callable[[], bool]) -> str | N
     Only a `quiet` machine is a reason to measure it again: while others keep the cores busy, a
     new platform is off too, and what is deployed is measured anyway. None where it holds.
     """
-    if error > max(LARGEST_ERROR, kept.prediction_error) and quiet():
+    if is_off(kept, error) and quiet():
         return f"predictions of known work are {error:.0%} off"
     if kept.warnings and quiet():
         return "the platform was measured on a busy machine, which is quiet now"
     return None
+
+
+def is_off(kept: Platform, error: float) -> bool:
+    """Whether predictions of known work are `error` off, which is more than `kept` allows."""
+    return error > max(LARGEST_ERROR, kept.prediction_error)
 
 
 def typical_error(platform: Platform, launcher: Launcher, progress: Progress) -> float:
