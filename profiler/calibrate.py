@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -30,7 +30,7 @@ from chiron.profiler.contention_overhead import (
 from chiron.profiler.cpu_speed import CpuSpeed, mean_probe_ms, with_cpu_speed
 from chiron.profiler.known_work import NOTHING, PAUSE, WORK, Work
 from chiron.profiler.noop_handler import QUESTION
-from chiron.profiler.noop_shapes import Shape, chains, crowd, shapes, write_folder
+from chiron.profiler.noop_shapes import Shape, chains, crowd, numerous, shape, shapes, write_folder
 from chiron.profiler.object_costs import (
     bodies,
     body_ms_per_mb,
@@ -51,6 +51,8 @@ Round = dict[str, Seen]
 
 #: Rounds that count, each of which runs every plan once, and rounds before that are thrown away.
 ROUNDS, _WARM_UP = 300, 10
+#: Rounds of the plans of many no-ops that count.
+_NUMEROUS_ROUNDS = 40
 #: By which paths objects are sent where nothing is said: as wraps can, and through the gateway.
 PATHS: tuple[PathKind, ...] = ("auto", "gateway")
 #: The crowd, which differs more from one time to the next, is timed so often in a round.
@@ -138,7 +140,12 @@ def calibrate(
         with ExitStack() as several:
             across = {each: launched(several, made) for each, made in path_shapes(paths).items()}
             costs = path_costs(across, times)
-        deployed = {shape.name: deploy(shape) for shape in shapes()}
+        say("timing many no-ops")
+        with ExitStack() as several:
+            single = launched(several, shape("single", [[1]]))
+            many = {each.name: launched(several, each) for each in numerous()}
+            longer = _longer(single, many)
+        deployed = {each.name: deploy(each) for each in shapes()}
         cpus = len(os.sched_getaffinity(0))
         crowded = deploy(crowd()) if cpus > 1 else None
         checked = [(each, deployed[each.name]) for each in shapes()[1:]]
@@ -158,8 +165,9 @@ def calibrate(
             interpreter = _interpreter(deployed["one"], rounds)
 
             def constants_of(some: Sequence[Round]) -> Platform:
+                typical = _typical(some)
                 return constants.platform(
-                    _typical(some),
+                    typical | _numerous(longer, typical["one"], median(probes_ms)),
                     interpreter,
                     name=name or machine.node() or "platform",
                     cpus=cpus,
@@ -250,6 +258,36 @@ def _rounds(
         for one in taken
     ]
     return timed, crowds, probes_ms
+
+
+def _longer(
+    single: Deployment, many: Mapping[str, Deployment]
+) -> dict[str, list[tuple[float, CpuSpeed]]]:
+    """Plan -> by how many milliseconds a request takes longer than one to `single`, each round.
+
+    The CPU's speed beside each round is there too.
+    """
+
+    def longer() -> dict[str, float]:
+        single_ms = _warm(single, NOTHING).latency_ms
+        return {name: _warm(one, NOTHING).latency_ms - single_ms for name, one in many.items()}
+
+    rounds = [with_cpu_speed(longer) for _ in range(_WARM_UP + _NUMEROUS_ROUNDS)][_WARM_UP:]
+    return {name: [(longer_ms[name], speed) for longer_ms, speed in rounds] for name in many}
+
+
+def _numerous(
+    longer: Mapping[str, Sequence[tuple[float, CpuSpeed]]], one: Seen, probe_ms: float
+) -> Round:
+    """What was seen of the numerous no-ops, where the CPU-speed probe takes `probe_ms`."""
+    return {
+        name: replace(
+            one,
+            brief_ms=one.brief_ms
+            + median(more_ms * probe_ms / speed.probe_ms for more_ms, speed in rounds),
+        )
+        for name, rounds in longer.items()
+    }
 
 
 def _cold(one: Deployment, work: Work, *, trace: bool = False) -> Answer:

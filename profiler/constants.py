@@ -12,11 +12,11 @@ from statistics import quantiles
 from typing import Any
 
 from chiron.predictor.mechanisms import MECHANISMS
-from chiron.profiler.noop_shapes import LASTING, PROCESSES, REMOTES, STAGES, THREADS, few, many
+from chiron.profiler.noop_shapes import LASTING, NUMEROUS, PROCESSES, REMOTES, STAGES, few, many
 from chiron.workflow.platform import Idle, Platform
 
 #: The plans of which it has to be known how long they take when their no-ops do not pause.
-BRIEF = frozenset({"one", "threads", "stages", "remote-few"})
+BRIEF = frozenset({"one", "remote-few"})
 #: Those of which it has to be known when their processes begin with functions that compute at once:
 #: a worker may be woken on the main process's core, so that one of them waits for the other.
 WORKING = frozenset({few(LASTING)})
@@ -46,7 +46,7 @@ class Seen:
     latency_ms
         What the client sees, when the no-ops pause.
     brief_ms
-        The same when they do not; nan for plans that are not in `BRIEF`.
+        The same when they do not; nan for plans that are not in `BRIEF` and not `numerous`.
     begins_ms
         When each process of the entry wrap begins with its first function, from when the wrap has
         the request.
@@ -86,7 +86,8 @@ def platform(
 ) -> Platform:
     """The platform on which no-op plans take so long.
 
-    `seen` has each plan of `chiron.profiler.noop_shapes`.
+    `seen` has each plan of `chiron.profiler.noop_shapes`; of those that are `numerous`, `brief_ms`
+    alone counts.
 
     References
     ----------
@@ -101,17 +102,19 @@ def platform(
         (seen[plan].begins_ms[0] - one.begins_ms[0]) / calls
         for plan, calls in (("remote-few", 1), ("remote-many", REMOTES))
     ]
-    further_ms = seen["threads"].brief_ms - one.brief_ms
-    switch_cost, thread_startup = _threads(further_ms, interpreter)
+    each_ms = _slope(one.brief_ms, seen["wide"].brief_ms, NUMEROUS - 1)
+    switch_cost, thread_startup = _threads(each_ms, interpreter)
     # Equation (1): a further stage costs what one without calls and forks does, and T_stage.
-    chain, remote = seen["stages"], seen["remote-few"]
+    stages, remote = seen["stages"], seen["remote-few"]
     own_ms = thread_startup + switch_cost
     brief: dict[Idle, float] = {
         "request_ms": one.brief_ms - interpreter.noop_ms - own_ms,
-        "stage_ms": _slope(one.brief_ms, chain.brief_ms, STAGES - 1) - interpreter.noop_ms - own_ms,
+        "stage_ms": _slope(one.brief_ms, seen["chain"].brief_ms, NUMEROUS - 1)
+        - interpreter.noop_ms
+        - own_ms,
         "rpc_ms": remote.brief_ms - one.brief_ms - invoke,
     }
-    costs_ms = _slope(one.latency_ms - one.last_ms, chain.latency_ms - chain.last_ms, STAGES - 1)
+    costs_ms = _slope(one.latency_ms - one.last_ms, stages.latency_ms - stages.last_ms, STAGES - 1)
     pausing: dict[Idle, float] = {
         "request_ms": one.latency_ms - one.last_ms - own_ms,
         "stage_ms": costs_ms - own_ms,
@@ -154,16 +157,15 @@ def spread(parts: Sequence[Platform]) -> dict[str, tuple[float, float]]:
     return found
 
 
-def _threads(further_ms: float, interpreter: Interpreter) -> tuple[float, float]:
+def _threads(each_ms: float, interpreter: Interpreter) -> tuple[float, float]:
     """What one change of the GIL's holder and the start of one thread cost.
 
-    Of the time by which `THREADS` no-op threads take longer than one, each but the first has its
-    no-op, its start and the GIL's change to it. The change cannot cost more than leaves nothing
-    for the start.
+    A further no-op thread takes `each_ms`: its no-op, its start and the GIL's change to it. The
+    change cannot cost more than leaves nothing for the start.
     """
-    each_ms = max(0.0, further_ms / (THREADS - 1) - interpreter.noop_ms)
-    switch_ms = min(interpreter.switch_cost_ms, each_ms)
-    return switch_ms, each_ms - switch_ms
+    own_ms = max(0.0, each_ms - interpreter.noop_ms)
+    switch_ms = min(interpreter.switch_cost_ms, own_ms)
+    return switch_ms, own_ms - switch_ms
 
 
 def _slope(few_ms: float, many_ms: float, steps: int) -> float:

@@ -35,6 +35,8 @@ _STACK_FUNCTION = """  {name}:
 
 #: Threads, processes, remote wraps and stages of the larger plan of each kind.
 THREADS, PROCESSES, REMOTES, STAGES = 8, 5, 3, 4
+#: Threads, or stages, of the plans whose no-ops do nothing: with fewer, noise would be the slope.
+NUMEROUS = 33
 #: Processes that compute at once, each with a core, and the threads of each.
 CROWD_PROCESSES, CROWD_THREADS = 2, 4
 #: The chains of each of two processes.
@@ -66,6 +68,11 @@ def shapes() -> list[Shape]:
         shape("remote-few", [[1]] * 2),
         shape("remote-many", [[1]] * (1 + REMOTES)),
     ]
+
+
+def numerous() -> tuple[Shape, Shape]:
+    """Many threads beside each other, and many stages after each other."""
+    return shape("wide", [[NUMEROUS]]), shape("chain", [[1]], stages=NUMEROUS)
 
 
 def few(mechanism: str) -> str:

@@ -24,7 +24,16 @@ from chiron.profiler.calibrate import Effort, best_of, calibrate
 from chiron.profiler.constants import SHORT_RELEASE_MS, Interpreter, Seen, platform, spread
 from chiron.profiler.known_work import HASH, NOTHING, PAUSE, WORK, Work
 from chiron.profiler.noop_handler import BLOCK
-from chiron.profiler.noop_shapes import FUNCTIONS, Shape, chains, crowd, shape, shapes, write_folder
+from chiron.profiler.noop_shapes import (
+    FUNCTIONS,
+    Shape,
+    chains,
+    crowd,
+    numerous,
+    shape,
+    shapes,
+    write_folder,
+)
 from chiron.workflow.errors import ChironError
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, Profile
@@ -34,7 +43,7 @@ NOOP_MS, PAUSE_MS = 0.004, 10.0
 
 def seen_on(measured: Platform) -> dict[str, Seen]:
     """What one sees of each no-op plan on a platform where predictions are right."""
-    return {each.name: _seen(each, measured) for each in shapes()}
+    return {each.name: _seen(each, measured) for each in (*shapes(), *numerous())}
 
 
 def _seen(each: Shape, measured: Platform) -> Seen:
@@ -144,7 +153,13 @@ def test_noise_makes_no_constant_negative(platform_of: Platform) -> None:
 
 
 def test_every_no_op_plan_is_sound() -> None:
-    for each in [*shapes(), chains(), crowd(), shape("mixed", [[2, 2], [1, 3]], "pool")]:
+    for each in [
+        *shapes(),
+        *numerous(),
+        chains(),
+        crowd(),
+        shape("mixed", [[2, 2], [1, 3]], "pool"),
+    ]:
         each.plan.check_against(each.workflow)
 
 
