@@ -38,9 +38,9 @@ lint: .venv/developing ## Check style, types and the direction of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@cd templates/python3-wrap && $(CURDIR)/$(BIN)/mypy --strict -p wrap
+	@cd templates/python3-wrap && $(CURDIR)/$(BIN)/mypy --strict --cache-dir $(CURDIR)/.mypy_cache/wrap -p wrap
 	@$(BIN)/lint-imports
-	@cd templates/python3-wrap && $(CURDIR)/$(BIN)/lint-imports --config ../importlinter.toml
+	@cd templates/python3-wrap && $(CURDIR)/$(BIN)/lint-imports --no-cache --config ../importlinter.toml
 
 setup: .venv/developing ## Set up .venv for development (LOCKED=1: what chiron runs with is pinned)
 

@@ -30,6 +30,8 @@ import pytest
 from tests.templates.guarded import BROKEN
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
+#: What linters leave there, tens of megabytes; what Python compiled is wanted.
+CACHES = shutil.ignore_patterns(".*_cache")
 #: Longest wait for what takes a moment, in seconds; only what is broken reaches it.
 BOUND_S = 60
 GUARDED = Path(__file__).with_name("guarded.py")
@@ -330,7 +332,7 @@ def _plain_images(tmp_path: Path) -> Callable[..., Path]:
 
     def compose(handler: str, **files: str) -> Path:
         image = tmp_path / "plain"
-        shutil.copytree(TEMPLATES / "plain", image)
+        shutil.copytree(TEMPLATES / "plain", image, ignore=CACHES)
         _write(image / "function", {"handler.py": handler, **_paths(files)})
         return image
 
@@ -365,7 +367,7 @@ def _wrap_images(tmp_path: Path) -> Callable[..., Path]:
         **others: Any,
     ) -> Path:
         image = tmp_path / name
-        shutil.copytree(TEMPLATES / "python3-wrap", image)
+        shutil.copytree(TEMPLATES / "python3-wrap", image, ignore=CACHES)
         tasks = dict(enumerate(handlers)) if tasks is None else tasks
         processes = [list(tasks)] if processes is None else processes
         if entry is not None and "remotes" in entry:
@@ -537,5 +539,6 @@ def sharing(
         starts, gateways = map(contextlib.contextmanager, (_starts, _gateways))
         with starts(folder) as start, gateways() as gateway:
             yield Shared(start, _plain_images(folder), _wrap_images(folder), gateway)
+        shutil.rmtree(folder, ignore_errors=True)  # pytest keeps it until the session ends
 
     return sharing
