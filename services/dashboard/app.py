@@ -59,10 +59,10 @@ def _page(example: str) -> Component:
                     html.H1("Chiron"),
                     html.Nav(
                         [
+                            html.A("Deployed", href="#live"),
                             html.A("Workflow", href="#workflow"),
                             html.A("Plan", href="#plan"),
                             html.A("Timeline", href="#timeline"),
-                            html.A("Live", href="#live"),
                             html.A("Jobs", href="#jobs"),
                             html.A("API", href="/docs"),
                         ],
@@ -72,10 +72,10 @@ def _page(example: str) -> Component:
             ),
             html.Main(
                 [
+                    live.layout(),
                     workflow.layout(example),
                     plan.layout(),
                     timeline.layout(),
-                    live.layout(),
                     jobs.layout(),
                 ]
             ),

@@ -1,4 +1,4 @@
-"""The section Live: what the deployed workflows do, while somebody looks."""
+"""The section Deployed: what the deployed workflows do, while somebody looks."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from dash.development.base_component import Component
 from chiron.deployment.journal import Journal, Told
 from chiron.deployment.live import OVER_S, Latency, LiveWorkflow, LiveWrap
 from chiron.generator.annotations import DeployedPrediction
+from chiron.services.dashboard import overview
 from chiron.services.dashboard.feed import LiveFeed
 from chiron.services.dashboard.graph import shown_bytes
 from chiron.services.dashboard.parts import faults, table, table_rows
 from chiron.services.host import Host, host
 from chiron.workflow.errors import ChironError
-from chiron.workflow.plan import DEFAULT_PERCENTILE
 
 _POLL_MS = 3000
 #: What watchers told, the newest of it that is shown.
 _TOLD = 12
+_NONE = "Nothing is deployed: chiron deploy does that, or the form below."
 #: The tables: the id of their rows, caption, what each column has, and what there is to say where
 #: there are no rows.
 _TABLES = {
@@ -30,7 +31,7 @@ _TABLES = {
             *("Workflow", "Planner", "SLO", "Predicted", "Requests/s", "Failed/s"),
             *("Mean", "p50", "p95", "p99", "Within the SLO", "Mean in the range"),
         ],
-        "None: chiron deploy does that.",
+        "None.",
     ),
     "live-wraps": (
         "Their wraps, all replicas together",
@@ -66,10 +67,17 @@ def layout() -> Component:
     tables = [table(caption, heads, [], body) for body, (caption, heads, _) in _TABLES.items()]
     return html.Section(
         [
-            html.H2("Live"),
+            html.H2("Deployed"),
             html.Div(id="live-faults", role="alert"),
             html.P("Nothing has been asked yet.", id="live-as-of"),
-            html.Div(tables, id="live-found", hidden=True),
+            html.Div(
+                [
+                    html.Div(id="live-cards", className="cards"),
+                    html.Details([html.Summary("All figures"), *tables], id="live-figures"),
+                ],
+                id="live-found",
+                hidden=True,
+            ),
             html.Div(id="live-warnings"),
             dcc.Store(id="live-seen"),
             dcc.Store(id="live-fault"),
@@ -87,6 +95,7 @@ def add_callbacks(dash: Dash) -> None:
         Output("live-fault", "data"),
         Output("live-as-of", "children"),
         Output("live-found", "hidden"),
+        Output("live-cards", "children"),
         Output("live-warnings", "children"),
         *(Output(body, "children") for body in _TABLES),
         Input("live-tick", "n_intervals"),
@@ -97,14 +106,15 @@ def add_callbacks(dash: Dash) -> None:
     def live(_ticks: int | None, _seen: Any, before: Any) -> tuple[Any, ...]:
         url = host().config.gateway_url
         try:
-            found, fault = _feed(host()).newest(), None
+            feed = _feed(host())
+            found, fault = feed.newest(), None
         except ChironError as error:
             found, fault = None, error.as_dict()
         # A screen reader says what is new there: the same fault once.
         told = no_update if fault == before else faults([fault] if fault else [])
         if found is None:
             as_of = "" if fault else f"Asking {url}."
-            return told, fault, as_of, True, [], *([no_update] * len(_TABLES))
+            return told, fault, as_of, True, [], [], *([no_update] * len(_TABLES))
         workflows = found.workflows
         predictions = [p for each in workflows if (p := each.deployed.predicted)]
         warnings = dict.fromkeys(line for each in predictions for line in each.warnings)
@@ -120,9 +130,10 @@ def add_callbacks(dash: Dash) -> None:
             fault,
             [f"{url} in the last {OVER_S:g} s, as of ", _time(found.at), " UTC. ", _MEASURED],
             False,
+            overview.cards([(each, feed.trend_ms(each)) for each in workflows]) or [html.P(_NONE)],
             [html.P(f"Warning: {line}") for line in warnings],
             *(
-                table_rows(each) or html.Tr(html.Td(none, colSpan=len(heads)))
+                table_rows(each, heads) or html.Tr(html.Td(none, colSpan=len(heads)))
                 for each, (_, heads, none) in zip(rows, _TABLES.values(), strict=True)
             ),
         )
@@ -148,7 +159,7 @@ def _workflow(live: LiveWorkflow) -> list[Any]:
         _number(live.requests_per_s),
         _number(live.failed_per_s),
         *([_number(each) for each in _times(latency)] if latency else ["-"] * 4),
-        _met(latency, predicted),
+        _met(live),
         _side(latency, predicted),
     ]
 
@@ -157,14 +168,12 @@ def _times(latency: Latency) -> tuple[float, ...]:
     return latency.mean_ms, latency.p50_ms, latency.p95_ms, latency.p99_ms
 
 
-def _met(latency: Latency | None, predicted: DeployedPrediction | None) -> Any:
+def _met(live: LiveWorkflow) -> Any:
     """How many requests met the SLO, and whether that is the percentile that it is for."""
-    if latency is None or latency.within_slo is None:
+    if live.latency is None or live.latency.within_slo is None:
         return "-"
-    within = predicted.within if predicted else None
-    met = 100 * latency.within_slo >= (within.percentile if within else DEFAULT_PERCENTILE)
-    told = f"{latency.within_slo:.0%}, {'met' if met else 'missed'}"
-    return html.Span(told, className="met" if met else "missed")
+    word = overview.verdict(live).word
+    return html.Span(f"{live.latency.within_slo:.0%}, {word}", className=word)
 
 
 def _side(latency: Latency | None, predicted: DeployedPrediction | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dash import html
@@ -54,7 +54,7 @@ def table(caption: str, heads: list[str], rows: list[list[Any]], body: str = "")
             [
                 html.Caption(caption),
                 html.Thead(html.Tr([html.Th(head, scope="col") for head in heads])),
-                html.Tbody(table_rows(rows), **name),
+                html.Tbody(table_rows(rows, heads), **name),
             ]
         ),
         className="scroll",
@@ -87,6 +87,13 @@ def _plain(part: Any) -> Any:
     return [found["type"].lower(), properties, [_plain(each) for each in inner]]
 
 
-def table_rows(rows: list[list[Any]]) -> list[Component]:
-    """Rows of a table."""
-    return [html.Tr([html.Td(cell) for cell in row]) for row in rows]
+def table_rows(rows: list[list[Any]], heads: Sequence[str]) -> list[Component]:
+    """Rows of a table; each cell knows its head, which a narrow page writes beside it."""
+    return [
+        html.Tr([_cell(head, cell) for head, cell in zip(heads, row, strict=True)]) for row in rows
+    ]
+
+
+def _cell(head: str, content: Any) -> Component:
+    named: dict[str, Any] = {"data-label": head}
+    return html.Td(content, **named)

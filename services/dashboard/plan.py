@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from typing import Any
 
@@ -31,7 +32,10 @@ def layout() -> Component:
                 [
                     html.Label("SLO in ms", htmlFor="slo"),
                     dcc.Input(id="slo", type="range", min=1, max=1000, step="any", value=200),
-                    html.Output("200 ms", id="slo-shown", htmlFor="slo"),
+                    html.Label("exactly", htmlFor="slo-typed"),
+                    dcc.Input(
+                        id="slo-typed", type="number", min=0.1, step="any", value=200, debounce=True
+                    ),
                 ],
                 className="row",
             ),
@@ -72,7 +76,6 @@ def add_callbacks(dash: Dash) -> None:
         Output("summary", "children"),
         Output("graph", "elements", allow_duplicate=True),
         Output("export", "disabled"),
-        Output("slo-shown", "children"),
         Output("keep", "disabled"),
         Output("differences", "children"),
         Output("forget", "hidden"),
@@ -92,20 +95,34 @@ def add_callbacks(dash: Dash) -> None:
         ids: list[dict[str, Any]],
     ) -> tuple[Any, ...]:
         given = options.slo_of(slo)
-        shown = given.replace("ms", " ms")
         first = time.time() if "known.data" in ctx.triggered_prop_ids else no_update
         if not known or not {"profile", "platform"} <= known.keys():
-            return None, [], _NO_PLAN, no_update, True, shown, True, [], True, first
+            return None, [], _NO_PLAN, no_update, True, True, [], True, first
         try:
             asked = known | {"slo": given} | options.chosen(values, ids)
             body = validate(ScheduleRequest, asked, "the plan")
             other = validate(Plan, kept, "the kept plan") if kept else None
             found = host().compute(plan_of, body, other)
         except ChironError as error:
-            return None, faults_of(error), "", no_update, True, shown, True, [], True, first
+            return None, faults_of(error), "", no_update, True, True, [], True, first
         summary, differences = _summary(found["plan"]), _differences(found) if kept else []
-        told = (summary, found["graph"], False, shown, False, differences, not kept, first)
+        told = (summary, found["graph"], False, False, differences, not kept, first)
         return found["plan"], [], *told
+
+    @dash.callback(
+        Output("slo", "value"),
+        Output("slo", "max", allow_duplicate=True),
+        Output("slo-typed", "value"),
+        Input("slo", "value"),
+        Input("slo-typed", "value"),
+        State("slo", "max"),
+        prevent_initial_call=True,
+    )
+    def same(slid: float | str | None, typed: float | None, most: float) -> tuple[Any, ...]:
+        """The slider and the number say the same; what cannot be an SLO is taken back."""
+        if ctx.triggered_id == "slo-typed" and typed:
+            return typed, max(most, math.ceil(typed)), no_update
+        return no_update, no_update, round(float(slid or 0), 1)
 
     @dash.callback(
         Output("kept", "data"),

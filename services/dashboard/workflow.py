@@ -93,13 +93,13 @@ def add_callbacks(dash: Dash) -> None:
         Output("tasks", "children"),
         Output("graph", "elements"),
         Output("slo", "max"),
-        Output("slo", "value"),
         Output("deploy", "disabled"),
         Output("request", "value"),
         Input("dropped", "data"),
         Input("show", "n_clicks"),
         Input("directory", "n_submit"),
         State("directory", "value"),
+        State("slo", "value"),
         prevent_initial_call=True,
     )
     def show(
@@ -107,6 +107,7 @@ def add_callbacks(dash: Dash) -> None:
         _clicks: int | None,
         _submits: int | None,
         directory: str | None,
+        slo: float | str | None,
     ) -> tuple[Any, ...]:
         try:
             owner, source = host(), {}
@@ -122,12 +123,12 @@ def add_callbacks(dash: Dash) -> None:
         if "faults" in seen:
             wrong = faults(seen["faults"])
             graph = seen.get("graph", [])
-            return None, None, wrong, "", "", graph, *[no_update] * 2, True, no_update
+            return None, None, wrong, "", "", graph, no_update, True, no_update
         known, told = _with_measured(seen["known"], seen["name"])
         told = f"{seen['name']}: {len(seen['tasks'])} tasks. {told}"
-        most = _longest_slo_ms(known)
+        most = max(_longest_slo_ms(known), math.ceil(float(slo or 0)))  # which is the user's
         tasks = table("Tasks", _TASKS, seen["tasks"])
-        shown = (told, tasks, seen["graph"], most, most // 2, False)
+        shown = (told, tasks, seen["graph"], most, False)
         return known, source, [], *shown, seen["request"]
 
 

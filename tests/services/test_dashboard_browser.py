@@ -68,6 +68,18 @@ def test_the_plan_follows_the_slider_and_the_planner_and_is_exported(open_page, 
     assert (plan.planner, plan.slo_ms) == ("one-to-one", 1.0)
 
 
+def test_the_slo_is_what_the_user_typed_whatever_is_shown(open_page, files, drop):
+    page = open_page()
+    typed = page.get_by_label("exactly")
+    typed.fill("4321.5")
+    page.keyboard.press("Tab")
+    drop(page, files)
+    page.wait_for_selector("#verdict")
+    assert typed.input_value() == "4321.5"
+    assert float(page.locator("#slo").input_value()) == 4321.5
+    assert float(page.locator("#slo").get_attribute("max")) >= 4321.5
+
+
 def test_what_may_be_chosen_counts_and_what_may_not_is_said(open_page, files, drop):
     page = open_page()
     drop(page, files)
@@ -112,7 +124,7 @@ def test_faults_are_shown_where_they_are_and_nothing_breaks(open_page, files, wo
     page.get_by_text("bad-archive").wait_for()
     drop(page, files)
     page.wait_for_selector("#verdict")
-    assert page.locator(".fault").count() == 0
+    assert page.locator("#workflow-faults .fault, #plan-faults .fault").count() == 0
 
 
 def test_each_of_several_faults_of_a_file_is_shown(open_page, files, drop):

@@ -131,6 +131,9 @@ def test_two_plans_are_compared(open_page, drop_asked):
     rows = page.locator("#front-table tbody tr")
     cheap, fast = (rows.nth(number) for number in (0, 2))
     figures = [cells(row)[:4] for row in (cheap, fast)]
+    page.get_by_label("exactly").fill("1")
+    page.keyboard.press("Tab")
+    page.get_by_text("Does not meet the SLO").wait_for()
 
     cheap.get_by_role("button").click()
     page.locator("#verdict").get_by_text(f"p95 {figures[0][2]} (").wait_for()
