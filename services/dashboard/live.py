@@ -73,12 +73,13 @@ def layout() -> Component:
             html.Div(
                 [
                     html.Div(id="live-cards", className="cards"),
-                    html.Details([html.Summary("All figures"), *tables], id="live-figures"),
+                    html.Details(
+                        [html.Summary("All figures"), *tables, html.Div(id="live-warnings")]
+                    ),
                 ],
                 id="live-found",
                 hidden=True,
             ),
-            html.Div(id="live-warnings"),
             dcc.Store(id="live-seen"),
             dcc.Store(id="live-fault"),
             dcc.Interval(id="live-tick", interval=_POLL_MS, disabled=True),

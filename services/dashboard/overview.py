@@ -68,14 +68,10 @@ def _card(live: LiveWorkflow, trend_ms: Sequence[float]) -> Component:
         [
             html.H3(f"{deployed.workflow}, {deployed.planner}"),
             html.P([html.Strong(f"SLO {word}", className=word), f": {why}."]),
-            html.Dl([part for name, value in facts.items() for part in _fact(name, value)]),
+            html.Dl([html.Div([html.Dt(name), html.Dd(value)]) for name, value in facts.items()]),
             html.P(sparkline(trend_ms), className="trend", title="p95 so far", **hidden),
             *([html.P(f"Last failure: {failure.code} {failure.message}")] if failure else []),
         ],
         className="card",
         **labelled(deployed.workflow),
     )
-
-
-def _fact(name: str, value: Any) -> tuple[Component, Component]:
-    return html.Dt(name), html.Dd(value)
