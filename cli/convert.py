@@ -17,7 +17,7 @@ from chiron.workflow.conversion import as_plain, as_states
 from chiron.workflow.documents import write_atomically
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import default_name, parse_workflow
-from chiron.workflow.forms import WORKFLOW_FILES, known_form, read_written, workflow_file
+from chiron.workflow.forms import known_form, read_source
 from chiron.workflow.model import Workflow
 from chiron.workflow.names import AsWritten
 
@@ -52,11 +52,7 @@ def command(source: Path, form: str, output: Path | None) -> None:
 
 def _read(source: Path) -> tuple[Workflow, dict[str, Any]]:
     """The workflow in a folder or a file, and its document in a form of this project."""
-    file = workflow_file(source) if source.is_dir() else source
-    if file is None:
-        message = f"folder {source} has no {' or '.join(WORKFLOW_FILES)}: name the workflow's file"
-        raise ChironError("missing-file", message)
-    written = read_written(file)
+    file, written = read_source(source)
     name = default_name(source if source.is_dir() else file.with_suffix(""))
     try:
         with written.placing():
