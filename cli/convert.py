@@ -12,6 +12,7 @@ import click
 from chiron.cli import options
 from chiron.cli.output import data, progress
 from chiron.workflow.chart import chart_of
+from chiron.workflow.chart_mermaid import mermaid
 from chiron.workflow.chart_svg import svg
 from chiron.workflow.conversion import as_plain, as_states
 from chiron.workflow.documents import write_atomically
@@ -27,9 +28,9 @@ from chiron.workflow.names import AsWritten
 @click.option(
     "--to",
     "form",
-    type=click.Choice(["asl", "dag", "svg"]),
+    type=click.Choice(["asl", "dag", "svg", "mermaid"]),
     required=True,
-    help="States Language, a plain DAG, or a picture.",
+    help="States Language, a plain DAG, or a picture: SVG, or a state diagram of Mermaid.",
 )
 @click.option("-o", "--output", type=options.Output(), help="The file to write, else stdout.")
 def command(source: Path, form: str, output: Path | None) -> None:
@@ -80,10 +81,15 @@ def _svg(workflow: Workflow, _: dict[str, Any]) -> str:
     return svg(chart_of(workflow), workflow.name)
 
 
+def _mermaid(workflow: Workflow, _: dict[str, Any]) -> str:
+    return mermaid(chart_of(workflow), workflow.name)
+
+
 _WRITERS: dict[str, Callable[[Workflow, dict[str, Any]], str]] = {
     "asl": _asl,
     "dag": _dag,
     "svg": _svg,
+    "mermaid": _mermaid,
 }
 
 
