@@ -60,7 +60,8 @@ def cases() -> Iterator[Any]:
         for section, rows in table["sections"].items():
             for row in rows:
                 beside = table.get("beside", {}) | row.get("beside", {})
-                yield pytest.param(row | {"beside": beside}, id=f"{file.stem}-{row['case']}")
+                name = f"{file.stem}, {section}: {row['case']}"
+                yield pytest.param(row | {"beside": beside}, id=name)
                 assert table["sources"][section.split(":")[0]]
 
 
