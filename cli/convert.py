@@ -12,12 +12,13 @@ import click
 from chiron.cli import options
 from chiron.cli.output import data, progress
 from chiron.workflow.chart import chart_of
+from chiron.workflow.chart_mermaid import mermaid
 from chiron.workflow.chart_svg import svg
 from chiron.workflow.conversion import as_plain, as_states
 from chiron.workflow.documents import write_atomically
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import default_name, parse_workflow
-from chiron.workflow.forms import WORKFLOW_FILES, known_form, read_written, workflow_file
+from chiron.workflow.forms import known_form, read_source
 from chiron.workflow.model import Workflow
 from chiron.workflow.names import AsWritten
 
@@ -27,9 +28,9 @@ from chiron.workflow.names import AsWritten
 @click.option(
     "--to",
     "form",
-    type=click.Choice(["asl", "dag", "svg"]),
+    type=click.Choice(["asl", "dag", "svg", "mermaid"]),
     required=True,
-    help="States Language, a plain DAG, or a picture.",
+    help="States Language, a plain DAG, or a picture: SVG, or a state diagram of Mermaid.",
 )
 @click.option("-o", "--output", type=options.Output(), help="The file to write, else stdout.")
 def command(source: Path, form: str, output: Path | None) -> None:
@@ -52,11 +53,7 @@ def command(source: Path, form: str, output: Path | None) -> None:
 
 def _read(source: Path) -> tuple[Workflow, dict[str, Any]]:
     """The workflow in a folder or a file, and its document in a form of this project."""
-    file = workflow_file(source) if source.is_dir() else source
-    if file is None:
-        message = f"folder {source} has no {' or '.join(WORKFLOW_FILES)}: name the workflow's file"
-        raise ChironError("missing-file", message)
-    written = read_written(file)
+    file, written = read_source(source)
     name = default_name(source if source.is_dir() else file.with_suffix(""))
     try:
         with written.placing():
@@ -84,10 +81,15 @@ def _svg(workflow: Workflow, _: dict[str, Any]) -> str:
     return svg(chart_of(workflow), workflow.name)
 
 
+def _mermaid(workflow: Workflow, _: dict[str, Any]) -> str:
+    return mermaid(chart_of(workflow), workflow.name)
+
+
 _WRITERS: dict[str, Callable[[Workflow, dict[str, Any]], str]] = {
     "asl": _asl,
     "dag": _dag,
     "svg": _svg,
+    "mermaid": _mermaid,
 }
 
 

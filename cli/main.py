@@ -36,6 +36,7 @@ VERBS = {
     "schedule": "Find the cheapest plan that meets an SLO: plan.json.",
     "schema": "Print the JSON schema of an artefact.",
     "serve": "Run the web services and the embedded gateway.",
+    "test-state": "Run a state machine, or one of its states, with mocks.",
     "watch": "Keep a deployed workflow at its SLO, switching without loss.",
 }
 

@@ -49,14 +49,7 @@ def parse_states(
     >>> parse_states(machine, "demo").tasks
     (Task(name='A', function='f', source=None, streams=()),)
     """
-    check_size(document, "the workflow")
-    jsonata = is_jsonata(document, "QueryLanguage", False)
-    reading = Reading(names or FunctionNames({}), jsonata=jsonata)
-    machine: dict[str, Any] = {}
-    with reading.faults.noting():
-        machine = read_machine(document, reading)
-    if not reading.faults:
-        check_scopes(machine, "", reading.faults)
+    machine, reading = read_states(document, names or FunctionNames({}))
     if not reading.tasks and not reading.faults:
         raise ChironError("no-tasks", "the workflow has no Task: add one", path="States")
     with reading.faults.noting():
@@ -70,6 +63,18 @@ def parse_states(
     if _is_static(machine):
         return _static(machine, name)
     return Workflow(name=name, tasks=tuple(reading.tasks), output=None, machine=machine)
+
+
+def read_states(document: dict[str, Any], names: FunctionNames) -> tuple[dict[str, Any], Reading]:
+    """The state machine of a document, as it runs, and what was noted on the way: also faults."""
+    check_size(document, "the workflow")
+    reading = Reading(names, jsonata=is_jsonata(document, "QueryLanguage", False))
+    machine: dict[str, Any] = {}
+    with reading.faults.noting():
+        machine = read_machine(document, reading)
+    if not reading.faults:
+        check_scopes(machine, "", reading.faults)
+    return machine, reading
 
 
 def _is_static(machine: dict[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import islice
 from types import MappingProxyType
@@ -108,6 +108,14 @@ def typed(value: Any, kind: type, path: str) -> Any:
         names = {str: "a string", dict: "an object", list: "a list", bool: "true or false"}
         raise bad(path, f"has to be {names[kind]}")
     return value
+
+
+def states_in(scope: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The states of a machine that has been read, by their names, at any depth."""
+    for name, state in scope["States"].items():
+        yield name, state
+        for below in (*state.get("Branches", ()), *filter(None, [state.get("ItemProcessor")])):
+            yield from states_in(below)
 
 
 def join(path: str, field: str) -> str:

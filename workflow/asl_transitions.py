@@ -24,7 +24,7 @@ def check_transitions(start: str, states: dict[str, Any], path: str, faults: Fau
     for name, state in states.items():
         follow[name] = []
         certain &= isinstance(state, dict) and _says_what_follows(state)
-        for at, target in _transitions(state, join(path, f"States.{name}")):
+        for at, target in transitions(state, join(path, f"States.{name}")):
             if isinstance(target, str) and _known(target, at, states, faults):
                 follow[name].append(target)
             else:
@@ -40,7 +40,7 @@ def _says_what_follows(state: dict[str, Any]) -> bool:
     return state.get("Type") in WITHOUT_NEXT or ("Next" in state) != (state.get("End") is True)
 
 
-def _transitions(state: Any, path: str) -> Iterator[tuple[str, Any]]:
+def transitions(state: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Where a state's transitions lead, each with its path."""
     if not isinstance(state, dict):
         return

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from chiron.workflow.asl_shapes import states_in
 from chiron.workflow.dag import STREAM, parse_dag
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Source, Workflow, names_in
@@ -21,13 +22,15 @@ def as_plain(workflow: Workflow) -> dict[str, Any]:
     _refuse_buckets(workflow, "not-plain")
     if workflow.machine is not None:
         kinds = ("Choice", "Map", "Wait")
-        named = [f"{k} {shown(n)}" for n, k in _states(workflow.machine) if k in kinds]
+        states = states_in(workflow.machine)
+        deciding = {name: state["Type"] for name, state in states if state["Type"] in kinds}
+        named = [f"{kind} {shown(name)}" for name, kind in deciding.items()]
         what = f"state machine ({', '.join(named[:6])})" if named else "state machine"
         raise ChironError(
             "not-plain",
             f"a {what} decides or changes data while it runs, and a plain DAG does not: keep it as "
             "States Language",
-            functions=[name for name, kind in _states(workflow.machine) if kind in kinds],
+            functions=[*deciding],
         )
     if workflow.failure is not None:
         message = f"the workflow ends in Fail {shown(workflow.failure.error)}, and a plain DAG "
@@ -64,16 +67,6 @@ def _list_of_one(what: str, *tasks: str) -> ChironError:
         "Take the Parallel out",
         functions=tasks,
     )
-
-
-def _states(scope: dict[str, Any]) -> list[tuple[str, str]]:
-    """The names and types of all states, at any depth."""
-    found = []
-    for name, state in scope["States"].items():
-        found.append((name, state["Type"]))
-        inner = [*state.get("Branches", ()), *filter(None, [state.get("ItemProcessor")])]
-        found += [each for below in inner for each in _states(below)]
-    return found
 
 
 def as_states(workflow: Workflow) -> dict[str, Any]:

@@ -80,6 +80,15 @@ def read_written(file: Path) -> Written:
     return Written(*load_document(text, what))
 
 
+def read_source(source: Path) -> tuple[Path, Written]:
+    """The file of a workflow, which `source` is or has in it as a folder, and its document."""
+    file = workflow_file(source) if source.is_dir() else source
+    if file is None:
+        message = f"folder {source} has no {' or '.join(WORKFLOW_FILES)}: name the workflow's file"
+        raise ChironError("missing-file", message)
+    return file, read_written(file)
+
+
 def workflow_file(folder: Path) -> Path | None:
     """The file of the workflow in `folder`, None without one; ``two-workflows`` with several."""
     there = [folder / name for name in WORKFLOW_FILES if os.path.lexists(folder / name)]

@@ -1,8 +1,10 @@
 """The reference executor: what a workflow answers, found in the simplest way that can be right.
 
 One fresh process runs the handlers one after another in the order of the stages. It is the
-oracle for every deployment, and it knows the input that each inner function really gets. It
-shares no code with the wrap runtime, since an oracle that shares a mistake finds none.
+oracle for every deployment, and it knows the input that each inner function really gets. It calls
+functions and hands on their data by code of its own. The rules of state machines and of buckets
+are those of wraps: ``tests/workflow/conformance`` holds machines to documented answers, and
+``tests/workflow/test_execute_independent.py`` to another interpreter.
 """
 
 from __future__ import annotations

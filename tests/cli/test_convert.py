@@ -55,6 +55,12 @@ def test_a_folder_is_drawn_by_its_name(chiron, file, tmp_path):
     assert ElementTree.fromstring(result.stdout).findtext("{*}title") == "shop"  # noqa: S314
 
 
+def test_a_workflow_becomes_a_state_diagram(chiron, file):
+    result = chiron("convert", file(json.dumps(DAG)), "--to", "mermaid")
+    assert result.stdout.startswith("stateDiagram-v2\n")
+    assert "s1 --> s2\n" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("document", "form", "words"),
     [

@@ -10,6 +10,7 @@ import pytest
 from chiron.workflow.asl import parse_states
 from chiron.workflow.chart import BEGIN, END, chart_of, said
 from chiron.workflow.chart_layout import Layout, layout
+from chiron.workflow.chart_mermaid import mermaid
 from chiron.workflow.chart_svg import svg
 from chiron.workflow.dag import parse_dag
 
@@ -170,3 +171,37 @@ def test_any_number_of_tasks_is_drawn(tasks):
     document = {"tasks": {f"t{n}": "f" for n in range(tasks)}, "edges": edges}
     text = svg(chart_of(parse_dag(document, "demo")), "demo")
     assert text.count("<rect") == tasks
+
+
+def test_a_state_diagram_has_all_states_and_transitions(chart):
+    assert mermaid(chart, "demo").splitlines() == [
+        "stateDiagram-v2",
+        "accTitle: demo",
+        'state "Check#58; f (retry Timeout)" as s1',
+        'state "Which" as s2',
+        'state "Later#58; wait 5 s" as s3',
+        'state "All#58; for each of #36;.items" as s4 {',
+        'state "Pack#58; f" as s5',
+        "}",
+        'state "Both" as s6 {',
+        'state "Bill#58; f" as s7',
+        "--",
+        'state "Ship#58; f" as s8',
+        "}",
+        'state "Refuse#58; fail Odd" as s9',
+        "s1 --> s2",
+        "s1 --> s9 : catch ALL",
+        "s2 --> s3 : price #62; 10",
+        "s2 --> s4 : otherwise",
+        "s3 --> s1",
+        "s4 --> s6",
+        "[*] --> s1",
+        "s6 --> [*]",
+    ]
+
+
+def test_no_name_ends_the_text_of_a_state_diagram():
+    name = 'a "b" {c}; %% --> größe'
+    text = mermaid(chart_of(parse_dag({"tasks": {name: "f"}}, "demo")), "demo")
+    named = "a #34;b#34; #123;c#125;#59; #37;#37; --#62; größe#58; f"
+    assert text.splitlines()[2:] == [f'state "{named}" as s1', "[*] --> s1", "s1 --> [*]"]

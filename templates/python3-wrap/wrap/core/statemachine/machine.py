@@ -21,7 +21,7 @@ from .limit import Check, Limited, unlimited
 from .maps import begins_of, input_of, is_failed
 from .path_flow import PathFlow
 from .query_flow import QueryFlow
-from .retries import backoff_s, covers, retrier_for
+from .retries import backoff_s, covers, names_of, retrier_for
 from .times import moment_of, seconds_of, shown
 from .values import Text, dump, read
 from .visits import MOST_SECONDS, After, Begin, Delay, Following, Leaving, Scope, Step, Visit
@@ -442,12 +442,8 @@ class Machine:
 
     def _caught(self, visit: Visit, error: StatesError, after: After) -> Following | None:
         """What follows where a state has failed; None where that is tried again, or not caught."""
-        names = {error.name}
-        if visit.state["Type"] == "Parallel":
-            names.add("States.BranchFailed")
-        if error.name == "States.HeartbeatTimeout":
-            names.add("States.Timeout")
-        retrier = retrier_for(visit, names)
+        names = names_of(visit.state, error.name)
+        retrier = retrier_for(visit.state, visit.retried, names)
         if retrier is not None:
             self._delay(visit, backoff_s(visit, retrier, self._chance), after)
             return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from .chance import Chance
 from .visits import MOST_SECONDS, Visit
@@ -13,11 +14,26 @@ _FATAL = "States.Runtime"
 _TERMINAL = frozenset({_FATAL, "States.DataLimitExceeded"})
 
 
-def retrier_for(visit: Visit, names: set[str]) -> int | None:
-    """The retrier of an error of these names, unless it has been used as often as it may."""
-    for index, retrier in enumerate(visit.state.get("Retry", ())):
+def names_of(state: Mapping[str, Any], name: str) -> set[str]:
+    """The names by which retriers and catchers of `state` know the error `name`."""
+    names = {name}
+    if state["Type"] == "Parallel":
+        names.add("States.BranchFailed")
+    if name == "States.HeartbeatTimeout":
+        names.add("States.Timeout")
+    return names
+
+
+def retrier_for(
+    state: Mapping[str, Any], retried: Mapping[int, int], names: set[str]
+) -> int | None:
+    """The retrier of an error of these names, unless it has been used as often as it may.
+
+    `retried` says how often each of the state's has been used.
+    """
+    for index, retrier in enumerate(state.get("Retry", ())):
         if covers(retrier["ErrorEquals"], names):
-            left = visit.retried.get(index, 0) < retrier.get("MaxAttempts", 3)
+            left = retried.get(index, 0) < retrier.get("MaxAttempts", 3)
             return index if left else None
     return None
 

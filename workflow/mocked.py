@@ -1,0 +1,253 @@
+"""State machines whose tasks are answered by mocks: a whole one, or a single state.
+
+The words are AWS's: a single state is tested as by TestState, and the mocks of a machine are the
+MockedResponses of Step Functions Local, by the names of states.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from chiron.workflow.asl import read_states
+from chiron.workflow.asl_shapes import states_in
+from chiron.workflow.asl_transitions import transitions
+from chiron.workflow.documents import parse_json
+from chiron.workflow.errors import ChironError
+from chiron.workflow.execute import Execution, execute
+from chiron.workflow.model import Task, Workflow
+from chiron.workflow.names import AsWritten, shown
+from chiron.workflow.running import MOST
+from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.retries import names_of, retrier_for
+
+#: What a state answers: JSON, or the error that it fails with.
+Mock = str | StatesError
+#: Before the names of the states that follow the one that is tested, which stand for them.
+_NEXT = "next: "
+#: The state before the tested one, which assigns the variables, and the one in a mocked branch.
+_BEFORE, _WITHIN = "(variables)", "(mocked)"
+_ATTEMPTS = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+class Mocks:
+    """What states answer, by their names and attempts, of which the first is 0."""
+
+    def __init__(self, answers: Mapping[str, list[tuple[range, Mock]]]) -> None:
+        self.answers = answers
+        self._begun = Counter[str]()
+
+    def answer(self, state: str) -> str:
+        """What `state` answers, which begins once more. Raises StatesError, ``no-mock``."""
+        attempt = self._begun[state]
+        self._begun[state] += 1
+        for attempts, mock in self.answers.get(state, ()):
+            if attempt in attempts:
+                if isinstance(mock, StatesError):
+                    raise mock
+                return mock
+        message = f"no mock answers attempt {attempt} of state {shown(state)}"
+        raise ChironError("no-mock", message, path=state, functions=[state])
+
+
+def read_mocks(document: Any) -> Mocks:
+    """The mocks of a document: state -> attempt, or FIRST-LAST -> Return or Throw."""
+    answers: dict[str, list[tuple[range, Mock]]] = {}
+    for state, by_attempt in _object(document, "").items():
+        answers[state] = found = []
+        for attempts, answer in _object(by_attempt, state).items():
+            path = f"{state}.{attempts}"
+            matched = _ATTEMPTS.fullmatch(attempts)
+            if matched is None:
+                message = f"{shown(attempts)} is no attempt: write 0, or 1-2 for several"
+                raise ChironError("bad-mock", message, path=path)
+            first, last = int(matched[1]), int(matched[2] or matched[1])
+            found.append((range(first, last + 1), _mock(answer, path)))
+    return Mocks(answers)
+
+
+def read_mock(state: str, document: Any) -> Mocks:
+    """The mock of one state for all attempts, as TestState takes it: a result or an errorOutput."""
+    fields = _object(document, "mock")
+    if fields.keys() == {"result"}:
+        result = fields["result"]
+        value = parse_json(result, "the mock's result") if isinstance(result, str) else result
+        return Mocks({state: [(range(MOST), json.dumps(value))]})
+    if fields.keys() == {"errorOutput"}:
+        mock = _error(fields["errorOutput"], "mock.errorOutput", "error", "cause")
+        return Mocks({state: [(range(MOST), mock)]})
+    message = "a mock has a result, the JSON as a string or as it is, or an errorOutput"
+    raise ChironError("bad-mock", message, path="mock")
+
+
+def _mock(answer: Any, path: str) -> Mock:
+    fields = _object(answer, path)
+    if fields.keys() == {"Return"}:
+        return json.dumps(fields["Return"])
+    if fields.keys() == {"Throw"}:
+        return _error(fields["Throw"], f"{path}.Throw", "Error", "Cause")
+    raise ChironError("bad-mock", "an attempt has Return or Throw", path=path)
+
+
+def _error(value: Any, path: str, name: str, cause: str) -> StatesError:
+    """The error of a mock, of which these are the fields."""
+    fields = {name: "", cause: ""} | _object(value, path)
+    if len(fields) > 2 or not all(isinstance(each, str) for each in fields.values()):
+        raise ChironError("bad-mock", f"an error has {name} and {cause}, both strings", path=path)
+    return StatesError(fields[name], fields[cause])
+
+
+def _object(value: Any, path: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ChironError("bad-mock", "mocks have to be objects", path=path or None)
+    return value
+
+
+class _AnyNames(AsWritten):
+    """Names of functions that are never called: also those of services."""
+
+    def knows(self, given: str) -> bool:
+        """Whether a task may call `given`: yes."""
+        return True
+
+
+class Mocked:
+    """The state machine of a document, which is refused as for a deployment.
+
+    A mock stands for all that a Task would get from its service: that of ``lambda:invoke`` has a
+    Payload.
+    """
+
+    def __init__(self, document: dict[str, Any], name: str) -> None:
+        self._machine, reading = read_states(document, _AnyNames())
+        reading.faults.raise_all()
+        self._name = name
+        self._states = dict(states_in(self._machine))
+        for state in self._states.values():
+            state.pop("Invoke", None)
+
+    def run(self, request: bytes, mocks: Mocks) -> dict[str, str]:
+        """What the whole machine ends with: its status, and output or error and cause."""
+        self._check(mocks)
+        return _told(self._executed(self._machine, request, mocks).done)
+
+    def test(
+        self, name: str, request: bytes, mocks: Mocks, variables: dict[str, Any], retries: int
+    ) -> dict[str, str]:
+        """What the state `name` ends with, as TestState tells it.
+
+        Parameters
+        ----------
+        variables
+            Those that the state sees.
+        retries
+            How often its retrier has been used.
+        """
+        if name not in self._states:
+            raise _unknown(name)
+        self._check(mocks)
+        state = self._states[name]
+        if name in mocks.answers:
+            state = _answered(state, mocks.answers[name][0][1])
+
+        def without(*fields: str) -> _Ran:
+            alone = {field: value for field, value in state.items() if field not in fields}
+            definition = _alone(name, alone, variables)
+            return self._executed(definition, request, Mocks(mocks.answers))
+
+        ran = without("Retry", "Catch")
+        error = ran.done.error
+        if error is None:
+            return ran.told("SUCCEEDED")
+        names = names_of(state, error.name)
+        used = dict.fromkeys(range(len(state.get("Retry", ()))), retries)
+        if retrier_for(state, used, names) is not None:
+            return {"status": "RETRIABLE", "error": error.name, "cause": error.cause}
+        ran = without("Retry")
+        if ran.next is None:
+            return _told(ran.done)
+        return ran.told("CAUGHT_ERROR") | {"error": error.name, "cause": error.cause}
+
+    def _check(self, mocks: Mocks) -> None:
+        for name in mocks.answers:
+            if name not in self._states:
+                raise _unknown(name)
+            kind = self._states[name]["Type"]
+            if kind not in ("Task", "Parallel", "Map"):
+                message = f"state {shown(name)} is a {kind}, which no mock stands for"
+                raise ChironError("bad-mock", message, path=name, functions=[name])
+
+    def _executed(self, definition: dict[str, Any], request: bytes, mocks: Mocks) -> _Ran:
+        tasks = [name for name, state in states_in(definition) if state["Type"] == "Task"]
+        workflow = Workflow(
+            name=self._name,
+            tasks=tuple(Task(task, task, None) for task in tasks),
+            output=None,
+            machine=definition,
+        )
+        reached: list[tuple[str, str]] = []
+
+        def answer(task: str, text: str) -> str:
+            if not task.startswith(_NEXT):
+                return mocks.answer(task)
+            reached.append((task.removeprefix(_NEXT), text))
+            return text
+
+        done = execute(workflow, request, answer)
+        return _Ran(done, reached[0][0] if reached else None)
+
+
+class _Ran(NamedTuple):
+    """What came of an execution, and the state that follows the tested one."""
+
+    done: Execution
+    next: str | None
+
+    def told(self, status: str) -> dict[str, str]:
+        """The output under `status`, and the state that is next."""
+        found = {"status": status, "output": self.done.output or ""}
+        return found | ({} if self.next is None else {"nextState": self.next})
+
+
+def _told(done: Execution) -> dict[str, str]:
+    if done.error is None:
+        return {"status": "SUCCEEDED", "output": done.output or ""}
+    return {"status": "FAILED", "error": done.error.name, "cause": done.error.cause}
+
+
+def _unknown(name: str) -> ChironError:
+    message = f"{shown(name)} is no state of the machine"
+    return ChironError("unknown-state", message, path=name, functions=[name])
+
+
+def _answered(state: dict[str, Any], mock: Mock) -> dict[str, Any]:
+    """A state that a mock answers: a Task, or a Parallel with a branch that fails."""
+    if state["Type"] == "Parallel" and isinstance(mock, StatesError):
+        fails = {"Type": "Fail", "Error": mock.name, "Cause": mock.cause}
+        return state | {"Branches": [{"StartAt": _WITHIN, "States": {_WITHIN: fails}}]}
+    return state | {"Type": "Task"}
+
+
+def _alone(name: str, state: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
+    """A machine of one state, behind the one that assigns `variables`, and of what may follow."""
+
+    def leading(holder: dict[str, Any]) -> dict[str, Any]:
+        targets = {field: holder[field] for field in ("Next", "Default") if field in holder}
+        return holder | {field: f"{_NEXT}{target}" for field, target in targets.items()}
+
+    alone = leading(state)
+    for field in ("Choices", "Catch"):
+        if field in state:
+            alone[field] = [leading(each) for each in state[field]]
+    values = {each: f"{{% $parse({_quoted(value)}) %}}" for each, value in variables.items()}
+    before = {"Type": "Pass", "QueryLanguage": "JSONata", "Assign": values, "Next": name}
+    follows = {target: {"Type": "Task", "End": True} for _, target in transitions(alone, "")}
+    return {"StartAt": _BEFORE, "States": {_BEFORE: before, name: alone, **follows}}
+
+
+def _quoted(value: Any) -> str:
+    """`value`, written as JSON, as a string of JSONata."""
+    return json.dumps(json.dumps(value))
