@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import compileall
 import json
 import os
 import shutil
@@ -37,6 +38,7 @@ from chiron.profiler.function_profile import mixed
 from chiron.profiler.tracer import require_tracing
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.schedule import schedule
+from chiron.templates import TEMPLATES
 from chiron.workflow.answer import ExpectedAnswer
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
@@ -59,14 +61,16 @@ settings.load_profile("repeatable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the simulation once, and hear signals.
+    """Compile the simulation and the wrap's template once, and hear signals.
 
-    Workers that begin together would all compile it. Signals are ignored in the background of a
+    Workers that begin together would all compile the simulation, and each copy of the template its
+    modules. Signals are ignored in the background of a
     shell, or after nohup; so they would be by what tests start, and the commands that tests
     interrupt would not end.
     """
     if not hasattr(config, "workerinput"):
         kernel()
+        compileall.compile_dir(TEMPLATES, quiet=2)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -572,7 +576,7 @@ def collector() -> Iterator[Collector]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     found.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield found
     found.open.set()

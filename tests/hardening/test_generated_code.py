@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from chiron.generator.generate import Sources, generate
 from chiron.openfaas.stack import deployment, read_stack
 from chiron.scheduler.folder_settings import FolderSettings
 from chiron.scheduler.schedule import schedule
+from chiron.templates import TEMPLATES
 from chiron.workflow.constraints import read_constraints
 from chiron.workflow.documents import validate
 from chiron.workflow.errors import ChironError
@@ -165,8 +167,15 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def generated(folder, profile_of, platform):
-    """Write the artefacts, and generate; None where they are refused."""
+def generated(folder, profile_of, platform, monkeypatch, tmp_path_factory):
+    """Write the artefacts, and generate; None where they are refused.
+
+    The wrap's template is a file: nothing that is generated changes it, and copies take long.
+    """
+    templates = tmp_path_factory.mktemp("templates")
+    (templates / "python3-wrap").mkdir()
+    shutil.copy(TEMPLATES / "python3-wrap" / "requirements.txt", templates / "python3-wrap")
+    monkeypatch.setattr("chiron.generator.generate.TEMPLATES", templates)
 
     def attempt(workflow=WORKFLOW, stack=STACK, requirements=None, change=None):
         (folder / "workflow.json").write_text(json.dumps(workflow), encoding="utf-8")

@@ -43,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
 def gateway(monkeypatch, tmp_path):
     monkeypatch.setenv("OPENFAAS_CONFIG", str(tmp_path))
     with Asked() as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
         server.may.set()
