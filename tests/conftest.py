@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import compileall
+import gc
 import json
 import os
 import shutil
@@ -54,7 +55,9 @@ MakeFolder = Callable[..., WorkflowFolder]
 
 #: Equal examples in every run, however slow the machine is; --hypothesis-profile=new looks for
 #: others, and prints the line that brings back one that fails.
-EXAMPLES = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = settings(
+    max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("repeatable", EXAMPLES)
 settings.register_profile("new", EXAMPLES, derandomize=False, print_blob=True)
 settings.load_profile("repeatable")
@@ -87,6 +90,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for of_one_test in combinations.values():
         for item in more_than_each_once(of_one_test):
             item.add_marker("slow")
+
+
+def pytest_collection_finish() -> None:
+    """Look no more for garbage in what is there, which are all tests: that takes a second each."""
+    gc.collect()
+    gc.freeze()
 
 
 def more_than_each_once(combinations: list[pytest.Function]) -> list[pytest.Function]:
@@ -298,6 +307,16 @@ def all_gone() -> Callable[..., set[psutil.Process]]:
         return left
 
     return wait
+
+
+@pytest.fixture
+def without_template(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """What is generated lacks the wrap's template, whose files take long to copy."""
+    templates = tmp_path_factory.mktemp("templates")
+    (templates / "python3-wrap").mkdir()
+    monkeypatch.setattr("chiron.generator.generate.TEMPLATES", templates)
 
 
 @pytest.fixture
