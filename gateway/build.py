@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import compileall
 import contextlib
 import re
 import shutil
@@ -23,7 +24,7 @@ from chiron.gateway.handler_folder import STYLES, bindings
 from chiron.gateway.images import Image, ImageStore, home
 
 #: What tools leave beside code, perhaps while it is copied.
-_SKIPPED = re.compile(r"__pycache__|\..*_cache|\.git")
+_SKIPPED = re.compile(r"__pycache__|\..*_cache|\.git|.*\.pyc\.\d+")
 #: The stage of a template's Dockerfile that runs index.py without of-watchdog.
 DOCKER_STAGE = "bare"
 _LINES_SHOWN = 3
@@ -138,15 +139,19 @@ def _check_handler(function: FunctionSource, entry: str) -> None:
 
 
 def compose(function: FunctionSource, template: Path, folder: Path) -> None:
-    """Put the template and the handler together in the empty `folder`, as faas-cli does."""
+    """Put the template and the handler together in the empty `folder`, as faas-cli does.
+
+    The template comes compiled: a function's own user cannot keep what it compiles.
+    """
 
     def skipped(source: str, entries: list[str]) -> set[str]:
         placeholder = {"function"} if Path(source) == template else set()
-        return placeholder | _skipped(source, entries)
+        return placeholder | _skipped(source, entries) - {"__pycache__"}
 
+    compileall.compile_dir(template, quiet=2)
     try:
         shutil.copytree(template, folder, ignore=skipped, dirs_exist_ok=True)
-        shutil.copytree(function.handler, folder / "function", ignore=skipped)
+        shutil.copytree(function.handler, folder / "function", ignore=_skipped)
     except (OSError, shutil.Error) as error:
         said = f"cannot copy {function.handler}: {error}"
         raise function.fault("copy-failed", said) from error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import compileall
+import gc
 import json
 import os
 import shutil
@@ -37,6 +39,7 @@ from chiron.profiler.function_profile import mixed
 from chiron.profiler.tracer import require_tracing
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.schedule import schedule
+from chiron.templates import TEMPLATES
 from chiron.workflow.answer import ExpectedAnswer
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
@@ -52,21 +55,25 @@ MakeFolder = Callable[..., WorkflowFolder]
 
 #: Equal examples in every run, however slow the machine is; --hypothesis-profile=new looks for
 #: others, and prints the line that brings back one that fails.
-EXAMPLES = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = settings(
+    max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("repeatable", EXAMPLES)
 settings.register_profile("new", EXAMPLES, derandomize=False, print_blob=True)
 settings.load_profile("repeatable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the simulation once, and hear signals.
+    """Compile the simulation and the wrap's template once, and hear signals.
 
-    Workers that begin together would all compile it. Signals are ignored in the background of a
+    Workers that begin together would all compile the simulation, and each copy of the template its
+    modules. Signals are ignored in the background of a
     shell, or after nohup; so they would be by what tests start, and the commands that tests
     interrupt would not end.
     """
     if not hasattr(config, "workerinput"):
         kernel()
+        compileall.compile_dir(TEMPLATES, quiet=2)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -83,6 +90,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for of_one_test in combinations.values():
         for item in more_than_each_once(of_one_test):
             item.add_marker("slow")
+
+
+def pytest_collection_finish() -> None:
+    """Look no more for garbage in what is there, which are all tests: that takes a second each."""
+    gc.collect()
+    gc.freeze()
 
 
 def more_than_each_once(combinations: list[pytest.Function]) -> list[pytest.Function]:
@@ -294,6 +307,16 @@ def all_gone() -> Callable[..., set[psutil.Process]]:
         return left
 
     return wait
+
+
+@pytest.fixture
+def without_template(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """What is generated lacks the wrap's template, whose files take long to copy."""
+    templates = tmp_path_factory.mktemp("templates")
+    (templates / "python3-wrap").mkdir()
+    monkeypatch.setattr("chiron.generator.generate.TEMPLATES", templates)
 
 
 @pytest.fixture
@@ -572,7 +595,7 @@ def collector() -> Iterator[Collector]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     found.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield found
     found.open.set()

@@ -76,19 +76,14 @@ def none_left(started: set[psutil.Process]) -> bool:
     ("name", "planner", "mechanism"),
     [
         pytest.param("slapp-v", "pgp", "fork", marks=pytest.mark.slow),
-        ("illegal-recognizer", "pgp", "pool"),
         ("orders", "pgp", "pool"),
         pytest.param("orders", "sand", "fork", marks=pytest.mark.slow),
         ("wordcount", "pgp", "pool"),
         pytest.param("svd", "one-to-one", "fork", marks=pytest.mark.slow),
         pytest.param("video", "pgp", "fork", marks=[pytest.mark.ffmpeg, pytest.mark.slow]),
-        pytest.param("video", "one-to-one", "fork", marks=[pytest.mark.ffmpeg, pytest.mark.slow]),
         pytest.param("illegal-recognizer", "one-to-one", "fork", marks=pytest.mark.slow),
         pytest.param("social-network", "faastlane", "fork", marks=pytest.mark.redis),
         pytest.param("movie-review", "pgp", "pool", marks=pytest.mark.redis),
-        pytest.param(
-            *("movie-review", "one-to-one", "fork"), marks=[pytest.mark.redis, pytest.mark.slow]
-        ),
     ],
 )
 def test_deployed_workflow_answers_as_the_reference_does(

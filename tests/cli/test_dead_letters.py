@@ -59,7 +59,7 @@ class Answers(BaseHTTPRequestHandler):
 @pytest.fixture
 def gateway() -> Iterator[Gateway]:
     with Gateway() as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
         server.shutdown()

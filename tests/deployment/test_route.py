@@ -188,14 +188,19 @@ def test_rules_see_the_name_that_a_function_tells(reply, error, cause, behind, i
 
 
 def test_a_task_that_takes_longer_than_it_may_has_timed_out(behind, invoke):
+    hang, ended = threading.Event(), threading.Event()
+
     def slow(_: bytes) -> tuple[int, bytes]:
-        time.sleep(1.5)
+        hang.wait(30)
+        ended.set()
         return 200, b"late"
 
     behind.functions["f"] = slow
-    begin = time.monotonic()
-    assert json.loads(invoke(one(TimeoutSeconds=1, **CATCH)))["Error"] == "States.Timeout"
-    assert time.monotonic() - begin < 1.4
+    try:
+        assert json.loads(invoke(one(TimeoutSeconds=1, **CATCH)))["Error"] == "States.Timeout"
+        assert not ended.is_set()
+    finally:
+        hang.set()
 
 
 def test_a_task_is_tried_again_after_its_interval(behind, invoke):
@@ -204,14 +209,15 @@ def test_a_task_is_tried_again_after_its_interval(behind, invoke):
     retry = {"ErrorEquals": ["OSError"], "IntervalSeconds": 1}
     begin = time.monotonic()
     assert invoke(one(Retry=[retry])) == "7"
-    assert 1.0 <= time.monotonic() - begin < 2.0
+    assert time.monotonic() - begin >= 1.0
 
 
 def test_what_nobody_awaits_any_more_is_not_waited_for(behind, invoke):
-    hang = threading.Event()
+    hang, ended = threading.Event(), threading.Event()
 
     def slow(_: bytes) -> tuple[int, bytes]:
-        hang.wait(10)
+        hang.wait(30)
+        ended.set()
         return 200, b"1"
 
     behind.functions |= {"slow": slow, "f": lambda _: raised(ValueError("no"))}
@@ -221,10 +227,9 @@ def test_what_nobody_awaits_any_more_is_not_waited_for(behind, invoke):
     ]
     both = {"Type": "Parallel", "Branches": branches, "End": True, **CATCH}
     document = {"StartAt": "Both", "States": {"Both": both, "Caught": {"Type": "Succeed"}}}
-    begin = time.monotonic()
     try:
         assert json.loads(invoke(document))["Error"] == "ValueError"
-        assert time.monotonic() - begin < 5
+        assert not ended.is_set()
     finally:
         hang.set()
 

@@ -157,7 +157,7 @@ def callback():
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     received.url = f"http://127.0.0.1:{server.server_port}/done"
     yield received

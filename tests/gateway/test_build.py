@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import zipfile
+from importlib.util import cache_from_source
 from pathlib import Path
 from urllib.request import url2pathname
 
@@ -49,9 +50,10 @@ def test_an_image_is_the_template_with_the_handler_in_it(
     assert url2pathname(f"{image.folder}/x") == f"{image.folder}/x"
     assert os.pathsep not in image.folder.parent.name
     files = {str(path.relative_to(image.folder)) for path in image.folder.rglob("*")}
+    compiled = Path(cache_from_source("index.py"))
     assert files == {
         "index.py", "image.json", "function", "function/__init__.py", "function/handler.py",
-        "function/util.py", "function/requirements.txt",
+        "function/util.py", "function/requirements.txt", str(compiled.parent), str(compiled),
     }  # fmt: skip
     metadata = json.loads((image.folder / "image.json").read_text())
     assert metadata["name"] == "registry:5000/team/side:latest"

@@ -216,6 +216,7 @@ def test_every_field_of_functions_is_tried_here():
     assert tried >= FAAS_CLI["functions"]
 
 
+@pytest.mark.usefixtures("without_template")
 @pytest.mark.parametrize(("field", "one", "other", "both"), TOGETHER)
 def test_fields_of_two_functions_in_one_wrap(folder_of, plan_of, tmp_path, field, one, other, both):
     folder = folder_of(fields_of(("wave", field, one), ("join", field, other)), PAIR)
@@ -230,6 +231,7 @@ def test_fields_of_two_functions_in_one_wrap(folder_of, plan_of, tmp_path, field
     assert holds(getattr(wrap, field), both)
 
 
+@pytest.mark.usefixtures("without_template")
 @pytest.mark.parametrize(("field", "one", "other", "both"), TOGETHER)
 def test_fields_of_two_functions_in_two_wraps(
     folder_of, plan_of, tmp_path, field, one, other, both

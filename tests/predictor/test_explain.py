@@ -82,7 +82,7 @@ plans = st.one_of(
         plan, st.just(APART), st.just("fork"), trigger=triggers, orchestrator=st.just("client")
     ),
 )
-several = settings(deadline=None, max_examples=100)
+several = settings(deadline=None, max_examples=50)
 
 
 @several

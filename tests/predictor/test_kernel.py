@@ -19,7 +19,7 @@ from chiron.predictor.execution import Execution, Node
 from chiron.predictor.mechanisms.mechanism import Costs
 from chiron.predictor.simulator import Interpreter, Processes, Simulator, Span, Work
 
-several = settings(deadline=None, max_examples=300)
+several = settings(deadline=None, max_examples=100)
 
 times = st.one_of(
     st.just(0.0),
@@ -108,7 +108,7 @@ hours = st.floats(0.0, 3_600_000.0)
 long_works = st.lists(st.tuples(st.sampled_from(KINDS), hours), max_size=4).map(tuple)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(st.fixed_dictionaries(dict.fromkeys("abcd", long_works)), processes, st.integers(1, 3))
 def test_functions_of_an_hour_end_too(functions, processes, cores):
     kernel = Simulator(functions, Interpreter(7_777.7, 0.3, 0.7))

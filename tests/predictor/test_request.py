@@ -30,7 +30,7 @@ from chiron.workflow.triggers import buckets, groups
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(120, method="thread")
 
-several = settings(deadline=None, max_examples=300)
+several = settings(deadline=None, max_examples=100)
 times = st.just(0.0) | st.integers(1, 12).map(float) | st.floats(0, 30).map(lambda t: round(t, 3))
 parts = st.sampled_from([0.0, 0.25, 1.0])
 MECHANISMS = st.sampled_from(["fork", "pool"])
@@ -290,10 +290,10 @@ def test_data_is_never_slower_than_stages_where_nothing_is_shared(data, workflow
 @pytest.mark.each_once
 @pytest.mark.parametrize("trigger", ["stage", "data"])
 @pytest.mark.parametrize("orchestrator", ["wrap", "client"])
-def test_a_thousand_tasks_after_a_thousand_take_memory_for_each_and_no_more(trigger, orchestrator):
-    """Each needs all that come before: that is a million edges."""
-    first = tuple(f"a{number}" for number in range(1000))
-    second = [Task(f"b{number}", "f", first) for number in range(1000)]
+def test_many_tasks_after_as_many_take_memory_for_each_and_no_more(trigger, orchestrator):
+    """Each needs all that come before: that is 160 000 edges."""
+    first = tuple(f"a{number}" for number in range(400))
+    second = [Task(f"b{number}", "f", first) for number in range(400)]
     workflow = Workflow("demo", (*(Task(name, "f", None) for name in first), *second), None)
     _, made = apart(workflow, trigger=trigger)
     made = made.model_copy(update={"orchestrator": orchestrator})
@@ -304,5 +304,5 @@ def test_a_thousand_tasks_after_a_thousand_take_memory_for_each_and_no_more(trig
     platform = Platform(format=1, name="test", cpus=1, **dict.fromkeys(PAPER, 0.0), **CALLS)
     execution = wired(made, workflow, profile, platform).execution
     links = sum(len(n.awaits) + len(n.starts) + len(n.calls) + len(n.then) for n in execution.nodes)
-    assert len(execution.nodes) + links < 20_000
+    assert len(execution.nodes) + links < 8_000
     assert Predictor(profile, platform).plan_ms(made, workflow) == pytest.approx(4.0)

@@ -41,7 +41,7 @@ interpreters = st.builds(
     thread_ready_ms=st.sampled_from([None, 0.0, 0.6]) | floats(0.0, 5.0),
 )
 cores = st.integers(1, 5)
-several = settings(deadline=None, max_examples=150)
+several = settings(deadline=None, max_examples=60)
 
 
 def time_ms(work, *kinds):
@@ -211,7 +211,7 @@ long_works = st.lists(
 ).map(tuple)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(
     st.lists(
         st.builds(

@@ -191,7 +191,7 @@ def browser() -> Iterator[Any]:
 @contextmanager
 def _serving(app: OpenAPI) -> Iterator[str]:
     server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.port}/"

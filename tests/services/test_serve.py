@@ -93,11 +93,13 @@ def test_a_server_that_is_killed_again_and_again_loses_no_job(tmp_path, calibrat
         assert status(running)["error"]["code"] == "interrupted"
 
 
-def test_a_job_that_is_cancelled_removes_what_it_deployed_and_the_next_one_runs(
+def test_beside_a_job_requests_are_answered_and_when_it_is_cancelled_the_next_one_runs(
     tmp_path, calibrate, wait_until
 ):
     with server(tmp_path) as (_, url):
         running, queued = calibrate(url, 2)
+        answer = requests.get(f"{url}/openapi.json", timeout=TIMEOUT_S)
+        assert "/profiler/calibrate" in answer.json()["paths"]
         assert requests.delete(f"{url}/jobs/{running}", timeout=TIMEOUT_S).status_code == 200
 
         def status(job):
@@ -106,15 +108,6 @@ def test_a_job_that_is_cancelled_removes_what_it_deployed_and_the_next_one_runs(
         wait_until(lambda: status(queued) == "running")
         assert status(running) == "cancelled"
         assert (tmp_path / "removed").exists()
-
-
-def test_requests_are_answered_while_a_job_runs(tmp_path, calibrate):
-    with server(tmp_path) as (_, url):
-        calibrate(url, 1)
-        answer = requests.get(f"{url}/openapi.json", timeout=TIMEOUT_S)
-
-    assert answer.status_code == 200
-    assert "/profiler/calibrate" in answer.json()["paths"]
 
 
 def test_beside_silent_connections_who_has_the_token_is_served_and_others_leave_nothing(tmp_path):

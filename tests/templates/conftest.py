@@ -506,7 +506,7 @@ def _gateways() -> Iterator[FakeGateway]:
 
     server = CountingServer(("127.0.0.1", 0), Handler)
     fake.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield fake
     server.shutdown()

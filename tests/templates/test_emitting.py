@@ -71,28 +71,28 @@ def test_the_timeline_says_when(start: Any, wrap_image: Any, tmp_path: Path) -> 
     assert rows["a"]["start_ms"] <= x <= rows["b"]["start_ms"] <= y <= rows["a"]["end_ms"]
 
 
+#: What a producer does -> the error's code and a part of its message.
+WRONG = {
+    "return 'a'": ("not-emitted", "x, y"),
+    "emit('x', '1'); return 'a'": ("not-emitted", "without emitting y: in threads"),
+    "emit('x', '1'); emit('z', '2'); return 'a'": ("not-emitted", "y: it has emitted z"),
+    "emit('x', '1'); raise KeyError('no luck')": ("raised", "no luck"),
+    "emit('x', '1'); emit('x', '2'); return 'a'": ("raised", "x was emitted before"),
+    "emit('x', None); return 'a'": ("bad-output", "None"),
+}
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(
-    ("body", "code", "said"),
-    [
-        ("return 'a'", "not-emitted", "x, y"),
-        ("emit('x', '1'); return 'a'", "not-emitted", "without emitting y: in threads"),
-        ("emit('x', '1'); emit('z', '2'); return 'a'", "not-emitted", "y: it has emitted z"),
-        ("emit('x', '1'); raise KeyError('no luck')", "raised", "no luck"),
-        ("emit('x', '1'); emit('x', '2'); return 'a'", "raised", "x was emitted before"),
-        ("emit('x', None); return 'a'", "bad-output", "None"),
-    ],
-)
-def test_what_goes_wrong_is_named(
-    layout: str, body: str, code: str, said: str, start: Any, wrap_image: Any
-) -> None:
-    producer = f"from chiron_io import emit\ndef handle(req): {body}"
+def test_what_goes_wrong_is_named(layout: str, start: Any, wrap_image: Any) -> None:
+    ways = "".join(f"    if req == {body!r}: {body}\n" for body in WRONG)
+    producer = f"from chiron_io import emit\ndef handle(req):\n{ways}"
     pass_on = dict.fromkeys("bc", "def handle(req): return req")
     server = start(wrap_image({"a": producer} | pass_on, LAYOUTS[layout], **declared()))
-    answer = server.request()
-    assert (answer.status, answer.json["code"]) == (500, code)
-    assert said in answer.json["message"]
-    assert answer.json["function"] == "a"
+    for body, (code, said) in WRONG.items():
+        answer = server.request(body=body)
+        assert (answer.status, answer.json["code"]) == (500, code)
+        assert said in answer.json["message"]
+        assert answer.json["function"] == "a"
 
 
 @pytest.mark.parametrize("layout", ["together", "apart"])

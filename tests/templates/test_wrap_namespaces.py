@@ -54,16 +54,17 @@ def _named(handler: str, name: str) -> dict[str, str]:
     return {"handler.py": handler, "util.py": f"NAME = {name!r}\n"}
 
 
-@pytest.mark.each_once
-@pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]]], ids=["main", "further"])
-@pytest.mark.parametrize("way", WAYS)
-def test_each_function_finds_its_own_util(
-    way: str, processes: list[list[int]], start: Any, wrap_image: Any
-) -> None:
-    handlers = {"one": _named(WAYS[way], "first"), "two": _named(WAYS[way], "second")}
-    server = start(wrap_image(handlers, processes, entry=ENTRY))
+@pytest.mark.parametrize("place", ["main", "further"])
+def test_each_function_finds_its_own_util(place: str, start: Any, wrap_image: Any) -> None:
+    names = [f"{way} {who}" for way in WAYS for who in ("first", "second")]
+    handlers = {
+        f"f{task}": _named(WAYS[name.rpartition(" ")[0]], name) for task, name in enumerate(names)
+    }
+    tasks = [*range(len(names))]
+    processes = [tasks] if place == "main" else [[], tasks]
+    server = start(wrap_image(handlers, processes, entry={"output": tasks}))
     for _ in range(2):
-        assert server.request().json == ["first", "second"]
+        assert server.request().json == names
 
 
 def test_packages_their_modules_and_data_files_belong_to_the_function(

@@ -134,7 +134,7 @@ def test_an_invocation_names_one_function_and_waits_for_it(refused, parameters, 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("piece", ["${", "${a}", "${a", ":", ":function:", ".arn", "a:", "aB"])
-@pytest.mark.parametrize("start", ["", "arn:", "arn:aws:states:::", "${"])
+@pytest.mark.parametrize("start", ["", "arn:aws:states:::"])
 def test_a_name_that_goes_on_and_on_is_refused_soon(refused, start, piece):
     assert refused(parse_states, machine_of(start + piece * 100_000), "demo").code in (
         "bad-name",

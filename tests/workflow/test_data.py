@@ -86,14 +86,14 @@ values = st.recursive(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(st.lists(values, min_size=1))
 def test_the_list_of_json_outputs_is_the_list_of_their_values(outputs: list[object]):
     texts = {str(i): json.dumps(value) for i, value in enumerate(outputs)}
     assert json.loads(resolve(tuple(texts), "", texts)) == outputs
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.text(), min_size=1))
 def test_whatever_the_outputs_their_list_is_json_of_that_length(outputs: list[str]):
     texts = {str(i): text for i, text in enumerate(outputs)}

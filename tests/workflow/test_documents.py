@@ -65,7 +65,7 @@ def test_what_is_no_json_is_refused_whatever_it_is(refused, text):
     assert refused(parse_json, text, "plan").code == "bad-json"
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(st.text() | st.binary())
 def test_any_text_is_a_value_or_a_one_line_error(text: str | bytes):
     try:

@@ -42,7 +42,7 @@ _STATE_TASK = "moto.stepfunctions.parser.asl.component.state.exec.state_task."
 _FUNCTION = "arn:aws:lambda:us-east-1:123456789012:function:"
 #: Errors that are told by names of moto's own, where the language has others.
 _OTHER_NAMES = {"Exception", "States.Runtime", "States.QueryEvaluationError"}
-MACHINES = 60
+MACHINES = 20
 Outcome = tuple[str, Any]
 
 
@@ -70,19 +70,20 @@ def payload(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-@pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
     modules = ["lambda_eval_utils", "state_task_lambda", "service.state_task_service_lambda"]
-    for module in (importlib.import_module(_STATE_TASK + name) for name in modules):
-        monkeypatch.setattr(module, "_invoke_lambda_function", invoked, raising=False)
-        monkeypatch.setattr(module, "to_payload_type", json.dumps, raising=False)
-    service = importlib.import_module(_STATE_TASK + modules[-1])
-    used = SimpleNamespace(**{**vars(service.lambda_eval_utils), "to_payload_type": payload})
-    monkeypatch.setattr(service, "lambda_eval_utils", used)
-    with moto.mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
-        yield importlib.import_module("boto3").client("stepfunctions", region_name="us-east-1")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "none")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "none")
+        for module in (importlib.import_module(_STATE_TASK + name) for name in modules):
+            patch.setattr(module, "_invoke_lambda_function", invoked, raising=False)
+            patch.setattr(module, "to_payload_type", json.dumps, raising=False)
+        service = importlib.import_module(_STATE_TASK + modules[-1])
+        used = SimpleNamespace(**{**vars(service.lambda_eval_utils), "to_payload_type": payload})
+        patch.setattr(service, "lambda_eval_utils", used)
+        with moto.mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
+            yield importlib.import_module("boto3").client("stepfunctions", region_name="us-east-1")
 
 
 def theirs(client: Any, document: Any, request: str) -> Outcome:

@@ -25,7 +25,7 @@ from chiron.workflow.trace import task_of, unrolled
 Given = tuple[dict[str, Any], str]
 #: When everything happens, in seconds since 1970.
 NOW = 1.7e9
-several = settings(max_examples=150)
+several = settings(max_examples=60)
 
 
 def outcome_of(done: Execution) -> tuple[str, str | None]:

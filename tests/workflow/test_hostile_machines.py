@@ -21,7 +21,7 @@ from chiron.workflow.states.values import dump
 from chiron.workflow.states.visits import Begin, Delay
 
 #: Examples in the short form and in a soak, and what one of them may look at.
-EXAMPLES, MANY = 300, 30_000
+EXAMPLES, MANY = 100, 30_000
 LOOKS = 20_000
 #: Tasks and waits of one example.
 EVENTS = 60

@@ -51,7 +51,7 @@ def test_a_cycle_names_its_tasks_and_no_others(refused, sources):
         assert name in error.message
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.sets(st.integers(0, 11), max_size=4), min_size=1, max_size=12))
 def test_each_stage_is_one_more_than_the_deepest_predecessor(edges: list[set[int]]):
     before = {f"t{i}": tuple(f"t{j}" for j in sorted(js) if j < i) for i, js in enumerate(edges)}

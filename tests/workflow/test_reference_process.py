@@ -50,7 +50,7 @@ def test_a_function_that_is_deployed_by_itself_is_called(tmp_path, refused):
         return run_reference(parse_workflow({"tasks": {"a": "a"}}), {"a": handler}, request)
 
     with HTTPServer(("127.0.0.1", 0), Deployed) as server:
-        threading.Thread(target=server.serve_forever).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         try:
             assert bytes_of(called(b"\xff").output) == b"/function/a \xff"
             error = refused(called, b"fail")

@@ -90,7 +90,7 @@ def items() -> Iterator[Mapping[str, str]]:
     """The setting that names a keep-alive server which answers as `_Items`."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Items)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield {URL: f"http://127.0.0.1:{server.server_address[1]}"}

@@ -179,9 +179,9 @@ def test_wildcards_match_as_those_of_files(text, pattern):
 
 
 def test_many_wildcards_take_no_time():
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert holds("$.x", {"x": "a" * 20_000}, StringMatches="*a" * 500 + "*b*") is False
-    assert time.perf_counter() - begun < 1
+    assert time.process_time() - begun < 1
 
 
 @pytest.mark.parametrize("name", [name for name in OPERATORS if name != "IsPresent"])
