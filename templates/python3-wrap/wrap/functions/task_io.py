@@ -15,7 +15,8 @@ from typing import IO, Any, NamedTuple, cast
 from chiron_io import OUTPUT
 
 from wrap.config.wrap_spec import Wrap
-from wrap.core.buckets.flow import ALL, targets
+from wrap.core.buckets.flow import ALL
+from wrap.core.buckets.routes import targets
 from wrap.core.errors import TaskError
 from wrap.functions import styles
 from wrap.net.messages import Result
