@@ -148,7 +148,6 @@ def _serve(
     sockets: Sequence[socket.socket],
     image: Path,
 ) -> NoReturn:
-    longest = settings.memory_bytes // _SHARE
     keeper = None
     if wrap.is_durable and isinstance(store, Redis):
         keeper, store = DurableBuckets(store, wrap.workflow), None
@@ -157,6 +156,53 @@ def _serve(
     reaper.revive_by(fork_client.revive)
     mechanism.start(fork_client)
     _load_own(wrap, functions)
+    runtime, listener = _runtime(settings, wrap, functions, mechanism, store)
+    participant = Participant(runtime, runtime.exchange)
+    if listener is not None:
+        listener.serve(participant)
+    drain_s = wrap.timeout_s + GRACE_S
+    pulse = Pulse(runtime.loop, fork_client.beat, drain_s + _SPARE_S, runtime.threads.start)
+    events = _events(settings, runtime, keeper, image / "function" / "triggers")
+
+    def close() -> int:
+        pulse.stop()
+        if events is not None:
+            events.close(drain_s)
+        if listener is not None:
+            listener.close(drain_s)
+        fork_client.close()
+        for function in functions.values():
+            function.close()
+        if runtime.spans is not None:
+            runtime.spans.close(_FLUSH_S)
+        wakes = events is not None and keeper is None and settings.linger_s > 0
+        return _WAKES if wakes else 0
+
+    hooks = server.Hooks(
+        probes=PROBES,
+        drain_s=drain_s,
+        linger_s=settings.linger_s,
+        ending=listener.drain if listener is not None else lambda: None,
+        close=close,
+        worn=runtime.threads.worn,
+        turned=pulse.turned,
+        answered=runtime.metrics.answered,
+    )
+    app = create_app(runtime, pulse, listener, events, participant)
+    route = runtime.route
+    server.serve(
+        app, sockets, lambda: route.threads, settings.memory_bytes, runtime.threads.start, hooks
+    )
+
+
+def _runtime(
+    settings: Settings,
+    wrap: Wrap,
+    functions: dict[str, FunctionRunner],
+    mechanism: Mechanism,
+    store: Store | None,
+) -> tuple[Runtime, PeerServer | None]:
+    """What executions run with, and what takes the messages of other wraps."""
     route = Route(settings.route, settings.threads)
     loop, threads = Loop(), ThreadPool(max(_LOST, 2 * wrap.threads))
     sink = _sink(settings, loop, threads)
@@ -179,7 +225,7 @@ def _serve(
         route,
         settings.trace_key,
         _most_request(settings),
-        longest,
+        settings.memory_bytes // _SHARE,
         exchange,
         offload,
         sink,
@@ -189,46 +235,7 @@ def _serve(
         metrics=Metrics(settings.slo_s, functions),
         most_state=settings.state_bytes or math.inf,
     )
-    participant = Participant(runtime, exchange)
-    if listener is not None:
-        listener.serve(participant)
-    drain_s = wrap.timeout_s + GRACE_S
-    pulse = Pulse(loop, fork_client.beat, drain_s + _SPARE_S, threads.start)
-    events = _events(settings, runtime, keeper, image / "function" / "triggers")
-
-    def ending() -> None:
-        if listener is not None:
-            listener.drain()
-
-    def close() -> int:
-        pulse.stop()
-        if events is not None:
-            events.close(drain_s)
-        if listener is not None:
-            listener.close(drain_s)
-        fork_client.close()
-        for function in functions.values():
-            function.close()
-        if spans is not None:
-            spans.close(_FLUSH_S)
-        wakes = events is not None and keeper is None and settings.linger_s > 0
-        return _WAKES if wakes else 0
-
-    server.serve(
-        create_app(runtime, pulse, listener, events, participant),
-        sockets,
-        lambda: route.threads,
-        settings.memory_bytes,
-        runtime.threads.start,
-        probes=PROBES,
-        drain_s=drain_s,
-        linger_s=settings.linger_s,
-        ending=ending,
-        close=close,
-        worn=runtime.threads.worn,
-        turned=pulse.turned,
-        answered=runtime.metrics.answered,
-    )
+    return runtime, listener
 
 
 class _Network(NamedTuple):

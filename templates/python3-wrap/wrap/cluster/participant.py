@@ -38,7 +38,7 @@ from wrap.net.gateway_client import OK, answer
 from wrap.net.messages import Request
 from wrap.net.peer_connection import Message, PeerConnection, Received
 from wrap.pipes.broker import STREAM, Which
-from wrap.pipes.endpoints import bounded
+from wrap.pipes.frames import bounded
 from wrap.pipes.piecewise import Far
 
 #: How long an execution goes on whose home's connection broke, in seconds: it may make another.

@@ -36,7 +36,7 @@ from wrap.observe import cpu_speed, log
 from wrap.observe.gil_probe import Probe
 from wrap.pipes import piecewise
 from wrap.pipes.broker import CLIENT, Which
-from wrap.pipes.endpoints import Flusher
+from wrap.pipes.writer import Flusher
 from wrap.values.value import Object
 
 _P = ParamSpec("_P")

@@ -21,7 +21,10 @@ from wrap.core.errors import TaskError
 from wrap.functions import styles
 from wrap.net.messages import Result
 from wrap.pipes.broker import Open, Which
-from wrap.pipes.endpoints import BUFFER, Outlet, Outlets, Reader, Whole, Writer
+from wrap.pipes.frames import BUFFER
+from wrap.pipes.outlets import Outlet, Outlets
+from wrap.pipes.reader import Reader, Whole
+from wrap.pipes.writer import Writer
 from wrap.values.in_json import InJson
 from wrap.values.value import Object
 
