@@ -94,7 +94,7 @@ _LOST = 64
 def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) -> NoReturn:
     """Serve the wrap in the folder `image`, or be its fork server (``--fork-server DESCRIPTOR``).
 
-    `sockets` are what `serving.listen` gave. The other options are what an earlier start has found.
+    `sockets` are what `server.listen` gave. The other options are what an earlier start has found.
     """
     contain()  # before a function can keep the names as they were
     faulthandler.enable()  # the log then says where C code crashed
