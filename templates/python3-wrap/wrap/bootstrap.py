@@ -45,7 +45,8 @@ from wrap.functions.kinds import functions_of
 from wrap.functions.loader import LIBRARIES, load_shared
 from wrap.functions.module_file import module_of
 from wrap.http import server
-from wrap.http.app import PROBES, create_app
+from wrap.http.app import create_app
+from wrap.http.probes import PROBES
 from wrap.http.traffic_switch import Route
 from wrap.net.direct import Direct
 from wrap.net.gateway_client import Gateway
