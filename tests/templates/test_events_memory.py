@@ -74,7 +74,7 @@ def run_all(held: Any, answers: Any = None) -> None:
     while held.ready and held.ready._waiting[0].task == "first":
         attempt = held._next()
         output = answers or Object(attempt.firing.items[0].value.data()[:])
-        held._ended(attempt, [SimpleNamespace(output=output)])
+        held.ended(attempt, [SimpleNamespace(output=output)])
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -165,7 +165,7 @@ def test_a_function_that_emits_more_than_there_is_memory_for_has_failed():
         for place in range(5000):
             value = Object(b"1", JSON)
             result: Any = SimpleNamespace(place=place, emitted="held", output=value, group=None)
-            held._emitted(attempt, result)
+            held.emitted(attempt, result)
         assert attempt.over
     assert held.error.code == "full"
     assert most < held.taken <= 2 * most

@@ -99,7 +99,7 @@ class Run:
             assert attempt is not None
             self.inputs.append(input_of(attempt.firing).data())
             output = Object(answers.pop(0) if answers else b"")
-            self.stream._ended(attempt, [SimpleNamespace(output=output)])  # type: ignore[list-item]
+            self.stream.ended(attempt, [SimpleNamespace(output=output)])  # type: ignore[list-item]
         return self.stream.answer()
 
 

@@ -134,7 +134,7 @@ class Replicas:
             known = self.windows[firing.task].setdefault(firing.number, values)
             assert known == values, "it runs again with the same objects"
         result: Any = SimpleNamespace(output=Object(json.dumps(output).encode(), JSON))
-        replica.stream._ended(attempt, [result])
+        replica.stream.ended(attempt, [result])
         return True
 
     def beat(self, replica: Any) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import partial
+from typing import TYPE_CHECKING
 
-from wrap.core.buckets.flow import Firing, Flow
+from wrap.core.buckets.flow import Firing
 from wrap.core.dag import Engine
 from wrap.core.errors import TaskError, too_late
 from wrap.core.program import MAIN, Key
@@ -26,6 +27,9 @@ from wrap.observe.trace_context import TraceContext
 from wrap.values.inputs import Inputs
 from wrap.values.value import Object
 
+if TYPE_CHECKING:
+    from wrap.dispatch.bucket_runs import BucketRuns
+
 #: Functions of buckets have no streams.
 _NO_STREAMS = Access(0, None, Inputs({}).resolve)
 
@@ -41,18 +45,21 @@ class Attempt:
         Whose firing it is.
     limit
         Until when it may run, in seconds of the monotonic clock.
+    buckets
+        What takes in what it gives.
     run
         The thread's work where it runs in this process.
     """
 
     def __init__(
-        self, firing: Firing[str, Object], task: int, flow: Flow[str, Object], limit: float
+        self, firing: Firing[str, Object], task: int, limit: float, buckets: BucketRuns
     ) -> None:
         self.firing = firing
         self.task = task
-        self.flow = flow
+        self.flow = buckets.flow
         self.over = False
         self.limit = limit
+        self.buckets = buckets
         self.run: Run | None = None
 
 
@@ -65,19 +72,12 @@ class Attempts:
         Until when all have to end, in seconds of the monotonic clock.
     watch, trace
         What results tell, and the trace that all are part of.
-    emitted
-        Takes what an attempt emits before its end.
-    ended
-        Takes what an attempt has ended with, and the results of one that failed where they are
-        exported; says whether it had not ended before.
     """
 
     def __init__(
         self,
         runtime: Runtime,
         deadline: float,
-        emitted: Callable[[Attempt, Result], None],
-        ended: Callable[[Attempt, Outcome, Sequence[Result]], bool],
         watch: Watch = UNWATCHED,
         trace: TraceContext | None = None,
     ) -> None:
@@ -86,20 +86,18 @@ class Attempts:
         self._watch = watch
         self._trace = trace
         self._is_exported = trace is not None and trace.is_exported
-        self._emitted = emitted
-        self._ended = ended
         self._lock = threading.Lock()
         #: What runs in this process, and when is looked which of it takes too long.
         self._here = set[Attempt]()
         self._look_at = math.inf
         self._looks: Timer | None = None
 
-    def of(self, firing: Firing[str, Object], task: int, flow: Flow[str, Object]) -> Attempt:
+    def of(self, firing: Firing[str, Object], task: int, buckets: BucketRuns) -> Attempt:
         """An attempt that begins now."""
         wrap = self._runtime.wrap
         own_s = wrap.timeouts_s.get(wrap.tasks[task], wrap.timeout_s)
         limit = min(self._deadline, time.monotonic() + min(own_s, wrap.timeout_s))
-        return Attempt(firing, task, flow, limit)
+        return Attempt(firing, task, limit, buckets)
 
     def run(self, attempt: Attempt) -> bool:
         """Run it; whether this thread may take another one: it may be about to be cancelled."""
@@ -111,15 +109,17 @@ class Attempts:
             deadline = min(self._deadline, time.monotonic() + runtime.wrap.timeout_s)
             ident = Ident(self._watch, trace=self._trace)
             execution = Execution(
-                *(runtime, Engine(part), {}, ident, deadline, partial(self._reply, attempt)),
+                *(runtime, Engine(part), {}, ident, deadline, partial(_reply, attempt)),
                 prepare=partial(_request, attempt.firing),
-                into_buckets=partial(self._emitted, attempt),
+                into_buckets=partial(attempt.buckets.emitted, attempt),
             )
             execution.start(run)
         except TaskError as error:
-            self._ended(attempt, error, ())
+            attempt.buckets.ended(attempt, error)
         except BaseException as error:  # its thread is given up, say
-            self._ended(attempt, TaskError("wrap-failed", f"{type(error).__name__}: {error}"), ())
+            attempt.buckets.ended(
+                attempt, TaskError("wrap-failed", f"{type(error).__name__}: {error}")
+            )
             raise
         return True
 
@@ -145,7 +145,7 @@ class Attempts:
 
         def emitted(result: Result) -> None:
             with run.undisturbed() if run is not None else nullcontext():
-                self._emitted(attempt, result)
+                attempt.buckets.emitted(attempt, result)
 
         result = tasks.run(
             *(attempt.task, given, Ident(self._watch, trace=self._trace), MAIN, emitted),
@@ -153,15 +153,9 @@ class Attempts:
         )
         runtime.metrics.ran(result)
         if result.error is None:
-            return self._ended(attempt, [result], ())
+            return attempt.buckets.ended(attempt, [result])
         failed = [result] if self._is_exported else []
-        return self._ended(attempt, TaskError.from_dict(result.error, status=500), failed)
-
-    def _reply(self, attempt: Attempt, execution: Execution, outcome: Outcome) -> None:
-        failed = list[Result]()
-        if isinstance(outcome, TaskError) and execution.ident.is_exported:
-            failed = all_results(execution, outcome)
-        self._ended(attempt, outcome, failed)
+        return attempt.buckets.ended(attempt, TaskError.from_dict(result.error, status=500), failed)
 
     def _look_later(self, when: float) -> None:
         """Look then whether something takes too long, unless that is so before; with the lock."""
@@ -181,7 +175,7 @@ class Attempts:
         for attempt in overdue:
             function = runtime.wrap.tasks[attempt.task]
             error = too_late(function).located(function, runtime.wrap.name)
-            if not self._ended(attempt, error, ()):
+            if not attempt.buckets.ended(attempt, error):
                 continue
             runtime.metrics.run_failed(function, error.code)
             if attempt.run is not None:
@@ -192,3 +186,10 @@ class Attempts:
 def _request(firing: Firing[str, Object]) -> Mapping[Key, Object]:
     """What an execution is given as its request."""
     return {None: input_of(firing)}
+
+
+def _reply(attempt: Attempt, execution: Execution, outcome: Outcome) -> None:
+    failed = list[Result]()
+    if isinstance(outcome, TaskError) and execution.ident.is_exported:
+        failed = all_results(execution, outcome)
+    attempt.buckets.ended(attempt, outcome, failed)

@@ -125,7 +125,7 @@ class BucketRuns:
         self.lock = threading.Lock()
         self.ready = Ready[str, Object]()
         self._parallelism = Parallelism(MOST_AT_ONCE)
-        self._attempts = Attempts(runtime, deadline, self._emitted, self._ended, watch, trace)
+        self._attempts = Attempts(runtime, deadline, watch, trace)
         routes = self.flow.routes
         self._answers: dict[str, list[Item[Object]]] = {
             task: [] for task in numbers if offset_s is None and routes.answers(task)
@@ -296,9 +296,9 @@ class BucketRuns:
             firing = self.ready.next(self.most)
             if firing is None:
                 return None
-            return self._attempts.of(firing, self._numbers[firing.task], self.flow)
+            return self._attempts.of(firing, self._numbers[firing.task], self)
 
-    def _emitted(self, attempt: Attempt, result: Result) -> None:
+    def emitted(self, attempt: Attempt, result: Result) -> None:
         """Have buckets take in what a run has emitted, which goes on."""
         place, name = result.place, result.emitted
         if place is None or name is None:
@@ -317,10 +317,10 @@ class BucketRuns:
             except TaskError as error:
                 full = error
         if full is not None:
-            self._ended(attempt, full)
+            self.ended(attempt, full)
         self.work(goes_on=True)
 
-    def _ended(self, attempt: Attempt, outcome: Outcome, of_failed: Sequence[Result] = ()) -> bool:
+    def ended(self, attempt: Attempt, outcome: Outcome, of_failed: Sequence[Result] = ()) -> bool:
         """Take in how an attempt has ended; whether it had not before."""
         firing, number = attempt.firing, attempt.firing.number
         self.results += of_failed

@@ -134,12 +134,8 @@ def _workflow(
         return _events(runtime, events, given, arrived, deadline)
     called = request.environ.get(CALL_ID, "")
     objects = _given(runtime.wrap, given)
-    ident, home = (
-        Ident(
-            watch_of(runtime.trace_key), mark_of(called), trace=trace_of(runtime.spans is not None)
-        ),
-        None,
-    )
+    trace = trace_of(runtime.spans is not None)
+    ident, home = Ident(watch_of(runtime.trace_key), mark_of(called), trace=trace), None
     engine: Program
     if whole is None:
         ident_of = called or str(uuid4())
