@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import partial
 
 from wrap.cluster import store_path
-from wrap.cluster.coordinator import ENDED, ENDING, UNKNOWN, Coordinator
+from wrap.cluster.coordinator import Coordinator
+from wrap.cluster.notices import ENDED, ENDING, UNKNOWN
 from wrap.cluster.offload import ROOM
 from wrap.cluster.peers import (
     AGAIN,
@@ -28,6 +29,7 @@ from wrap.core.dag import Engine
 from wrap.core.errors import SERVER_FAULT, TaskError
 from wrap.core.program import Key, Program, given_to
 from wrap.dispatch.execution import CANCELLED, Execution, Outcome
+from wrap.dispatch.live import again, broke
 from wrap.dispatch.placement import Asked
 from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
@@ -208,7 +210,7 @@ class Participant:
             client=client,
         )
         for task, attempt in attempts:
-            execution.again(int(task), int(attempt))
+            again(execution, int(task), int(attempt))
         self._homes[execution] = line
         exchange.add(execution)
         execution.start()
@@ -233,7 +235,11 @@ class Participant:
             line.send(Message(ANSWER, [OK, []]))
             return
         execution = exchange.get(int(number))
-        here = execution.moved(str(name), str(address)) if execution is not None else None
+        here = None
+        if execution is not None:
+            with execution.lock:
+                if not execution.over and execution.peers is not None:
+                    here = execution.peers.moved(execution, str(name), str(address))
         self._say_what_is_here(exchange, line, int(number), here)
 
     def _say_what_is_here(
@@ -250,13 +256,13 @@ class Participant:
         execution = exchange.get(int(number))
         if execution is not None:
             said = TaskError.from_dict(error, status=500)
-            execution.event(execution.broke, int(task), int(attempt), said)
+            execution.event(broke, execution, int(task), int(attempt), said)
         line.send(Message(ANSWER, [OK]))
 
     def _again(self, exchange: PeerProtocol, line: PeerConnection, message: Received) -> None:
         number, task, attempt = map(int, message.fields)
         execution = exchange.get(number)
-        here = execution.again(task, attempt) if execution is not None else None
+        here = again(execution, task, attempt) if execution is not None else None
         self._say_what_is_here(exchange, line, number, here)
 
     def _answer(self, outcome: Outcome, arrived: float) -> Message:

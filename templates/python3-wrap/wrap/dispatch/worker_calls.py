@@ -93,7 +93,7 @@ class WorkerCalls:
             Request(
                 *(execution.ident, call.tasks, objects, call.gives, taken.rest, alone, number),
                 live=execution.live,
-                piecewise=execution.is_piecewise,
+                piecewise=execution.client is not None,
             )
         )
         if taken.watched:
