@@ -129,7 +129,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         store = (
             store_of(settings.store_url, settings.store_password) if settings.store_url else None
         )
-        if wrap.is_durable and not isinstance(store, Redis):
+        if _is_durable(wrap) and not isinstance(store, Redis):
             raise ValueError("durable buckets are kept in Redis: chiron_store has to name one")
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
@@ -150,7 +150,7 @@ def _serve(
     image: Path,
 ) -> NoReturn:
     keeper = None
-    if wrap.is_durable and isinstance(store, Redis):
+    if _is_durable(wrap) and isinstance(store, Redis):
         keeper, store = DurableBuckets(store, wrap.workflow), None
     fork_client = start()
     end_at_signal()
@@ -205,7 +205,7 @@ def _runtime(
 ) -> tuple[Runtime, PeerServer | None]:
     """What executions run with, and what takes the messages of other wraps."""
     route = Route(settings.route, settings.threads)
-    loop, threads = Loop(), ThreadPool(max(_LOST, 2 * wrap.threads))
+    loop, threads = Loop(), ThreadPool(max(_LOST, 2 * len(wrap.processes[MAIN])))
     sink = _sink(settings, loop, threads)
     transport, listener, exchange, offload = _network(settings, wrap, loop, threads, sink)
     board = None
@@ -383,13 +383,18 @@ def _load_own(wrap: Wrap, functions: dict[str, FunctionRunner]) -> None:
     """Import what this process runs itself, and what no process runs."""
     try:
         with server.OneProcess():
+            own = {wrap.tasks[task] for task in wrap.processes[MAIN]}
             for name, function in functions.items():
-                if name in wrap.run_in(MAIN) or name not in wrap.forked:
+                if name in own or name not in wrap.forked:
                     function.prepare()
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     gc.collect()
     gc.freeze()
+
+
+def _is_durable(wrap: Wrap) -> bool:
+    return wrap.entry is not None and wrap.entry.is_durable
 
 
 def _be_fork_server(

@@ -156,20 +156,22 @@ def _workflow(
 
 def _given(wrap: Wrap, request: Object) -> dict[Key, Object]:
     """The objects that come with a request: of a task that is called by itself, its streams too."""
-    if not wrap.with_request:
+    named = (each for its in wrap.streams.values() for each in its.items())
+    with_request = {name: number for name, number in named if number < 0}
+    if not with_request:
         return {None: request}
     try:
         told = json.loads(request.text())
         found: dict[Key, Object] = {None: Object(from_json(told["input"]))}
-        streams = {name: Object(from_json(told["streams"][name])) for name in wrap.with_request}
+        streams = {name: Object(from_json(told["streams"][name])) for name in with_request}
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        names = ", ".join(wrap.with_request)
+        names = ", ".join(with_request)
         message = (
             f'the request has to be {{"input": ..., "streams": ...}} with {names}, '
             'each a text or {"base64": ...}'
         )
         raise TaskError("bad-request", message, status=400) from None
-    return found | {wrap.with_request[name]: each for name, each in streams.items()}
+    return found | {with_request[name]: each for name, each in streams.items()}
 
 
 def _events(
