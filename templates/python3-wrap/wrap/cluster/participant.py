@@ -87,7 +87,7 @@ class Participant:
     @property
     def in_hand(self) -> int:
         """For how many executions of others it has something to do."""
-        return len(self._answering) + sum(not each.run.is_idle for each in list(self._homes))
+        return len(self._answering) + sum(map(_is_busy, list(self._homes)))
 
     @property
     def busy(self) -> bool:
@@ -319,3 +319,8 @@ def _request(message: Received) -> Request:
     if request is None:
         raise ValueError("a message without a request")
     return request
+
+
+def _is_busy(execution: Execution) -> bool:
+    """Whether a task is to run now: else what the next ones need has not come from elsewhere."""
+    return not execution.run.begun or bool(execution.run.limits)

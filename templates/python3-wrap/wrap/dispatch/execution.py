@@ -19,8 +19,9 @@ from typing import Any
 from wrap.cluster.peers import Given, Peers
 from wrap.core import events as on
 from wrap.core.errors import TaskError
+from wrap.core.limits import Limits
 from wrap.core.program import MAIN, Key, Program
-from wrap.core.run import Limits, Run
+from wrap.core.run import Run
 from wrap.dispatch.admission import Admission
 from wrap.dispatch.perform import PERFORM
 from wrap.dispatch.runtime import Runtime
@@ -187,7 +188,7 @@ class Execution:
 
     def _attempt_of(self, task: int) -> int | None:
         with self.lock:
-            return self.run.attempt_of(task)
+            return self.run.attempts.attempt_of(task)
 
     def begin(self) -> None:
         """Begin what runs first; while an event is handled."""
@@ -269,7 +270,7 @@ class Execution:
         self._outcome = outcome
 
     def _is_unfinished(self) -> bool:
-        waits = self.peers is not None and (self.peers.waiting or self.run.is_pending)
+        waits = self.peers is not None and (self.peers.waiting or self.run.attempts.pending)
         return waits or not self._program.is_complete
 
     def _ends_at_once(self) -> bool:
