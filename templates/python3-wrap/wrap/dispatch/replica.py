@@ -10,7 +10,6 @@ from wrap.cluster.durable import DurableBuckets, Order
 from wrap.cluster.durable_records import Held
 from wrap.core.buckets.flow import Firing
 from wrap.core.buckets.ready import by_session
-from wrap.core.buckets.routes import RUN_BYTES
 from wrap.core.buckets.triggers import Item
 from wrap.values.quota import Quota
 from wrap.values.value import Object
@@ -147,7 +146,7 @@ class Replica:
                 ready.promise(len(firings))
             items = [(firings[0].bucket, item) for item in firings[0].items]
             then = partial(self._fired, firings, is_own)
-            size = sum(map(_size, firings))
+            size = sum(each.size for each in firings)
             keeper.fired(self._term, session, items, size, is_own, then)
         for settled in self._buckets.flow.settled():
             keeper.settled(self._term, settled, partial(self._settled, settled.given))
@@ -181,11 +180,6 @@ class Replica:
                 yield bucket, item
             else:
                 print(f"an object of the bucket {bucket} is dropped, as there is none")
-
-
-def _size(firing: Firing[str, Object]) -> int:
-    """Bytes that it takes."""
-    return RUN_BYTES + sum(item.size for item in firing.items)
 
 
 def _by_bucket(items: Iterable[Held]) -> Mapping[str, Sequence[Item[Object]]]:

@@ -56,6 +56,11 @@ class Firing(NamedTuple, Generic[Task, Value]):
         """Whether it is of a session of its own, with others of the same objects."""
         return self.session == self.number[:-1]
 
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory."""
+        return RUN_BYTES + sum(item.size for item in self.items)
+
 
 class Settled(NamedTuple, Generic[Value]):
     """A session of which nothing runs any more, and what came of it for buckets that begin others.
@@ -223,7 +228,7 @@ class Flow(Generic[Task, Value]):
         """All that a session has begun with is run elsewhere."""
         for firing in firings:
             if self._runs.pop(firing.number, None) is not None:
-                self._running_size -= _size(firing)
+                self._running_size -= firing.size
                 self._live.pop(firing.session, None)
 
     def hold(
@@ -283,7 +288,7 @@ class Flow(Generic[Task, Value]):
         if run is None:
             return fired
         firing = run.firing
-        self._running_size -= _size(firing)
+        self._running_size -= firing.size
         if value is not None:
             self._give(firing, value, now_s, fired)
         if self._waiting or self._in_sessions:
@@ -371,7 +376,7 @@ class Flow(Generic[Task, Value]):
                     (*number, place), task, items, trigger.single, session, due_s, bucket.name
                 )
                 self._runs[firing.number] = _Run(firing, bucket.attempts)
-                self._running_size += _size(firing)
+                self._running_size += firing.size
                 if self._waiting or self._in_sessions:
                     self._live.setdefault(session, Counter())[task] += 1
                 self._note_start(firing, now_s)
@@ -415,7 +420,3 @@ class Flow(Generic[Task, Value]):
 def _with_reruns(buckets: Iterable[_Bucket[Any, Value]]) -> list[StreamTrigger[Value]]:
     triggers = (bucket.trigger for bucket in buckets)
     return [each for each in triggers if each.rerun_after_s < math.inf]
-
-
-def _size(firing: Firing[Any, Any]) -> int:
-    return sum(item.size for item in firing.items) + RUN_BYTES
