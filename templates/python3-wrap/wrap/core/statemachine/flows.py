@@ -41,7 +41,3 @@ class Flows:
         item = visit.scope.item
         fields = {**self.context, "State": state, **({} if item is None else {"Map": item})}
         return Context(fields, visit.scope.variables)
-
-    def _flow(self, visit: Visit) -> PathFlow | QueryFlow:
-        """How the fields of a state are evaluated: its query language says this."""
-        return self._queries if "QueryLanguage" in visit.state else self._paths
