@@ -35,8 +35,6 @@ class Answering:
     ----------
     respond
         Makes the answer when the execution has ended.
-    home
-        The other wraps, where this one is the home of the execution.
     """
 
     def __init__(
@@ -46,36 +44,40 @@ class Answering:
         arrived: float,
         deadline: float,
         respond: Callable[[Execution, list[Result]], Response],
-        home: Coordinator | None = None,
     ) -> None:
         self._runtime = runtime
         self._ident = ident
         self._arrived = arrived
         self._deadline = deadline
         self._respond = respond
-        self._home = home
         self._later: Callable[[Response], None] = request.environ[LATER]()
         is_entry = runtime.wrap.entry is not None
         self._forwarded = is_entry and TIMEOUT in request.environ
         self._unanswered = threading.Lock()
         self._pieces: Pieces | None = None
         self._crossing = list[str]()
-        if home is not None and runtime.store is not None:
-            crossing = runtime.wrap.crossing
-            self._crossing = [store_path.name_of(ident.number, key) for key in crossing]
 
-    def execute(self, program: Program, objects: dict[Key, Object]) -> None:
-        """Begin the execution."""
+    def execute(
+        self, program: Program, objects: dict[Key, Object], home: Coordinator | None = None
+    ) -> None:
+        """Begin the execution; `home` has the other wraps, where this one is its home.
+
+        It is not kept: it knows the execution, which knows this.
+        """
+        if home is not None and self._runtime.store is not None:
+            number = self._ident.number
+            crossing = self._runtime.wrap.crossing
+            self._crossing = [store_path.name_of(number, key) for key in crossing]
         client, wrap = None, self._runtime.wrap
         if wrap.entry is not None and wrap.answers is not None and request.method != "HEAD":
             client = None if self._ident.watch.traced else Near(self._begin)
         execution = Execution(
             *(self._runtime, program, objects, self._ident, self._deadline, self._reply),
-            *(self._home,),
+            *(home,),
             client=client,
         )
-        if self._home is not None:
-            self._home.exchange.add(execution)
+        if home is not None:
+            home.exchange.add(execution)
         execution.start()
 
     def _reply(self, execution: Execution, outcome: Outcome) -> None:

@@ -150,7 +150,7 @@ def _workflow(
     if home is not None and runtime.store is not None and None in runtime.wrap.crossing:
         store_path.put(runtime.store, ident.number, {None: objects[None]}, deadline)
     respond = partial(_answer, runtime, entry, arrived)
-    Answering(runtime, ident, arrived, deadline, respond, home).execute(engine, objects)
+    Answering(runtime, ident, arrived, deadline, respond).execute(engine, objects, home)
     return Response()
 
 
