@@ -72,7 +72,9 @@ def _run(workflow: Workflow, request: bytes, run: Callable[[str, str], Gave]) ->
     values, done = _Texts(), Flowed()
     flow = Flow[str, str](workflow.buckets or {}, values)
     ready = deque(flow.take(0, values.items(text_of(request)), 0.0))
-    answers = {task.name: list[Item[str]]() for task in workflow.tasks if flow.answers(task.name)}
+    answers = {
+        task.name: list[Item[str]]() for task in workflow.tasks if flow.routes.answers(task.name)
+    }
     counts = Counter[str]()
     while ready or (ready := deque(flow.drain(0.0))):
         firing = ready.popleft()

@@ -62,12 +62,19 @@ def replay() -> None:
 
     for kind in (Engine, Asked, Deciding):
         remembered(kind)
-    begin, handle, attempt_of = Run.__init__, Run.handle, Run.attempt_of
+    begin, handle = Run.__init__, Run.handle
 
     def initialise(self: Any, program: Any, *rules: Any) -> None:
         begin(self, program, *rules)
         self.twin = Run.__new__(Run)
         begin(self.twin, type(program)(*program.made_of), *rules)
+        attempt_of, attempt_of_twin = self.attempts.attempt_of, self.twin.attempts.attempt_of
+
+        def attempt_of_both(task: int) -> Any:
+            attempt_of_twin(task)
+            return attempt_of(task)
+
+        self.attempts.attempt_of = attempt_of_both
 
     def twice(self: Any, event: Any) -> Any:
         again = event
@@ -80,11 +87,7 @@ def replay() -> None:
             _say(f"{event} leads to {commands}, and to {others} once more")
         return commands
 
-    def attempt_of_both(self: Any, task: int) -> Any:
-        attempt_of(self.twin, task)
-        return attempt_of(self, task)
-
-    Run.__init__, Run.handle, Run.attempt_of = initialise, twice, attempt_of_both  # type: ignore
+    Run.__init__, Run.handle = initialise, twice  # type: ignore
 
 
 if __name__ == "__main__":

@@ -71,11 +71,10 @@ def run_all(held: Any, answers: Any = None) -> None:
     """All of `first` end, each with its input, or with what is given."""
     from wrap.values.value import Object
 
-    while held._ready and held._ready[0].task == "first":
-        held._coming = 0
+    while held.ready and held.ready._waiting[0].task == "first":
         attempt = held._next()
         output = answers or Object(attempt.firing.items[0].value.data()[:])
-        held._ended(attempt, [SimpleNamespace(output=output)])
+        held.ended(attempt, [SimpleNamespace(output=output)])
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -162,12 +161,11 @@ def test_a_function_that_emits_more_than_there_is_memory_for_has_failed():
     held = stream(TRIGGERS["by-time"], False, most)
     held.take(Object(b"1", JSON), lambda _: None)
     for _ in range(2):  # attempts
-        held._coming = 0
         attempt = held._next()
         for place in range(5000):
             value = Object(b"1", JSON)
             result: Any = SimpleNamespace(place=place, emitted="held", output=value, group=None)
-            held._emitted(attempt, result)
+            held.emitted(attempt, result)
         assert attempt.over
     assert held.error.code == "full"
     assert most < held.taken <= 2 * most

@@ -18,7 +18,7 @@ from wrap.dispatch.placement import Deciding
 from wrap.dispatch.runtime import Mechanism, Runtime
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import Run, ThreadPool
-from wrap.http import server
+from wrap.http.server.turns import Turns
 from wrap.http.traffic_switch import Route
 from wrap.net.messages import Ident, Request, Result
 from wrap.net.transport import Transport
@@ -187,11 +187,11 @@ def test_a_request_is_served_also_where_no_thread_can_be_had_for_its_turn():
             served.append(self)
             turns.end()
 
-    turns = server._Turns(NoThreads().start)
+    turns = Turns(NoThreads().start)
     turns.set_thread_count(1)
     channels = [Channel(), Channel()]
     for channel in channels:
-        turns.add_task(cast(server._Channel, channel))
+        turns.add_task(cast(Any, channel))
     assert served == channels
     assert turns.active_count == 0
 

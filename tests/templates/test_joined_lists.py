@@ -88,19 +88,18 @@ class Run:
 
     def answers(self, request: bytes, answers: list[bytes]) -> Any:
         """The answer to a request whose functions answer these, one after another."""
-        from wrap.dispatch.bucket_runs import _input
+        from wrap.dispatch.event_objects import input_of
         from wrap.values.value import Object
 
         ended = list[bool]()
         self.stream.take(Object(request), lambda _: None)
         self.stream.drain(lambda: ended.append(True))
         while not ended:
-            self.stream._coming = 0
             attempt = self.stream._next()
             assert attempt is not None
-            self.inputs.append(_input(attempt.firing).data())
+            self.inputs.append(input_of(attempt.firing).data())
             output = Object(answers.pop(0) if answers else b"")
-            self.stream._ended(attempt, [SimpleNamespace(output=output)])  # type: ignore[list-item]
+            self.stream.ended(attempt, [SimpleNamespace(output=output)])  # type: ignore[list-item]
         return self.stream.answer()
 
 

@@ -63,10 +63,9 @@ class Replicas:
         redis = Redis(urlsplit(self._place.url), self._place.password)
         works, attempts = list[Any](), list[Any]()
 
-        class Steps(BucketRuns):
-            def _run(self, attempt: Any) -> bool:
-                attempts.append(attempt)
-                return False
+        def run(attempt: Any) -> bool:
+            attempts.append(attempt)
+            return False
 
         class Orders(DurableBuckets):
             def _listen(self) -> None:
@@ -81,8 +80,9 @@ class Replicas:
         keeper = Orders(redis, "test")
         keeper._writes = True  # no thread begins to write
         numbers = {name: number for number, name in tasks.items()}
-        stream = Steps(runtime, DECLARED or {}, numbers, 0.0, keeper=keeper)
-        keeper.join(stream)
+        stream: Any = BucketRuns(runtime, DECLARED or {}, numbers, 0.0, keeper=keeper)
+        stream._attempts.run = run
+        keeper.join(stream.replica)
         return SimpleNamespace(
             stream=stream, keeper=keeper, works=works, attempts=attempts, redis=redis
         )
@@ -134,13 +134,13 @@ class Replicas:
             known = self.windows[firing.task].setdefault(firing.number, values)
             assert known == values, "it runs again with the same objects"
         result: Any = SimpleNamespace(output=Object(json.dumps(output).encode(), JSON))
-        replica.stream._ended(attempt, [result])
+        replica.stream.ended(attempt, [result])
         return True
 
     def beat(self, replica: Any) -> None:
         """It says that it is alive, and looks what there is."""
         replica.keeper._beat()
-        replica.keeper._read_on(replica.stream.term)
+        replica.keeper._read_on(replica.stream.replica.term)
 
     def take_for_dead(self, replica: Any) -> None:
         """It has said nothing for long, as the others see it."""
@@ -154,7 +154,7 @@ class Replicas:
 
     def leave(self, replica: Any) -> None:
         """It ends in order, and another one is started."""
-        replica.stream._running = 0  # what runs is given up
+        replica.stream.ready.running = 0  # what runs is given up
         replica.stream.stop(0.0)
         replica.keeper._left = True
         replica.keeper.leave(0.0)
@@ -183,11 +183,11 @@ class Replicas:
 
     def _drain(self) -> bool:
         """The evaluator has its windows fire; whether it had some."""
-        (evaluator,) = [each for each in self.all if each.stream.term]
+        (evaluator,) = [each for each in self.all if each.stream.replica.term]
         stream = evaluator.stream
-        with stream._lock:
-            fired = stream._flow.drain(0.0)
-            stream._follow(fired)
+        with stream.lock:
+            fired = stream.flow.drain(0.0)
+            stream.follow(fired)
         return bool(fired)
 
 

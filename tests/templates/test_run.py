@@ -14,8 +14,9 @@ from wrap.core import commands as do
 from wrap.core import events as on
 from wrap.core.dag import Engine, Graph
 from wrap.core.errors import TaskError
+from wrap.core.limits import Limits
 from wrap.core.program import MAIN, Call, Key, Place, Step
-from wrap.core.run import WORKER_DIED, Limits, Run
+from wrap.core.run import WORKER_DIED, Run
 from wrap.core.triggers import buckets
 
 DEADLINE, GRACE_S, LARGE = 100.0, 0.5, 1000

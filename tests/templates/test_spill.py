@@ -91,7 +91,7 @@ class Ways:
     """A writer with a reader that takes nothing, and another one that has taken all."""
 
     def __init__(self, stack: list[socket.socket]) -> None:
-        from wrap.pipes.endpoints import Outlet, Outlets
+        from wrap.pipes.outlets import Outlet, Outlets
 
         self.outlets = Outlets()
         self.reads: list[socket.socket] = []
@@ -159,10 +159,10 @@ def test_on_a_full_disk_a_writer_fails_at_once_and_for_good(ways: Ways, disk: Di
 def test_a_circle_at_the_bound_fails_and_a_reader_that_goes_on_does_not(
     ways: Ways, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wrap.pipes import endpoints
+    from wrap.pipes import outlets
 
     now = [1000.0]
-    monkeypatch.setattr(endpoints.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(outlets.time, "monotonic", lambda: now[0])
     ways.fill()
     ways.slow.spill()
     ways.slow.put([b"y" * PIECE] * 100)
@@ -170,11 +170,11 @@ def test_a_circle_at_the_bound_fails_and_a_reader_that_goes_on_does_not(
     ways.slow.put([b"later"])
     assert ways.slow.held_up
     for _ in range(3):
-        now[0] += endpoints._CIRCLE_S - 1
+        now[0] += outlets._CIRCLE_S - 1
         ways.slow.spill()
         ways.reads[0].recv(4 * PIECE)
         ways.slow.flush()
-    now[0] += endpoints._CIRCLE_S + 1
+    now[0] += outlets._CIRCLE_S + 1
     with pytest.raises(OSError, match="reads nothing") as error:
         ways.slow.spill()
     assert error.value.errno == FULL
@@ -229,7 +229,7 @@ def test_its_error_reaches_readers_whatever_is_on_the_full_disk(
 ) -> None:
     """To close what cannot be written must not raise the disk's error in place of the writer's."""
     from wrap.core.errors import TaskError
-    from wrap.pipes.endpoints import Reader
+    from wrap.pipes.reader import Reader
 
     monkeypatch.setattr(tempfile, "tempdir", str(small))
     while not ways.slow.held_up:

@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
-#: The modules of which `wrap/http/server.py` and `services/connections.py` override and read
+#: The modules of which `wrap/http/server` and `services/connections.py` override and read
 #: private parts, and what their sources hash to. Where one changes, read what has changed in it,
 #: look at what overrides it, and only then write the new hash here.
 INTERNALS = {

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from chiron.workflow.buckets import parse_buckets
-from chiron.workflow.streams.flow import RUN_BYTES, Flow
+from chiron.workflow.streams.flow import Flow
+from chiron.workflow.streams.routes import RUN_BYTES
 
 
 class Values:

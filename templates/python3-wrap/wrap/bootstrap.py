@@ -45,7 +45,8 @@ from wrap.functions.kinds import functions_of
 from wrap.functions.loader import LIBRARIES, load_shared
 from wrap.functions.module_file import module_of
 from wrap.http import server
-from wrap.http.app import PROBES, create_app
+from wrap.http.app import create_app
+from wrap.http.probes import PROBES
 from wrap.http.traffic_switch import Route
 from wrap.net.direct import Direct
 from wrap.net.gateway_client import Gateway
@@ -94,7 +95,7 @@ _LOST = 64
 def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) -> NoReturn:
     """Serve the wrap in the folder `image`, or be its fork server (``--fork-server DESCRIPTOR``).
 
-    `sockets` are what `serving.listen` gave. The other options are what an earlier start has found.
+    `sockets` are what `server.listen` gave. The other options are what an earlier start has found.
     """
     contain()  # before a function can keep the names as they were
     faulthandler.enable()  # the log then says where C code crashed
@@ -128,7 +129,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         store = (
             store_of(settings.store_url, settings.store_password) if settings.store_url else None
         )
-        if wrap.is_durable and not isinstance(store, Redis):
+        if _is_durable(wrap) and not isinstance(store, Redis):
             raise ValueError("durable buckets are kept in Redis: chiron_store has to name one")
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
@@ -148,17 +149,63 @@ def _serve(
     sockets: Sequence[socket.socket],
     image: Path,
 ) -> NoReturn:
-    longest = settings.memory_bytes // _SHARE
     keeper = None
-    if wrap.is_durable and isinstance(store, Redis):
+    if _is_durable(wrap) and isinstance(store, Redis):
         keeper, store = DurableBuckets(store, wrap.workflow), None
     fork_client = start()
     end_at_signal()
     reaper.revive_by(fork_client.revive)
     mechanism.start(fork_client)
     _load_own(wrap, functions)
+    runtime, listener = _runtime(settings, wrap, functions, mechanism, store)
+    participant = Participant(runtime, runtime.exchange)
+    if listener is not None:
+        listener.serve(participant)
+    drain_s = wrap.timeout_s + GRACE_S
+    pulse = Pulse(runtime.loop, fork_client.beat, drain_s + _SPARE_S, runtime.threads.start)
+    events = _events(settings, runtime, keeper, image / "function" / "triggers")
+
+    def close() -> int:
+        pulse.stop()
+        if events is not None:
+            events.close(drain_s)
+        if listener is not None:
+            listener.close(drain_s)
+        fork_client.close()
+        for function in functions.values():
+            function.close()
+        if runtime.spans is not None:
+            runtime.spans.close(_FLUSH_S)
+        wakes = events is not None and keeper is None and settings.linger_s > 0
+        return _WAKES if wakes else 0
+
+    hooks = server.Hooks(
+        probes=PROBES,
+        drain_s=drain_s,
+        linger_s=settings.linger_s,
+        ending=listener.drain if listener is not None else lambda: None,
+        close=close,
+        worn=runtime.threads.worn,
+        turned=pulse.turned,
+        answered=runtime.metrics.answered,
+    )
+    app = create_app(runtime, pulse, listener, events, participant)
+    route = runtime.route
+    server.serve(
+        app, sockets, lambda: route.threads, settings.memory_bytes, runtime.threads.start, hooks
+    )
+
+
+def _runtime(
+    settings: Settings,
+    wrap: Wrap,
+    functions: dict[str, FunctionRunner],
+    mechanism: Mechanism,
+    store: Store | None,
+) -> tuple[Runtime, PeerServer | None]:
+    """What executions run with, and what takes the messages of other wraps."""
     route = Route(settings.route, settings.threads)
-    loop, threads = Loop(), ThreadPool(max(_LOST, 2 * wrap.threads))
+    loop, threads = Loop(), ThreadPool(max(_LOST, 2 * len(wrap.processes[MAIN])))
     sink = _sink(settings, loop, threads)
     transport, listener, exchange, offload = _network(settings, wrap, loop, threads, sink)
     board = None
@@ -179,7 +226,7 @@ def _serve(
         route,
         settings.trace_key,
         _most_request(settings),
-        longest,
+        settings.memory_bytes // _SHARE,
         exchange,
         offload,
         sink,
@@ -189,46 +236,7 @@ def _serve(
         metrics=Metrics(settings.slo_s, functions),
         most_state=settings.state_bytes or math.inf,
     )
-    participant = Participant(runtime, exchange)
-    if listener is not None:
-        listener.serve(participant)
-    drain_s = wrap.timeout_s + GRACE_S
-    pulse = Pulse(loop, fork_client.beat, drain_s + _SPARE_S, threads.start)
-    events = _events(settings, runtime, keeper, image / "function" / "triggers")
-
-    def ending() -> None:
-        if listener is not None:
-            listener.drain()
-
-    def close() -> int:
-        pulse.stop()
-        if events is not None:
-            events.close(drain_s)
-        if listener is not None:
-            listener.close(drain_s)
-        fork_client.close()
-        for function in functions.values():
-            function.close()
-        if spans is not None:
-            spans.close(_FLUSH_S)
-        wakes = events is not None and keeper is None and settings.linger_s > 0
-        return _WAKES if wakes else 0
-
-    server.serve(
-        create_app(runtime, pulse, listener, events, participant),
-        sockets,
-        lambda: route.threads,
-        settings.memory_bytes,
-        runtime.threads.start,
-        probes=PROBES,
-        drain_s=drain_s,
-        linger_s=settings.linger_s,
-        ending=ending,
-        close=close,
-        worn=runtime.threads.worn,
-        turned=pulse.turned,
-        answered=runtime.metrics.answered,
-    )
+    return runtime, listener
 
 
 class _Network(NamedTuple):
@@ -375,13 +383,18 @@ def _load_own(wrap: Wrap, functions: dict[str, FunctionRunner]) -> None:
     """Import what this process runs itself, and what no process runs."""
     try:
         with server.OneProcess():
+            own = {wrap.tasks[task] for task in wrap.processes[MAIN]}
             for name, function in functions.items():
-                if name in wrap.run_in(MAIN) or name not in wrap.forked:
+                if name in own or name not in wrap.forked:
                     function.prepare()
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
     gc.collect()
     gc.freeze()
+
+
+def _is_durable(wrap: Wrap) -> bool:
+    return wrap.entry is not None and wrap.entry.is_durable
 
 
 def _be_fork_server(

@@ -8,11 +8,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wrap.cluster.peers import AGAIN, BEGIN, MOVED, PeerProtocol, Peers, is_needed
+from wrap.cluster.notices import ENDING, PAUSE_S, UNKNOWN, Notices, address_of, is_there
+from wrap.cluster.peers import BEGIN, PeerProtocol, Peers, is_needed
 from wrap.cluster.store_path import outputs
 from wrap.core.errors import TaskError
 from wrap.core.program import Component, Key, keys
 from wrap.core.recovery import Again, Tally, to_run_again
+from wrap.dispatch.live import begin_next, fail_later
 from wrap.dispatch.storing import fetched
 from wrap.event_loop.threads import ThreadPool
 from wrap.net.direct import answered
@@ -26,16 +28,8 @@ from wrap.values.value import Object
 if TYPE_CHECKING:
     from wrap.dispatch.execution import Execution
 
-#: What a wrap answers that does not know an execution, that has ended all its tasks in it, and
-#: that takes part in no more.
-UNKNOWN, ENDED, ENDING = 404, 410, 503
 #: So often a broken connection to a wrap that is still there is made anew in an execution.
 _RENEWED = 5
-#: How long to wait before the gateway is asked again where a wrap is, in seconds.
-_PAUSE_S = 0.05
-#: How long another wrap is waited for that is told of a loss, in seconds; and how often.
-_ANSWER_S = 2.0
-_TOLD = 3
 
 
 class Coordinator(Peers):
@@ -59,6 +53,7 @@ class Coordinator(Peers):
         self._threads = threads
         self._deadline = deadline
         self._execution: Execution
+        self._notices: Notices
         self._begun = False
         #: What each wrap was asked for that has not answered.
         self._open: dict[str, tuple[Request, Asked]] = {}
@@ -81,6 +76,7 @@ class Coordinator(Peers):
         Those that wait here for processes take none elsewhere.
         """
         self._execution, self._begun = execution, True
+        self._notices = Notices(execution, self.exchange.direct, self.routes, self._tally)
         for name, tasks in self._wrap.remotes.items():
             self._begin(name, tasks)
 
@@ -105,7 +101,7 @@ class Coordinator(Peers):
         if any(None in keys(self._wrap.inputs[task]) for task in needed):
             objects[None] = execution.data[None]
         wanted = self.wanted.intersection(needed)
-        piecewise = execution.is_piecewise
+        piecewise = execution.client is not None
         request = Request(execution.ident, needed, objects, wanted, piecewise=piecewise)
         now = time.monotonic()
         attempts = list[tuple[int, int]]()
@@ -155,18 +151,22 @@ class Coordinator(Peers):
 
     def _recover(self, name: str, request: Request) -> None:
         """A connection broke: make another one, or have another replica do what was lost."""
-        if self._is_there(self.routes[name]):
-            self._execution.event(self._renew, name, request)
-        elif address := self._found(name):
+        direct, execution = self.exchange.direct, self._execution
+        is_wanted = lambda: time.monotonic() < self._deadline and not execution.over  # noqa: E731
+        if is_there(direct, self.routes[name]):
+            execution.event(self._renew, name, request)
+        elif address := address_of(
+            direct, name, self.routes[name], execution.ident.number, is_wanted
+        ):
             self._replace(name, address)
         # Else the execution is over, or will be at its deadline.
 
     def _turn_to_another(self, name: str, request: Request) -> None:
         """A wrap has not begun, as it is ending: where no other one is of its build, it has to."""
-        time.sleep(_PAUSE_S)
+        time.sleep(PAUSE_S)
         replicas = self.exchange.direct.replicas(name)
         replicas.forget(self.routes[name])
-        address = replicas.of(self._execution.ident.number, _PAUSE_S)
+        address = replicas.of(self._execution.ident.number, PAUSE_S)
         self.routes[name] = address or self.routes[name]
         self._execution.event(self._begin_lost, name, request.tasks, address is None)
 
@@ -182,14 +182,14 @@ class Coordinator(Peers):
         with self._recovering:
             others = list[str]()
             self._execution.event(self._moved, name, address, others)
-            self._run_what_is_gone(name, self._told_where(others, name))
+            self._run_what_is_gone(name, self._notices.of_place(others, name))
 
     def broke(self, execution: Execution, task: int, attempt: int, error: TaskError) -> None:
         """All that live streams connect with a task runs again, or the execution has failed."""
         component = self._wrap.components[task]
         again = self._tally.broke(component, attempt)
         if again is None:
-            execution.fail_later(error)
+            fail_later(execution, error)
         elif again:
             self._threads.start(partial(self._repeat, component))
 
@@ -197,7 +197,7 @@ class Coordinator(Peers):
         with self._recovering:
             others = list[str]()
             self._execution.event(lambda: others.extend(self._open))
-            self._run_what_is_gone("", self._told_again(others, component), component)
+            self._run_what_is_gone("", self._notices.of_attempt(others, component), component)
 
     def _run_what_is_gone(
         self, name: str, has: dict[str, set[int]], broken: Collection[int] = ()
@@ -212,36 +212,20 @@ class Coordinator(Peers):
             ended = False
             for component in {self._wrap.components[task] for task in seen[0].repeat}:
                 wraps = {self._wrap.wrap_of[task] for task in component & seen[0].repeat}
-                told = [each for each in wraps & has.keys() if not self._knows(each, component)]
-                for each in set(told).difference(self._told_again(told, component)):
+                told = [
+                    each
+                    for each in wraps & has.keys()
+                    if each != self.home and not self._tally.knows(each, component)
+                ]
+                for each in set(told).difference(self._notices.of_attempt(told, component)):
                     ended = True  # so it has kept nothing
                     del has[each]
         again = dict[str, set[int]]()
         self._execution.event(self._await_again, name, seen[0].begin, again)
         for each in again:
-            self._told_where([each], each)
-            self._told_where(has.keys() - {each}, each)
+            self._notices.of_place([each], each)
+            self._notices.of_place(has.keys() - {each}, each)
         self._execution.event(self._run_again, again)
-
-    def _knows(self, name: str, component: Component) -> bool:
-        return name == self.home or self._tally.knows(name, component)
-
-    def _is_there(self, address: str) -> bool:
-        try:
-            self.exchange.direct.lines.reach(address)
-        except (OSError, ValueError):
-            return False
-        return True
-
-    def _found(self, name: str) -> str | None:
-        """Where a wrap is that was lost; None where it is not there in time."""
-        replicas = self.exchange.direct.replicas(name)
-        replicas.forget(self.routes[name])
-        while time.monotonic() < self._deadline and not self._execution.over:
-            if address := replicas.of(self._execution.ident.number, _PAUSE_S):
-                return address
-            time.sleep(_PAUSE_S)
-        return None
 
     def _renew(self, name: str, request: Request) -> None:
         self._losing.discard(name)
@@ -256,49 +240,6 @@ class Coordinator(Peers):
             raise _ended_while_it_ran(name)
         self.routes[name] = address
         others += [other for other in self._open if other != name]
-
-    def _told_where(self, names: Iterable[str], name: str) -> dict[str, set[int]]:
-        """Tell wraps where another one is now, which gets what they have for it; what each has.
-
-        One that hears of itself keeps nothing.
-        """
-        number = self._execution.ident.number
-        return self._told(names, Message(MOVED, [number, name, self.routes[name]]))[0]
-
-    def _told_again(self, names: Iterable[str], component: Component) -> dict[str, set[int]]:
-        """Tell wraps of the attempt that some tasks are in now; what each has."""
-        attempt = self._tally.now[component]
-        fields = [self._execution.ident.number, min(component), attempt]
-        has, known = self._told(names, Message(AGAIN, fields))
-        for each in known:
-            self._tally.told(each, component, attempt)
-        return has
-
-    def _told(self, names: Iterable[str], message: Message) -> tuple[dict[str, set[int]], set[str]]:
-        """Tell wraps something; what each has, and which of them know the execution.
-
-        Who does not say what it has may have nothing yet; who has ended all its tasks is not among
-        them.
-        """
-        has: dict[str, set[int]] = {other: set() for other in names}
-        left, known = set(has), set[str]()
-        for _ in range(_TOLD):
-            addresses = {other: self.routes[other] for other in left}
-            for other, answer in self.exchange.direct.lines.ask_all(
-                addresses, message, _ANSWER_S
-            ).items():
-                if answer.fields[0] == UNKNOWN and message.kind == AGAIN:
-                    continue  # it may be about to begin, with the attempt before
-                left.remove(other)
-                if answer.fields[0] == OK:
-                    has[other] = set(answer.fields[1])
-                    known.add(other)
-                elif answer.fields[0] == ENDED:
-                    del has[other]
-            if not left or self._execution.over:
-                break
-            time.sleep(_PAUSE_S)
-        return has, known
 
     def _see(
         self, name: str, has: Mapping[str, set[int]], broken: Collection[int], seen: list[Again]
@@ -325,7 +266,7 @@ class Coordinator(Peers):
                     raise _ended_while_it_ran(name)
         for task in found.repeat:
             if wrap.wrap_of[task] == home:
-                self._execution.next(task, self._tally.now[wrap.components[task]])
+                begin_next(self._execution, task, self._tally.now[wrap.components[task]])
         seen.append(found)
 
     def _await_again(

@@ -23,8 +23,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from wrap.cluster.durable_records import (
+    Held,
+    item_of,
+    item_record,
+    keys_of,
+    name_of,
+    number_of,
+    numbers_of,
+    object_of,
+    record_of,
+)
 from wrap.core.buckets.flow import Settled
-from wrap.core.buckets.triggers import Item, Number
+from wrap.core.buckets.triggers import Number
 from wrap.core.errors import TaskError
 from wrap.event_loop.liveness import essential
 from wrap.net.object_store.redis import Redis
@@ -32,8 +43,6 @@ from wrap.values.quota import Quota
 from wrap.values.value import Object
 
 Word = bytes | memoryview
-#: What a bucket holds, or is to hold.
-Held = tuple[str, Item[Object]]
 
 _SCRIPT = Path(__file__).with_name("durable.lua").read_bytes()
 _SHA = hashlib.sha1(_SCRIPT, usedforsecurity=False).hexdigest().encode()
@@ -49,8 +58,6 @@ _SUSPECT, _DEADLY = 2, 3
 #: What an order takes beside its words, what a word takes beside its bytes, and how often each is
 #: there while it is sent.
 _ORDER_BYTES, _WORD_BYTES, _COPIES = 1000, 60, 2
-#: So many low bits of a request's number are of its replica.
-_REPLICA_BITS = 16
 
 
 class Holder(Protocol):
@@ -176,7 +183,7 @@ class DurableBuckets:
         number: Any
         _, number = self._redis.run([load, count], deadline)
         self._replica = number
-        self.numbers = _numbers(int(self._replica))
+        self.numbers = numbers_of(int(self._replica))
         self._beat()
         essential(self._listen, "keeper")
 
@@ -189,7 +196,7 @@ class DurableBuckets:
         refused: Callable[[], None],
     ) -> None:
         """Keep a request, which takes so many bytes in memory."""
-        record = _record([given.content_type], given)
+        record = record_of([given.content_type], given)
         words = (b"take", b"%d" % number, b"%d\n%b" % (size, record))
         self._order(Order(words, lambda _: then(), refused))
 
@@ -207,7 +214,7 @@ class DurableBuckets:
         It takes `size` bytes in memory.
         `then` is told whether it begins here.
         """
-        keys = _keys(items)
+        keys = keys_of(items)
         if is_own:
             self._objects[session] = keys
 
@@ -218,7 +225,7 @@ class DurableBuckets:
             then(begins)
 
         listed = json.dumps([key.decode() for key in keys]).encode()
-        words = (b"fire", term, _name(session), b"%d\n%b" % (size, listed), b"%d" % is_own)
+        words = (b"fire", term, name_of(session), b"%d\n%b" % (size, listed), b"%d" % is_own)
         self._order(Order(words, over, _nothing))
 
     def settled(self, term: bytes, settled: Settled[Object], then: Callable[[bool], None]) -> None:
@@ -227,11 +234,11 @@ class DurableBuckets:
         `then` is told whether this replica is to hold it, which has given `term` as the evaluator.
         """
         session, given = settled
-        words = list[Word]([b"settle", term, _name(session), b"%d" % len(given)])
-        for key, (bucket, item) in zip(_keys(given), given, strict=True):
-            words += (key, _kept(bucket, item))
+        words = list[Word]([b"settle", term, name_of(session), b"%d" % len(given)])
+        for key, (bucket, item) in zip(keys_of(given), given, strict=True):
+            words += (key, item_record(bucket, item))
         words += self._objects.pop(session, ())
-        self._suspects.discard(_name(session))
+        self._suspects.discard(name_of(session))
         self._order(Order(words, lambda answer: then(answer == b"2"), _nothing))
 
     def claim(self, room: int) -> None:
@@ -403,11 +410,11 @@ class DurableBuckets:
             if int(deaths) >= _SUSPECT:
                 self._suspects.add(name)
             if b"." in name:
-                items = list(map(_read, filter(None, records)))
-                self._objects[_number(name)] = _keys(items)
+                items = list(map(item_of, filter(None, records)))
+                self._objects[number_of(name)] = keys_of(items)
                 fired.append(items)
             else:
-                requests.append((int(name), _object(session.partition(b"\n")[2])))
+                requests.append((int(name), object_of(session.partition(b"\n")[2])))
         if len(found) == wanted:
             self.offers = True
         self._holder.resume(requests, fired)
@@ -449,7 +456,7 @@ class DurableBuckets:
             again, self._reads_again = self._reads_again, False
             self._has_read = (term, len(records))
         if records:
-            self._holder.arrived(term, map(_read, filter(None, records)))
+            self._holder.arrived(term, map(item_of, filter(None, records)))
         if records or again:
             self._read_on(term)
 
@@ -470,43 +477,3 @@ def _do(action: Callable[..., None], *arguments: Any) -> None:
         action(*arguments)
     except Exception:
         traceback.print_exc()
-
-
-def _numbers(replica: int) -> Iterator[int]:
-    last = 0
-    while True:
-        last = max(last + 1, time.time_ns() // 1000)
-        yield last << _REPLICA_BITS | replica % (1 << _REPLICA_BITS)
-
-
-def _name(number: Number) -> bytes:
-    return ".".join(map(str, number)).encode()
-
-
-def _keys(items: Iterable[Held]) -> list[bytes]:
-    """One object may be in several buckets."""
-    return [_name(item.number) + b" " + bucket.encode() for bucket, item in items]
-
-
-def _number(name: bytes) -> Number:
-    return tuple(map(int, name.split(b".")))
-
-
-def _record(said: Sequence[object], value: Object) -> bytes:
-    """What is said of an object in a line, then its bytes."""
-    return json.dumps(said).encode() + b"\n" + value.view()
-
-
-def _kept(bucket: str, item: Item[Object]) -> bytes:
-    said = [item.value.content_type, bucket, item.number, item.name, item.group, item.size]
-    return _record(said, item.value)
-
-
-def _object(record: bytes) -> Object:
-    said, _, content = record.partition(b"\n")
-    return Object(content, json.loads(said)[0])
-
-
-def _read(record: bytes) -> Held:
-    _, bucket, number, name, group, size = json.loads(record.partition(b"\n")[0])
-    return bucket, Item(tuple(number), _object(record), tuple(number), name, group, size)

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import partial
 
 from wrap.cluster import store_path
-from wrap.cluster.coordinator import ENDED, ENDING, UNKNOWN, Coordinator
+from wrap.cluster.coordinator import Coordinator
+from wrap.cluster.notices import ENDED, ENDING, UNKNOWN
 from wrap.cluster.offload import ROOM
 from wrap.cluster.peers import (
     AGAIN,
@@ -28,6 +29,7 @@ from wrap.core.dag import Engine
 from wrap.core.errors import SERVER_FAULT, TaskError
 from wrap.core.program import Key, Program, given_to
 from wrap.dispatch.execution import CANCELLED, Execution, Outcome
+from wrap.dispatch.live import again, broke
 from wrap.dispatch.placement import Asked
 from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
@@ -38,7 +40,7 @@ from wrap.net.gateway_client import OK, answer
 from wrap.net.messages import Request
 from wrap.net.peer_connection import Message, PeerConnection, Received
 from wrap.pipes.broker import STREAM, Which
-from wrap.pipes.endpoints import bounded
+from wrap.pipes.frames import bounded
 from wrap.pipes.piecewise import Far
 
 #: How long an execution goes on whose home's connection broke, in seconds: it may make another.
@@ -85,7 +87,7 @@ class Participant:
     @property
     def in_hand(self) -> int:
         """For how many executions of others it has something to do."""
-        return len(self._answering) + sum(not each.run.is_idle for each in list(self._homes))
+        return len(self._answering) + sum(map(_is_busy, list(self._homes)))
 
     @property
     def busy(self) -> bool:
@@ -208,7 +210,7 @@ class Participant:
             client=client,
         )
         for task, attempt in attempts:
-            execution.again(int(task), int(attempt))
+            again(execution, int(task), int(attempt))
         self._homes[execution] = line
         exchange.add(execution)
         execution.start()
@@ -233,7 +235,11 @@ class Participant:
             line.send(Message(ANSWER, [OK, []]))
             return
         execution = exchange.get(int(number))
-        here = execution.moved(str(name), str(address)) if execution is not None else None
+        here = None
+        if execution is not None:
+            with execution.lock:
+                if not execution.over and execution.peers is not None:
+                    here = execution.peers.moved(execution, str(name), str(address))
         self._say_what_is_here(exchange, line, int(number), here)
 
     def _say_what_is_here(
@@ -250,13 +256,13 @@ class Participant:
         execution = exchange.get(int(number))
         if execution is not None:
             said = TaskError.from_dict(error, status=500)
-            execution.event(execution.broke, int(task), int(attempt), said)
+            execution.event(broke, execution, int(task), int(attempt), said)
         line.send(Message(ANSWER, [OK]))
 
     def _again(self, exchange: PeerProtocol, line: PeerConnection, message: Received) -> None:
         number, task, attempt = map(int, message.fields)
         execution = exchange.get(number)
-        here = execution.again(task, attempt) if execution is not None else None
+        here = again(execution, task, attempt) if execution is not None else None
         self._say_what_is_here(exchange, line, number, here)
 
     def _answer(self, outcome: Outcome, arrived: float) -> Message:
@@ -313,3 +319,8 @@ def _request(message: Received) -> Request:
     if request is None:
         raise ValueError("a message without a request")
     return request
+
+
+def _is_busy(execution: Execution) -> bool:
+    """Whether a task is to run now: else what the next ones need has not come from elsewhere."""
+    return not execution.run.begun or bool(execution.run.limits)

@@ -25,7 +25,7 @@ from wrap.net.framing import Frame, Unsent
 from wrap.net.peer_connection import Message, Received
 from wrap.net.transport import GRACE_S
 from wrap.pipes.broker import STREAM, Which
-from wrap.pipes.endpoints import lost
+from wrap.pipes.frames import lost
 from wrap.values.budget import HELD_FROM
 from wrap.values.shared_memory import Shared
 from wrap.values.value import Object, received

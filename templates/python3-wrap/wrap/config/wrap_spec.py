@@ -26,6 +26,13 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
+class InBuckets(NamedTuple):
+    """What the buckets of a workflow call a task, and what they are."""
+
+    task: str
+    declared: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Entry:
     """What the one wrap knows beside its own tasks that receives the workflow's requests.
@@ -60,6 +67,18 @@ class Entry:
     buckets: dict[str, Any] | None = None
     styles: list[str] = field(default_factory=list)
 
+    @cached_property
+    def in_buckets(self) -> dict[int, InBuckets]:
+        """The tasks of a workflow of buckets; of any other none."""
+        if self.buckets is None:
+            return {}
+        return {number: InBuckets(name, self.buckets) for name, number in self.states.items()}
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether what its buckets hold is to outlive its process."""
+        return self.buckets is not None and bool(self.buckets["durable"])
+
 
 class Seen(Enum):
     """Who gets the status and the headers of what a task answers.
@@ -68,13 +87,6 @@ class Seen(Enum):
     """
 
     BY_NOBODY, PERHAPS, BY_CLIENT = range(3)
-
-
-class InBuckets(NamedTuple):
-    """What the buckets of a workflow call a task, and what they are."""
-
-    task: str
-    declared: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -185,12 +197,6 @@ class Wrap:
         task = self.task_of(number)
         return self.task_names.get(task) or self.tasks.get(task) or self._remote_tasks[task]
 
-    def seen(self, number: int) -> Seen:
-        """Who gets the status and the headers of what a task answers."""
-        if self.instances:
-            return Seen.PERHAPS
-        return Seen.BY_CLIENT if number == self.answers else Seen.BY_NOBODY
-
     def runs(self, number: int) -> bool:
         """Whether it is one of its tasks, or an instance of one."""
         return self.task_of(number) in self.tasks
@@ -219,43 +225,9 @@ class Wrap:
             found.setdefault(task, {})[name] = number
         return found
 
-    @cached_property
-    def apart(self) -> frozenset[str]:
-        """The functions that share no process with another function."""
-        shared = set[str]()
-        for process in self.processes:
-            names = {self.tasks[task] for task in process}
-            if len(names) > 1:
-                shared |= names
-        return frozenset(self.functions) - shared
-
     def giver_of(self, output: int) -> int:
         """The task that gives the output of that number."""
         return self.emits.get(output, (output,))[0]
-
-    def has_io(self, task: int) -> bool:
-        """Whether a task gives outputs before its end, or has streams."""
-        return task in self.outputs_of or task in self.streams or task in self.live
-
-    @property
-    def with_request(self) -> dict[str, int]:
-        """The streams that come with the request of a task that is called by itself."""
-        streams = (each for its in self.streams.values() for each in its.items())
-        return {name: number for name, number in streams if number < 0}
-
-    @cached_property
-    def in_buckets(self) -> dict[int, InBuckets]:
-        """The tasks of a workflow of buckets; of any other none."""
-        entry = self.entry
-        if entry is None or entry.buckets is None:
-            return {}
-        return {number: InBuckets(name, entry.buckets) for name, number in entry.states.items()}
-
-    @property
-    def is_durable(self) -> bool:
-        """Whether what its buckets hold is to outlive its process."""
-        buckets = self.entry.buckets if self.entry is not None else None
-        return buckets is not None and bool(buckets["durable"])
 
     @cached_property
     def _remote_tasks(self) -> dict[int, str]:
@@ -265,27 +237,20 @@ class Wrap:
     @cached_property
     def graph(self) -> Graph:
         """The tasks that it knows, each after those whose outputs it needs."""
-        return Graph(self.buckets, self._sources({}), self.instances)
+        return Graph(self.buckets, _sources(self, {}), self.instances)
 
     @cached_property
     def live_graph(self) -> Graph:
         """The same, where streams are read while they are written."""
         if not self.live:
             return self.graph
-        sources = self._sources(self.live)
+        sources = _sources(self, self.live)
         return Graph(self.live_buckets, sources, components=self.components)
 
     @cached_property
     def components(self) -> dict[int, Component]:
         """Task -> those that live streams connect it with, also in other wraps, and itself."""
         return connected(self.live, self.giver_of, self.emits)
-
-    def _sources(self, live: Mapping[int, Collection[int]]) -> Mapping[int, Source | Streamed]:
-        found: dict[int, Source | Streamed] = dict(self.inputs)
-        for task, streams in self.streams.items():
-            awaited = tuple(each for each in streams.values() if task not in live.get(each, ()))
-            found[task] = Streamed(self.inputs[task], awaited)
-        return found
 
     @cached_property
     def part_of(self) -> Callable[[tuple[int, ...], frozenset[int]], Part]:
@@ -368,10 +333,6 @@ class Wrap:
                 found.setdefault(task, []).append(place)
         return found
 
-    def run_in(self, process: int) -> set[str]:
-        """The functions that the process of that number runs."""
-        return {self.tasks[task] for task in self.processes[process]}
-
     @cached_property
     def forked(self) -> list[str]:
         """The functions that further processes run."""
@@ -379,14 +340,17 @@ class Wrap:
         return list(dict.fromkeys(self.tasks[task] for task in further))
 
     @property
-    def threads(self) -> int:
-        """The tasks in the main process, which may all run at once."""
-        return len(self.processes[0])
-
-    @property
     def slots(self) -> int:
         """The number of further processes."""
         return len(self.processes) - 1
+
+
+def _sources(wrap: Wrap, live: Mapping[int, Collection[int]]) -> Mapping[int, Source | Streamed]:
+    found: dict[int, Source | Streamed] = dict(wrap.inputs)
+    for task, streams in wrap.streams.items():
+        awaited = tuple(each for each in streams.values() if task not in live.get(each, ()))
+        found[task] = Streamed(wrap.inputs[task], awaited)
+    return found
 
 
 def _problems(wrap: Wrap) -> Iterator[str]:

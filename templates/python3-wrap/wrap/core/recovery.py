@@ -83,16 +83,27 @@ def to_run_again(
     """
     used = {needed for task in wrap_of for needed in needs(task)}.union(wanted, read)
 
-    def is_missed(task: int) -> bool:
-        waiting = {*takers[task], *([home] if task in wanted else [])}
-        missing = any(task not in has[taker] for taker in waiting if taker in has)
-        others = components.get(task, ())
-        goes_on = any(each not in has.get(wrap_of[each], wrap_of) for each in others)
-        # Of what nobody uses nobody knows whether it ended.
-        return missing or goes_on or task not in used
-
-    missed = [task for task, place in wrap_of.items() if place == lost and is_missed(task)]
+    missed = list[int]()
+    for task, place in wrap_of.items():
+        waits = {*takers[task], home} if task in wanted else takers[task]
+        if place == lost and _is_missed(task, wrap_of, waits, has, used, components):
+            missed.append(task)
     return _with_what_they_need([*broken, *missed], wrap_of, needs, runs, components)
+
+
+def _is_missed(
+    task: int,
+    wrap_of: Mapping[int, str],
+    waits: Collection[str],
+    has: Mapping[str, Collection[int]],
+    used: Collection[int],
+    components: Mapping[int, Component],
+) -> bool:
+    """Whether a task of a wrap that was lost has to run again, as the wraps in `waits` need it."""
+    missing = any(task not in has[taker] for taker in waits if taker in has)
+    goes_on = any(each not in has.get(wrap_of[each], wrap_of) for each in components.get(task, ()))
+    # Of what nobody uses nobody knows whether it ended.
+    return missing or goes_on or task not in used
 
 
 def _with_what_they_need(

@@ -7,76 +7,24 @@ objects are held for how long, and when the execution has failed. What runs next
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Set
+from typing import Any
 
 from wrap.core import commands as do
 from wrap.core import events as on
 from wrap.core.commands import Command
+from wrap.core.deployment import Deployment
 from wrap.core.errors import TaskError, too_late
 from wrap.core.events import Answer, Event, Outputs
 from wrap.core.holdings import Holdings
-from wrap.core.program import MAIN, Call, Place, Program, Step
+from wrap.core.limits import Limits, TaskLimits
+from wrap.core.program import MAIN, Program, Step
 from wrap.core.recovery import STREAM_LOST, Attempts
+from wrap.core.retry import Retries
+from wrap.core.workers import Workers
 
 #: The code of the error of a task whose worker has ended.
 WORKER_DIED = "process-died"
-
-
-class Deployment(Protocol):
-    """What a wrap declares about its tasks.
-
-    Attributes
-    ----------
-    name
-        Of the wrap.
-    attempts
-        How often a task may begin.
-    answers
-        The task whose answer the client gets, if one task does.
-    timeouts_s
-        Function -> its timeout in seconds.
-    emits
-        The outputs that tasks give before they end, by their numbers.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def attempts(self) -> int: ...
-    @property
-    def answers(self) -> int | None: ...
-    @property
-    def timeouts_s(self) -> Mapping[str, float]: ...
-    @property
-    def emits(self) -> Mapping[int, Any]: ...
-    def names(self, tasks: Iterable[int]) -> str:
-        """The functions of some tasks, as an error lists them."""
-
-    def function_of(self, number: int) -> str:
-        """The function of a task."""
-
-    def runs(self, number: int) -> bool:
-        """Whether a task is one of the wrap's."""
-
-
-class Limits(NamedTuple):
-    """The limits of an execution.
-
-    Attributes
-    ----------
-    deadline
-        Until when it may take, in seconds of the monotonic clock.
-    grace_s
-        Seconds after the deadline that a call to another wrap may take, which names the cause.
-    large_from
-        Bytes of an object from which its memory matters.
-    """
-
-    deadline: float
-    grace_s: float
-    large_from: int
 
 
 class Run:
@@ -102,6 +50,8 @@ class Run:
         The tasks that have ended here, or that other wraps have ended as this wrap knows.
     delays
         The timers of the program that have not expired.
+    attempts
+        Those of tasks that live streams connect.
     held_back
         The calls that wait until a lost worker has ended, by its process.
     """
@@ -116,25 +66,25 @@ class Run:
     ) -> None:
         self.program = program
         self.begun = False
-        self.limits: dict[int, float] = {}
+        self._commands = list[Command]()
+        self._limits = TaskLimits(program, deployment, limits, self._commands)
+        self.limits = self._limits.until
         self.began: dict[int, float] | None = {} if is_traced else None
         self.here: set[int] = set()
         self.delays: set[int] = set()
-        self.held_back: dict[Place, list[Call]] = {}
+        self._workers = Workers(self._commands)
+        self.held_back = self._workers.held_back
         self._part = program.part
         self._deployment = deployment
-        self._deadline, self._grace_s = limits.deadline, limits.grace_s
+        self._deadline = limits.deadline
         self._needs = needs
         self._is_live = program.part.live
         self._has_others = needs is not None or program.part.calls_wraps
-        self._attempts = Attempts(program.part.components)
-        #: How often each task has begun again after its worker was lost.
-        self._begun_again: dict[int, int] = {}
+        self.attempts = Attempts(program.part.components)
+        self._retries = Retries(deployment, self.attempts)
         #: Outputs of other wraps that came before the execution began.
         self._early: list[Outputs] = []
         self._holdings = Holdings(program.part, limits.large_from, needs is not None)
-        self._due = math.inf
-        self._commands: list[Command] = []
 
     def handle(self, event: Event) -> list[Command]:
         """What is to be done now that `event` has happened."""
@@ -142,30 +92,13 @@ class Run:
             _HANDLERS[type(event)](self, event)
         except TaskError as error:
             self._commands.append(do.Finish(error))
-        commands, self._commands = self._commands, []
+        commands = self._commands[:]
+        self._commands.clear()
         return commands
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no task is to run now: what the next tasks need has not come from elsewhere."""
-        return self.begun and not self.limits
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether a task that live streams connect runs, or is about to run again."""
-        return self._attempts.pending
-
-    def attempt_of(self, task: int) -> int | None:
-        """The attempt of a task that opens a live stream; None if that attempt is over."""
-        return self._attempts.attempt_of(task)
 
     def unanswered(self) -> Set[int]:
         """The tasks of which an answer is still awaited."""
         return self.program.unanswered(self.limits.keys())
-
-    def located(self, error: TaskError, tasks: Iterable[int]) -> TaskError:
-        """The same error, with the functions of `tasks` and the name of the wrap."""
-        return error.located(self._deployment.names(tasks) or None, self._deployment.name)
 
     def _on_began(self, event: on.Began) -> None:
         self.begun = True
@@ -193,9 +126,6 @@ class Run:
         if steps:
             self._follow(steps[0] if len(steps) == 1 else self.program.together(steps))
 
-    def _on_failed(self, event: on.Failed) -> None:
-        self._fail(event.tasks, event.error, event.now)
-
     def _on_offloaded(self, event: on.Offloaded) -> None:
         for answer in event.answers:
             if answer.error is not None:
@@ -215,17 +145,14 @@ class Run:
             step = self._noted(step._replace(begins=begins), event.now)
         self._begin(step)
 
-    def _on_held_back(self, event: on.HeldBack) -> None:
-        self.limits.update(dict.fromkeys(event.tasks, self._deadline))
-
     def _on_delay_passed(self, event: on.DelayPassed) -> None:
         if event.number in self.delays:  # else the timer was cancelled meanwhile
             self.delays.remove(event.number)
             self._follow(self._noted(self.program.due(event.number), event.now))
 
     def _on_time_passed(self, event: on.TimePassed) -> None:
-        now, self._due = event.now, math.inf
-        late = [number for number, limit in self.limits.items() if limit <= now]
+        now = event.now
+        late = self._limits.passed(now)
         places = {number: self._part.place_of[number] for number in late}
         own = [number for number in late if not isinstance(places[number], str)]
         last = self._deadline + event.grace_s
@@ -235,7 +162,7 @@ class Run:
             # What waits at a stream's end is not what takes too long if the other end is gone.
             if event.gone is not None:
                 raise event.gone
-            error = self.located(too_late(self._deployment.names(own)), own)
+            error = located(self._deployment, too_late(self._deployment.names(own)), own)
             self._count_failures(own, error.code)
             raise error
         elif late:
@@ -246,12 +173,12 @@ class Run:
             self._commands.append(do.Expire(bool(self.delays)))
             return
         until = self._deadline if now < self._deadline else last
-        self._wake_at(min(self.limits.values(), default=until))
+        self._limits.wake_at(min(self.limits.values(), default=until))
 
     def _on_worker_lost(self, event: on.WorkerLost) -> None:
-        again = (self._may_begin_again(each, event.answering) for each in event.owed)
+        again = (self._retries.are_left(each, event.answering) for each in event.owed)
         if self.program.decides or all(again):
-            self._lose(event.process)
+            self._workers.lose(event.process)
         else:
             self._count_failures(event.owed, WORKER_DIED)
             self._commands.append(do.FailByWorker(event.process))
@@ -262,12 +189,12 @@ class Run:
         calls = self.held_back.pop(event.process)
         self._count_failures(owed & late, error.code)
         self._count_failures(owed - late, failure.code)
-        streaming = [(each, self._attempts.ended(each)) for each in sorted(owed)]
+        streaming = [(each, self.attempts.ended(each)) for each in sorted(owed)]
         lost = {each for each, attempt in streaming if attempt is None} & self.unanswered()
         again = {
             each
             for each in lost
-            if self._may_begin_again(each, event.answering)
+            if self._retries.are_left(each, event.answering)
             and not (self.program.decides and each in late)
         }
         self._fail(sorted(lost & late - again), error, event.now)
@@ -275,18 +202,12 @@ class Run:
         self._count_again(again, event.now)
         first = self.program.again(event.process, again, self._holdings)
         for call in [first, *calls] if first.tasks else calls:
-            self._call(call)
+            self._workers.call(call)
         for each, attempt in streaming:
             if attempt is not None:
                 self.limits.pop(each, None)
                 self._broke(each, attempt, failure, event.now)
         self._begin_due(event.now)
-
-    def _on_attempt_began(self, event: on.AttemptBegan) -> None:
-        self._next_attempt(event.task, event.attempt, event.now)
-
-    def _on_streams_broke(self, event: on.StreamsBroke) -> None:
-        self._broke(event.task, event.attempt, event.error, event.now)
 
     def _taken_in(self, outputs: Outputs) -> Step:
         if self._needs is None:
@@ -306,7 +227,7 @@ class Run:
         task, output, program = answer.task, answer.output, self.program
         if self.limits.pop(task, None) is None:
             return None  # the task was given up, or had answered before its worker was lost
-        attempt = self._attempts.ended(task)
+        attempt = self.attempts.ended(task)
         if attempt is not None and answer.error and answer.error["code"] == STREAM_LOST:
             self._broke(task, attempt, TaskError.from_dict(answer.error, status=500), now)
             return None
@@ -340,13 +261,11 @@ class Run:
     def _noted(self, step: Step, now: float) -> Step:
         """Expect answers of what begins."""
         if step.begins:
-            for number in step.begins:
-                self.limits[number] = self._limit(number, now)
+            self._limits.expect(step.begins, now)
             if self.began is not None:
                 self.began.update(dict.fromkeys(step.begins, now))
             if self._is_live:
-                self._attempts.begin(step.begins)
-            self._wake_at(min(self.limits[number] for number in step.begins))
+                self.attempts.begin(step.begins)
         return step
 
     def _follow(self, step: Step) -> None:
@@ -366,78 +285,36 @@ class Run:
     def _begin(self, step: Step) -> None:
         for call in step.calls:
             if isinstance(call.place, int) and call.place != MAIN:
-                self._call(call)
+                self._workers.call(call)
         # What another wrap was called for may have ended meanwhile, and has no place any more.
         here = [number for number in step.begins if self._part.place_of.get(number) == MAIN]
         if here:
             self._commands.append(do.StartTasks(here))
 
-    def _call(self, call: Call) -> None:
-        """Call a worker. Hold the call of a lost worker back until the worker has ended.
-
-        The inputs of the call may be gone with the worker.
-        """
-        if call.place in self.held_back:
-            self.held_back[call.place].append(call)
-        else:
-            self._commands.append(do.CallWorker(call))
-
-    def _limit(self, number: int, now: float) -> float:
-        """Until when a task may run that begins now."""
-        until = now + self.program.timeouts_s.get(number, math.inf)
-        if isinstance(self._part.place_of[number], str):
-            return min(self._deadline + self._grace_s, until)
-        timeouts_s = self._deployment.timeouts_s
-        if timeouts_s:
-            until = min(until, now + timeouts_s.get(self._deployment.function_of(number), math.inf))
-        return min(self._deadline, until)
-
-    def _wake_at(self, when: float) -> None:
-        if when < self._due:
-            self._due = when
-            self._commands.append(do.WakeAt(when))
-
     def _give_up(self, late: list[int], event: on.TimePassed) -> None:
         """Fail tasks whose own time is over: those of workers when the worker has ended."""
-        error = self.located(too_late(self._deployment.names(late)), late)
+        error = located(self._deployment, too_late(self._deployment.names(late)), late)
         given_up, in_workers = list[int](), dict[int, list[int]]()
         for number in late:
             place = self._part.place_of[number]
             is_called = isinstance(place, int) and place != MAIN and place not in self.held_back
-            goes_on = self.program.decides or self._may_begin_again(number, event.answering)
+            goes_on = self.program.decides or self._retries.are_left(number, event.answering)
             if isinstance(place, int) and is_called and goes_on:
                 in_workers.setdefault(place, []).append(number)
             else:
                 given_up.append(number)
         for process, tasks in in_workers.items():
-            self.limits.update(dict.fromkeys(tasks, self._deadline))
-            self._lose(process, tasks, error)
+            self._limits.until_deadline(tasks)
+            self._workers.lose(process, tasks, error)
         self._commands += map(do.Abandon, given_up)
         self._count_failures(given_up, error.code)
         self._fail(given_up, error, event.now)
 
-    def _lose(
-        self, process: int, late: Collection[int] = (), error: TaskError | None = None
-    ) -> None:
-        """Hold calls back until another worker has taken the place of this one."""
-        self.held_back[process] = []
-        self._commands.append(do.LoseWorker(process, late, error))
-
-    def _may_begin_again(self, number: int, answering: bool) -> bool:
-        """Whether a task may run once more; not if the client has got a part of its answer."""
-        if answering and number == self._deployment.answers:
-            return False
-        attempt = self._attempts.ran_in(number)
-        if attempt is None:
-            attempt = self._begun_again.get(number, 0)
-        return attempt + 1 < self._deployment.attempts
-
     def _count_again(self, tasks: Iterable[int], now: float) -> None:
         for number in tasks:
-            self._begun_again[number] = self._begun_again.get(number, 0) + 1
+            self._retries.count(number)
             if number in self.limits:  # else it had only been called for
-                self.limits[number] = self._limit(number, now)
-                self._wake_at(self.limits[number])
+                self._limits.expect([number], now)
 
     def _count_failures(self, tasks: Iterable[int], code: str) -> None:
         place_of, emits = self._part.place_of, self._deployment.emits
@@ -465,13 +342,13 @@ class Run:
 
         Those of an attempt before have to answer first: they do when their streams break off.
         """
-        if self._is_live and self._attempts.next(task, attempt):
-            self._commands.append(do.BeginAttempt(self._attempts.components[task], attempt))
+        if self._is_live and self.attempts.next(task, attempt):
+            self._commands.append(do.BeginAttempt(self.attempts.components[task], attempt))
             self._begin_due(now)
 
     def _begin_due(self, now: float) -> None:
         """Have tasks begin again that no task of an attempt before keeps from it."""
-        if self._is_live and (due := self._attempts.due()):
+        if self._is_live and (due := self.attempts.due()):
             self._begin(self._noted(self.program.repeat(due), now))
 
     def _keep(self, task: int, output: on.Output) -> None:
@@ -479,18 +356,23 @@ class Run:
         self._commands.append(do.Keep(task, output))
 
 
+def located(deployment: Deployment, error: TaskError, tasks: Iterable[int]) -> TaskError:
+    """The same error, with the functions of `tasks` and the name of the wrap."""
+    return error.located(deployment.names(tasks) or None, deployment.name)
+
+
 _HANDLERS: dict[type, Callable[[Run, Any], None]] = {
     on.Began: Run._on_began,
     on.Arrived: Run._on_arrived,
     on.Ended: Run._on_ended,
-    on.Failed: Run._on_failed,
+    on.Failed: lambda run, event: run._fail(event.tasks, event.error, event.now),
     on.Offloaded: Run._on_offloaded,
     on.Ready: Run._on_ready,
-    on.HeldBack: Run._on_held_back,
+    on.HeldBack: lambda run, event: run._limits.until_deadline(event.tasks),
     on.DelayPassed: Run._on_delay_passed,
     on.TimePassed: Run._on_time_passed,
     on.WorkerLost: Run._on_worker_lost,
     on.WorkerEnded: Run._on_worker_ended,
-    on.AttemptBegan: Run._on_attempt_began,
-    on.StreamsBroke: Run._on_streams_broke,
+    on.AttemptBegan: lambda run, on: run._next_attempt(on.task, on.attempt, on.now),
+    on.StreamsBroke: lambda run, on: run._broke(on.task, on.attempt, on.error, on.now),
 }

@@ -19,9 +19,10 @@ from typing import Any
 from wrap.cluster.peers import Given, Peers
 from wrap.core import events as on
 from wrap.core.errors import TaskError
-from wrap.core.program import MAIN, Component, Key, Program
-from wrap.core.run import Limits, Run
-from wrap.dispatch.offloading import offload_later
+from wrap.core.limits import Limits
+from wrap.core.program import MAIN, Key, Program
+from wrap.core.run import Run
+from wrap.dispatch.admission import Admission
 from wrap.dispatch.perform import PERFORM
 from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.storing import fetched
@@ -29,6 +30,7 @@ from wrap.dispatch.task_threads import TaskThreads
 from wrap.dispatch.worker_calls import WorkerCalls
 from wrap.event_loop.loop import Timer
 from wrap.event_loop.threads import Run as Work
+from wrap.event_loop.threads import ThreadPool
 from wrap.net.messages import Ident, Result
 from wrap.net.transport import GRACE_S
 from wrap.pipes.broker import Opened
@@ -36,13 +38,6 @@ from wrap.pipes.piecewise import Client
 from wrap.values.budget import HELD_FROM
 from wrap.values.inputs import Inputs
 from wrap.values.value import Object
-
-#: How long an execution waits for workers before it looks whether all others wait, in seconds;
-#: then twice as long, and so on.
-_BLOCKED_S = 0.02
-
-#: How long the cause of a stream's breaking off may take to be known, in seconds.
-_CAUSE_S = 0.5
 
 #: Bytes of all objects of an execution whose answer is made in a moment.
 _SMALL = 1 << 16
@@ -81,8 +76,8 @@ class Execution:
         The rules of the execution.
     lock
         Held while an event is handled.
-    is_admitted, is_offloaded
-        Whether the execution may take workers; whether another replica runs it instead.
+    admission
+        What has it wait for workers, if it needs some.
     data
         The objects that are here.
     """
@@ -119,7 +114,7 @@ class Execution:
         self.into_buckets = into_buckets
         self.client = client
         self.broker = runtime.broker if self.part.live else None
-        self._opened = Opened(ident.number, self._attempt_of, client)
+        self.opened = Opened(ident.number, self._attempt_of, client)
         elsewhere = client is not None and (self.part.processes or peers is not None)
         self._board = runtime.broker if elsewhere or self.part.live else None
         self.lock = threading.RLock()
@@ -129,7 +124,7 @@ class Execution:
         #: The timers of the program, by their numbers.
         self.timers: dict[int, Timer] = {}
         self._timer: Timer | None = None
-        self.is_admitted = self.is_offloaded = False
+        self.admission: Admission | None = None
         self._outcome: Outcome | Callable[[], Outcome] | None = None
 
     def start(self, work: Work | None = None) -> None:
@@ -145,19 +140,14 @@ class Execution:
     def _start(self, work: Work | None = None) -> None:
         self.event(self.wake_at, self.deadline)
         if self._board is not None:
-            self._board.begin(self._opened)
+            self._board.begin(self.opened)
         if self.part.processes:
-            self.admit_later()
-            offload_later(self)
+            self.admission = Admission(self)
+            self.admission.wait()
         elif work is None:
-            self.event(self._begin)
+            self.event(self.begin)
         else:
             self.threads.serve(self._first, work)
-
-    @property
-    def is_piecewise(self) -> bool:
-        """Whether the client may get the answer piece by piece."""
-        return self.client is not None
 
     @property
     def is_answering(self) -> bool:
@@ -196,72 +186,12 @@ class Execution:
         """End the execution with an error, unless it is over."""
         self.event(_raise, error)
 
-    def moved(self, name: str, address: str) -> list[int] | None:
-        """Another wrap is elsewhere now; what is here, or None where it is over."""
-        with self.lock:
-            if self.over or self.peers is None:
-                return None
-            return self.peers.moved(self, name, address)
-
-    def again(self, task: int, attempt: int) -> list[int] | None:
-        """As `next`; what is here, or None where it is over."""
-        self.event(self.next, task, attempt)
-        with self.lock:
-            return None if self.over else sorted(self.run.here)
-
-    def next(self, task: int, attempt: int) -> None:
-        """Have the tasks that live streams connect with one begin again; while an event is handled.
-
-        Those of an attempt before have to answer first: they do when their streams break off.
-        """
-        self.threads.start(self.tell(on.AttemptBegan(time.monotonic(), task, attempt)))
-
-    def broke(self, task: int, attempt: int, error: TaskError) -> None:
-        """A task's streams broke in that attempt, or it was lost; while an event is handled."""
-        self.threads.start(self.tell(on.StreamsBroke(time.monotonic(), task, attempt, error)))
-
-    def fail_later(self, error: TaskError) -> None:
-        """A stream broke off for good: what happened at its other end is about to be known."""
-        when = time.monotonic() + _CAUSE_S
-        self.runtime.loop.call_at(when, partial(self.fail, error))
-
     def _attempt_of(self, task: int) -> int | None:
         with self.lock:
-            return self.run.attempt_of(task)
+            return self.run.attempts.attempt_of(task)
 
-    def admit(self) -> bool:
-        """As `wrap.workers.mechanisms.Guest` says."""
-        with self.lock:
-            if self._outcome is not None or self.is_offloaded or self.is_admitted:
-                return False
-            self.is_admitted = True
-        self.event(self._begin)
-        return True
-
-    @property
-    def waits(self) -> bool:
-        """As `wrap.workers.mechanisms.Guest` says."""
-        if self.live and self.peers is not None:  # what runs may wait for the other end of a stream
-            return True
-        busy = self.threads.running or self.workers.any_busy
-        return self.peers is not None and not busy and not self.run.held_back
-
-    def admit_later(self) -> None:
-        """Begin when there are workers for it."""
-        self.runtime.mechanism.admit(self)
-        self._ask_for_more(_BLOCKED_S)
-
-    def _ask_for_more(self, after_s: float) -> None:
-        """Look whether it waits to be admitted because the others wait, now and then."""
-
-        def look() -> None:
-            self.runtime.mechanism.admit_more()
-            self._ask_for_more(2 * after_s)
-
-        if not self.is_admitted and not self.is_offloaded and not self.over:
-            self.runtime.loop.call_at(time.monotonic() + after_s, look)
-
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Begin what runs first; while an event is handled."""
         if self._program.evaluates:  # neither the loop nor a thread of the server waits for it
             self.runtime.threads.start(partial(self.threads.serve, self._first))
             return
@@ -285,7 +215,7 @@ class Execution:
         if self._prepare is not None:
             self.data.add(self._prepare())
         if self._program.decides or self.part.tasks_at(MAIN):
-            self._check_threads()
+            _check(self.runtime.threads)
         return self.tell(on.Began(time.monotonic(), self.data, self.data.sizes))
 
     def ended(self, results: Iterable[Result]) -> list[int]:
@@ -340,7 +270,7 @@ class Execution:
         self._outcome = outcome
 
     def _is_unfinished(self) -> bool:
-        waits = self.peers is not None and (self.peers.waiting or self.run.is_pending)
+        waits = self.peers is not None and (self.peers.waiting or self.run.attempts.pending)
         return waits or not self._program.is_complete
 
     def _ends_at_once(self) -> bool:
@@ -369,9 +299,10 @@ class Execution:
         self.workers.give_back()
         self.threads.end()
         if self._board is not None:
-            self._board.end(self._opened)
-        if self.is_admitted:
-            self.runtime.mechanism.leave(self)
+            self._board.end(self.opened)
+        if self.admission is not None:
+            self.admission.leave()
+            self.admission = None  # it knows the execution
 
     def wake_at(self, when: float) -> None:
         """Have the rules look at the time then, and no more at the time before."""
@@ -385,20 +316,14 @@ class Execution:
             gone, grace_s = self.peers.gone() if self.live else None, self.peers.grace_s
         return self.tell(on.TimePassed(time.monotonic(), grace_s, self.is_answering, gone))
 
-    def break_off(self, component: Component, attempt: int) -> None:
-        """Break off the live streams of the attempts before; within an event."""
-        if self.broker is not None:
-            self.broker.next(self._opened, component, attempt)
 
-    def _check_threads(self) -> None:
-        """Start nothing where too many threads have not come back."""
-        lost = self.runtime.threads.too_many()
-        if lost:
-            names = ", ".join(sorted({run.name for run in lost}))
-            message = (
-                f"{len(lost)} threads of {names} go on past their time: mend what they wait for"
-            )
-            raise TaskError("threads-lost", message, function=names, status=503)
+def _check(threads: ThreadPool) -> None:
+    """Start nothing where too many threads have not come back."""
+    lost = threads.too_many()
+    if lost:
+        names = ", ".join(sorted({run.name for run in lost}))
+        message = f"{len(lost)} threads of {names} go on past their time: mend what they wait for"
+        raise TaskError("threads-lost", message, function=names, status=503)
 
 
 def _raise(error: TaskError) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wrap.core import commands as do
 from wrap.core import events as on
 from wrap.core.errors import TaskError
+from wrap.dispatch.live import fail_later
 from wrap.dispatch.results import failure
 from wrap.net.messages import Request
 
@@ -123,7 +124,9 @@ def _abandon(execution: Execution, command: do.Abandon) -> None:
 
 
 def _begin_attempt(execution: Execution, command: do.BeginAttempt) -> None:
-    execution.break_off(command.component, command.attempt)
+    """Break off the live streams of the attempts before."""
+    if execution.broker is not None:
+        execution.broker.next(execution.opened, command.component, command.attempt)
 
 
 def _report_broken(execution: Execution, command: do.ReportBroken) -> None:
@@ -132,7 +135,7 @@ def _report_broken(execution: Execution, command: do.ReportBroken) -> None:
 
 
 def _fail_later(execution: Execution, command: do.FailLater) -> None:
-    execution.fail_later(command.error)
+    fail_later(execution, command.error)
 
 
 def _expire(execution: Execution, command: do.Expire) -> None:

@@ -54,8 +54,8 @@ class Events:
             keeper=keeper,
             quota=self._quota,
         )
-        if keeper is not None:
-            keeper.join(self._stream)
+        if keeper is not None and self._stream.replica is not None:
+            keeper.join(self._stream.replica)
 
     def take(
         self, given: Object, deadline: float, reply: Callable[[int | TaskError], None]

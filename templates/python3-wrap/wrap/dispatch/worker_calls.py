@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from wrap.core.errors import TaskError
 from wrap.core.events import WorkerEnded, WorkerLost
 from wrap.core.program import Call, Key
-from wrap.core.run import WORKER_DIED
+from wrap.core.run import WORKER_DIED, located
 from wrap.net.messages import Request
 from wrap.workers.worker import Process, ProcessDiedError
 
@@ -93,7 +93,7 @@ class WorkerCalls:
             Request(
                 *(execution.ident, call.tasks, objects, call.gives, taken.rest, alone, number),
                 live=execution.live,
-                piecewise=execution.is_piecewise,
+                piecewise=execution.client is not None,
             )
         )
         if taken.watched:
@@ -162,7 +162,7 @@ class WorkerCalls:
             process = self._runtime.mechanism.take(number - 1)
         except OSError as error:
             failure = TaskError(WORKER_DIED, f"no process could be had: {error}")
-            raise self._execution.run.located(failure, call.tasks) from error
+            raise located(self._execution.runtime.wrap, failure, call.tasks) from error
         taken = _Taken(process, asked, self._part.tasks_to_come(number))
         self._taken[number] = taken
         return taken
@@ -232,4 +232,4 @@ class WorkerCalls:
         ending = taken.died or taken.process.end()
         owed = taken.process.owed
         message = f"the process of {self._runtime.wrap.names(owed)} {ending}"
-        return execution.run.located(TaskError(WORKER_DIED, message), owed)
+        return located(execution.runtime.wrap, TaskError(WORKER_DIED, message), owed)

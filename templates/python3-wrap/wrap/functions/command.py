@@ -30,7 +30,8 @@ from wrap.core.errors import TaskError
 from wrap.functions.function_runner import FunctionRunner, Place
 from wrap.functions.public import PACKAGE
 from wrap.observe import log
-from wrap.pipes.endpoints import BUFFER, Reader, Whole
+from wrap.pipes.frames import BUFFER
+from wrap.pipes.reader import Reader, Whole
 from wrap.values.value import Object, shown
 from wrap.workers.fork_server import ending
 from wrap.workers.reaper import Program

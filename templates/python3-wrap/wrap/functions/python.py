@@ -21,7 +21,7 @@ from wrap.functions.process_state import Changes, ProcessState
 from wrap.functions.public import PACKAGE
 
 if TYPE_CHECKING:
-    from wrap.config.wrap_spec import Seen
+    from wrap.config.wrap_spec import Seen, Wrap
     from wrap.functions.task_io import TaskIO
     from wrap.values.value import Object
 
@@ -57,7 +57,7 @@ class PythonHandler(FunctionRunner):
     @classmethod
     def of(cls, name: str, style: str, place: Place) -> Self:
         """See `FunctionRunner.of`; nothing is imported yet."""
-        alone, apart = len(place.wrap.functions) == 1, name in place.wrap.apart
+        alone, apart = len(place.wrap.functions) == 1, not _shares_process(name, place.wrap)
         return cls(name, style, place.folder / name, alone=alone, apart=apart)
 
     @property
@@ -148,3 +148,9 @@ class PythonHandler(FunctionRunner):
         self.prepare()
         self._state.set_again()
         return self._handle(*arguments)
+
+
+def _shares_process(function: str, wrap: Wrap) -> bool:
+    """Whether a process runs it beside other functions."""
+    processes = ({wrap.tasks[task] for task in process} for process in wrap.processes)
+    return any(function in names and len(names) > 1 for names in processes)

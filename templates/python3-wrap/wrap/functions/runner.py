@@ -36,7 +36,7 @@ from wrap.observe import cpu_speed, log
 from wrap.observe.gil_probe import Probe
 from wrap.pipes import piecewise
 from wrap.pipes.broker import CLIENT, Which
-from wrap.pipes.endpoints import Flusher
+from wrap.pipes.writer import Flusher
 from wrap.values.value import Object
 
 _P = ParamSpec("_P")
@@ -89,11 +89,11 @@ def run(
     result = Result(ident.number, task, function.name, wrap.name, process, begun, 0.0)
     task_io = None
     watched = ident.watch.traced
-    if wrap.has_io(task) or function.uses_io:
+    if _has_io(wrap, task) or function.uses_io:
         task_io = TaskIO(wrap, result, emitted, access, watched)
     try:
         with attached_to(task_io) if task_io else nullcontext():
-            seen, client = wrap.seen(task), None
+            seen, client = _seen(wrap, task), None
             if seen is Seen.BY_CLIENT and access.client is not None and not watched:
                 client = partial(access.client, Which(ident.number, task, CLIENT))
             output = _call(function, given(), ident, result, task_io, seen, client, begins)
@@ -322,3 +322,15 @@ def _own_file(function: str, file: str) -> str | None:
     """The path of `file` within the function's folder; None for a file elsewhere."""
     _, ours, path = file.rpartition(f"/functions/{function}/{PACKAGE}/")
     return path if ours else None
+
+
+def _has_io(wrap: Wrap, task: int) -> bool:
+    """Whether a task gives outputs before its end, or has streams."""
+    return task in wrap.outputs_of or task in wrap.streams or task in wrap.live
+
+
+def _seen(wrap: Wrap, task: int) -> Seen:
+    """Who gets the status and the headers of what a task answers."""
+    if wrap.instances:
+        return Seen.PERHAPS
+    return Seen.BY_CLIENT if task == wrap.answers else Seen.BY_NOBODY

@@ -14,13 +14,17 @@ from typing import IO, Any, NamedTuple, cast
 
 from chiron_io import OUTPUT
 
-from wrap.config.wrap_spec import Wrap
-from wrap.core.buckets.flow import ALL, targets
+from wrap.config.wrap_spec import InBuckets, Wrap
+from wrap.core.buckets.flow import ALL
+from wrap.core.buckets.routes import targets
 from wrap.core.errors import TaskError
 from wrap.functions import styles
 from wrap.net.messages import Result
 from wrap.pipes.broker import Open, Which
-from wrap.pipes.endpoints import BUFFER, Outlet, Outlets, Reader, Whole, Writer
+from wrap.pipes.frames import BUFFER
+from wrap.pipes.outlets import Outlet, Outlets
+from wrap.pipes.reader import Reader, Whole
+from wrap.pipes.writer import Writer
 from wrap.values.in_json import InJson
 from wrap.values.value import Object
 
@@ -109,8 +113,9 @@ class TaskIO:
         Raises TaskError as `styles.output` does.
         """
         group = None if group is None else str(group)
-        if self._result.task in self._wrap.in_buckets:
-            self._put(name, value, group)
+        entry = self._wrap.entry
+        if entry is not None and (buckets := entry.in_buckets.get(self._result.task)):
+            self._put(buckets, name, value, group)
             return
         if ALL in self._awaited:
             self._all.append((name, group, styles.output(_STYLE, value).in_json()))
@@ -126,9 +131,8 @@ class TaskIO:
         else:
             self._give(name, output=output)
 
-    def _put(self, name: str, value: Any, group: str | None) -> None:
+    def _put(self, buckets: InBuckets, name: str, value: Any, group: str | None) -> None:
         """Put an object into buckets. That of a run which begins anew has the same place."""
-        buckets = self._wrap.in_buckets[self._result.task]
         targets(buckets.declared, buckets.task, name)
         output = styles.output(_STYLE, value)
         with self._giving:

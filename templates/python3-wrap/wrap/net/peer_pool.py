@@ -19,7 +19,7 @@ from wrap.event_loop.threads import ThreadPool
 from wrap.net import framing
 from wrap.net.handshake import CONNECT_S, introduce
 from wrap.net.peer_connection import Message, PeerConnection, Received
-from wrap.pipes.endpoints import bounded
+from wrap.pipes.frames import bounded
 
 #: Idle connections that are kept to a replica.
 _KEPT = 64

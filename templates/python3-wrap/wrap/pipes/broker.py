@@ -25,7 +25,7 @@ from wrap.core.errors import TaskError
 from wrap.event_loop.liveness import essential
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool
-from wrap.pipes.endpoints import lost
+from wrap.pipes.frames import lost
 
 if TYPE_CHECKING:
     from wrap.pipes.piecewise import Client

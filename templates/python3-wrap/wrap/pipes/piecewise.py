@@ -1,6 +1,6 @@
 """An answer that goes to the client while its task computes it: what the task and the server do.
 
-It goes over a stream of `wrap.pipes.endpoints`. A line of JSON comes first: status, content type
+It goes over a stream of `wrap.pipes.frames`. A line of JSON comes first: status, content type
 and headers.
 """
 
@@ -16,7 +16,10 @@ from typing import IO, Protocol, cast
 from wrap.core.errors import TaskError
 from wrap.http.server import CutError
 from wrap.pipes.broker import Which
-from wrap.pipes.endpoints import BUFFER, Flusher, Outlet, Outlets, Reader, Writer, lost
+from wrap.pipes.frames import BUFFER, lost
+from wrap.pipes.outlets import Outlet, Outlets
+from wrap.pipes.reader import Reader
+from wrap.pipes.writer import Flusher, Writer
 
 #: Status, content type and the other headers.
 Begin = tuple[str, str, list[tuple[str, str]]]

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, Protocol
 
 from .own import OwnTrigger, TriggerError
-from .triggers import SESSION_BYTES, TRIGGERS, Batch, Item, Number, StreamTrigger, Value
-
-Task = TypeVar("Task", bound=Hashable)
+from .routes import RUN_BYTES, Routes, Task
+from .triggers import TRIGGERS, Batch, Item, Number, StreamTrigger, Value
 
 #: The name under which a function that runs alone answers, as one JSON list, all that it has
 #: emitted: triples of a name, a group or null, and a text.
 ALL = "*"
-#: What a run takes in memory beside its objects, in bytes: the firing, its number, what is noted of
-#: its attempts and of its session.
-RUN_BYTES = 800
 #: What a character of a name or group takes at most.
 _CHARACTER_BYTES = 4
 #: What is emitted comes before what is returned, and has numbers of its own.
@@ -60,6 +56,11 @@ class Firing(NamedTuple, Generic[Task, Value]):
         """Whether it is of a session of its own, with others of the same objects."""
         return self.session == self.number[:-1]
 
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory."""
+        return RUN_BYTES + sum(item.size for item in self.items)
+
 
 class Settled(NamedTuple, Generic[Value]):
     """A session of which nothing runs any more, and what came of it for buckets that begin others.
@@ -86,8 +87,6 @@ class _Bucket(Generic[Task, Value]):
         self.attempts: int = declared["attempts"]
         self.name_from: str = declared.get("name_from", "")
         self.group_from: str = declared.get("group_from", "")
-        #: The tasks of whose end a session's objects here may wait.
-        self.upstream = set[Task]()
 
     def _new_trigger(self) -> StreamTrigger[Value]:
         declared = self._declared
@@ -133,44 +132,36 @@ class Flow(Generic[Task, Value]):
         that it has ended.
 
     Raises TriggerError where a trigger that a user wrote cannot be made.
+
+    Attributes
+    ----------
+    routes
+        Which buckets objects go to.
     """
 
     def __init__(
         self, declared: Mapping[str, Any], values: Values[Value], *, in_sessions: bool = False
     ) -> None:
-        self._declared = declared
+        self.routes = Routes[Task](declared)
         self._values = values
         self._in_sessions = in_sessions
         self._given: dict[Number, list[tuple[str, Item[Value]]]] = {}
         self._settled: list[Settled[Value]] = []
         self._faults: list[TriggerError] = []
-        self._entry: Sequence[str] = declared["entry"]
-        self._gives: Mapping[Task, Sequence[tuple[str, bool]]] = declared["gives"]
         self._buckets: dict[str, _Bucket[Task, Value]] = {
             name: _Bucket(name, bucket, place, self._faults)
             for place, (name, bucket) in enumerate(declared["buckets"].items())
         }
         self._runs: dict[Number, _Run[Task, Value]] = {}
         self._running_size = 0
-        self._find_upstream()
-        self._waiting = [each for each in self._buckets.values() if each.trigger.waits_for_end]
-        self._with_reruns = self._find_reruns()
+        buckets = self._buckets.values()
+        upstream = self.routes.upstream({each.name: each.trigger.keeps_session for each in buckets})
+        #: Those that wait for the end of tasks, with these.
+        self._waiting = [
+            (each, upstream[each.name]) for each in buckets if each.trigger.waits_for_end
+        ]
+        self._with_reruns = _with_reruns(buckets)
         self._live: dict[Number, Counter[Task]] = {}
-
-    def _find_reruns(self) -> list[StreamTrigger[Value]]:
-        triggers = (bucket.trigger for bucket in self._buckets.values())
-        return [each for each in triggers if each.rerun_after_s < math.inf]
-
-    def _find_upstream(self) -> None:
-        """Each bucket comes after those whose functions give to it."""
-        before: dict[Task, set[Task]] = {}
-        for bucket in self._buckets.values():
-            for task, gives in self._gives.items():
-                if any(name == bucket.name for name, _ in gives):
-                    bucket.upstream |= {task} | before.get(task, set())
-            if bucket.trigger.keeps_session:
-                for task in bucket.starts:
-                    before.setdefault(task, set()).update(bucket.upstream)
 
     @property
     def due_s(self) -> float:
@@ -187,22 +178,19 @@ class Flow(Generic[Task, Value]):
     @property
     def idle(self) -> bool:
         """Whether nothing runs whose objects can change anything."""
-        return not any(self._is_wanted(run.firing) for run in self._runs.values())
-
-    def _is_wanted(self, firing: Firing[Task, Value]) -> bool:
-        takers = [self._buckets[name].trigger for name, _ in self._gives.get(firing.task, ())]
-        return not takers or any(taker.wants(firing.session) for taker in takers)
-
-    def answers(self, task: Task) -> bool:
-        """Whether no bucket takes what a task gives."""
-        return not self._gives.get(task)
+        for run in self._runs.values():
+            gives = self.routes.gives(run.firing.task)
+            takers = [self._buckets[name].trigger for name, _ in gives]
+            if not takers or any(taker.wants(run.firing.session) for taker in takers):
+                return False
+        return True
 
     def take(self, number: int, events: Sequence[Value], now_s: float) -> list[Firing[Task, Value]]:
         """Take in the events of a request, which is a session; what fires."""
         fired = list[Firing[Task, Value]]()
         session = (number,)
         for place, value in enumerate(events):
-            for name in self._entry:
+            for name, _ in self.routes.entry:
                 self._put(self._buckets[name], (number, place), value, session, "", now_s, fired)
         self._end_sources(session, now_s, fired)
         return fired
@@ -234,13 +222,13 @@ class Flow(Generic[Task, Value]):
         for bucket in self._buckets.values():
             if not bucket.trigger.keeps_session:
                 bucket.let_go()
-        self._with_reruns = self._find_reruns()
+        self._with_reruns = _with_reruns(self._buckets.values())
 
     def withdraw(self, firings: Iterable[Firing[Task, Value]]) -> None:
         """All that a session has begun with is run elsewhere."""
         for firing in firings:
             if self._runs.pop(firing.number, None) is not None:
-                self._running_size -= _size(firing)
+                self._running_size -= firing.size
                 self._live.pop(firing.session, None)
 
     def hold(
@@ -284,7 +272,7 @@ class Flow(Generic[Task, Value]):
             return fired
         run.emitted = place + 1
         session, own = run.firing.session, (*number, _EMITTED + place)
-        buckets, called = targets(self._declared, run.firing.task, name)
+        buckets, called = self.routes.targets(run.firing.task, name)
         if value is not None:
             for bucket in buckets:
                 self._put(self._buckets[bucket], own, value, session, called, now_s, fired, group)
@@ -300,7 +288,7 @@ class Flow(Generic[Task, Value]):
         if run is None:
             return fired
         firing = run.firing
-        self._running_size -= _size(firing)
+        self._running_size -= firing.size
         if value is not None:
             self._give(firing, value, now_s, fired)
         if self._waiting or self._in_sessions:
@@ -320,37 +308,6 @@ class Flow(Generic[Task, Value]):
         if run.left:
             return [self._again(run, now_s)]
         return self.ended(number, None, now_s) if not run.running else []
-
-    def cost(self, gives: Iterable[tuple[str, bool]], size: int, items: int, overhead: int) -> int:
-        """Bytes that buckets will take for a value.
-
-        Parameters
-        ----------
-        gives
-            The buckets that get it, and whether each of its items is an object there.
-        size
-            Its bytes.
-        items
-            How many items it has.
-        overhead
-            What an object takes beside its own bytes.
-        """
-        total = 0
-        for name, each in gives:
-            bucket = self._buckets[name]
-            runs = len(bucket.starts) if bucket.trigger.single else 0
-            own = overhead + SESSION_BYTES + runs * RUN_BYTES
-            total += (items if each else 1) * own + size * (1 + runs)
-        return total
-
-    def gives(self, task: Task) -> Sequence[tuple[str, bool]]:
-        """The buckets that a task gives to, and whether they get each item of its list."""
-        return self._gives.get(task, ())
-
-    @property
-    def entry(self) -> Sequence[tuple[str, bool]]:
-        """The buckets that events go to, as `gives` has them."""
-        return [(name, True) for name in self._entry]
 
     def runs(self, number: Number) -> bool:
         """Whether that firing has not ended."""
@@ -419,14 +376,14 @@ class Flow(Generic[Task, Value]):
                     (*number, place), task, items, trigger.single, session, due_s, bucket.name
                 )
                 self._runs[firing.number] = _Run(firing, bucket.attempts)
-                self._running_size += _size(firing)
+                self._running_size += firing.size
                 if self._waiting or self._in_sessions:
                     self._live.setdefault(session, Counter())[task] += 1
                 self._note_start(firing, now_s)
                 fired.append(firing)
 
     def _note_start(self, firing: Firing[Task, Value], now_s: float) -> None:
-        for name, _ in self._gives.get(firing.task, ()):
+        for name, _ in self.routes.gives(firing.task):
             self._buckets[name].trigger.on_source_started(firing.number, now_s)
 
     def _again(self, run: _Run[Task, Value], now_s: float) -> Firing[Task, Value]:
@@ -442,7 +399,7 @@ class Flow(Generic[Task, Value]):
         now_s: float,
         fired: list[Firing[Task, Value]],
     ) -> None:
-        for name, each in self._gives.get(firing.task, ()):
+        for name, each in self.routes.gives(firing.task):
             bucket, giver = self._buckets[name], str(firing.task)
             for place, own in enumerate(self._values.items(value) if each else (value,)):
                 number = (*firing.number, place)
@@ -450,8 +407,8 @@ class Flow(Generic[Task, Value]):
 
     def _end_sources(self, session: Number, now_s: float, fired: list[Firing[Task, Value]]) -> None:
         """Tell buckets, one after those that give to it, that nothing more of a session comes."""
-        for bucket in self._waiting:
-            if bucket.upstream.isdisjoint(self._live.get(session, ())):
+        for bucket, upstream in self._waiting:
+            if upstream.isdisjoint(self._live.get(session, ())):
                 found = bucket.trigger.on_sources_ended(session, now_s)
                 self._fire(bucket, found, now_s, fired)
         if not self._live.get(session):
@@ -460,28 +417,6 @@ class Flow(Generic[Task, Value]):
                 self._settled.append(Settled(session, self._given.pop(session, ())))
 
 
-def targets(declared: Mapping[str, Any], task: Any, name: str) -> tuple[Sequence[str], str]:
-    """The buckets that get what `task` emits as `name`, and what the object is called there.
-
-    Parameters
-    ----------
-    declared
-        As `Flow` has it.
-
-    Raises ValueError, with the names that there are.
-    """
-    gives = [bucket for bucket, _ in declared["gives"].get(task, ())]
-    emits = declared["emits"].get(task, ())
-    if name in gives:
-        return [name], str(task)
-    if name in emits:
-        return gives, name
-    there = ", ".join((*gives, *emits)) or "neither"
-    raise ValueError(
-        f"{task} emits {name}, which is no bucket that it gives to, nor one of the names that it "
-        f"emits (gives and emits in the workflow): there is {there}"
-    )
-
-
-def _size(firing: Firing[Any, Any]) -> int:
-    return sum(item.size for item in firing.items) + RUN_BYTES
+def _with_reruns(buckets: Iterable[_Bucket[Any, Value]]) -> list[StreamTrigger[Value]]:
+    triggers = (bucket.trigger for bucket in buckets)
+    return [each for each in triggers if each.rerun_after_s < math.inf]

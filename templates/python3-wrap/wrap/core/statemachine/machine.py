@@ -13,18 +13,16 @@ from math import inf
 from typing import Any
 
 from .chance import Chance
-from .context import Context, timestamp
 from .distributed import EXCEEDED
+from .entering import ENTER
 from .errors import StatesError, of_task
 from .expressions import Evaluator, NoEvaluator
+from .flows import Flows
 from .limit import Check, Limited, unlimited
-from .maps import begins_of, input_of, is_failed
-from .path_flow import PathFlow
-from .query_flow import QueryFlow
+from .maps import input_of, is_failed
 from .retries import backoff_s, covers, names_of, retrier_for
-from .times import moment_of, seconds_of, shown
-from .values import Text, dump, read
-from .visits import MOST_SECONDS, After, Begin, Delay, Following, Leaving, Scope, Step, Visit
+from .values import dump, read
+from .visits import After, Begin, Delay, Following, Leaving, Scope, Step, Visit
 
 #: States that may follow each other with no task or wait among them: more are a loop without end.
 _TRANSITIONS = 10_000
@@ -61,6 +59,10 @@ class Machine:
         What it then answers, or the `StatesError` that it failed with.
     given
         The value of its input.
+    now
+        The time of the event, in seconds since 1970.
+    flows
+        What evaluates the fields of states.
     result
         What the task has answered that ended last.
     """
@@ -84,15 +86,11 @@ class Machine:
         self._check = check
         self._most_bytes = most_bytes
         self._limited = Limited(check)
-        self._paths = PathFlow(self._context_of, chance)
-        self._queries = QueryFlow(
-            self._context_of, lambda: self._now, chance, evaluator or NoEvaluator()
-        )
-        self._context: Mapping[str, Any] = {}
+        self.flows = Flows(chance, lambda: self.now, evaluator or NoEvaluator())
         self._numbers = count()
         self._awaited: dict[int, Visit | None] = {}
         self._whole: Scope
-        self._now = 0.0
+        self.now = 0.0
         self._step = Step([], [], [])
 
     def start(self, text: str, now: float) -> Step:
@@ -105,9 +103,9 @@ class Machine:
             except StatesError as error:
                 self._over(StatesError(error.name, f"the input: {error.cause}"))
                 return
-            self._context = self._make_context(given, now)
+            self.flows.context = self._make_context(given, now)
             if seconds := self._definition.get("TimeoutSeconds"):
-                self._delay(None, seconds, frozenset())
+                self.delay(None, seconds, frozenset())
             self._go(scope, self._definition["StartAt"], given, frozenset())
 
         return self._event(now, begin)
@@ -118,7 +116,7 @@ class Machine:
         def end(visit: Visit) -> None:
             after = frozenset((number,))
             try:
-                self._bound(text)
+                _bound(text, self._most_bytes)
                 result = read(text)
             except StatesError as error:
                 self._fail(visit, _at(visit, of_task("the answer", error)), after)
@@ -149,10 +147,12 @@ class Machine:
                 seconds = self._definition["TimeoutSeconds"]
                 self._over(StatesError("States.Timeout", f"it took more than {seconds} s"))
             elif visit.state["Type"] == "Wait":
-                self._go_on(visit, after, lambda: self._flow(visit).unchanged(visit, visit.state))
+                self._go_on(
+                    visit, after, lambda: self.flows.of(visit).unchanged(visit, visit.state)
+                )
             else:
                 visit.after = after
-                self._enter(visit)
+                self._proceed(visit, self._entered(visit), after)
 
         return self._resume(number, now, pass_on)
 
@@ -166,7 +166,7 @@ class Machine:
         return self._event(now, lambda: handle(visit))
 
     def _event(self, now: float, handle: Callable[[], None]) -> Step:
-        self._now = now
+        self.now = now
         self._step = step = Step([], [], [])
         with self._limited:
             try:
@@ -187,8 +187,6 @@ class Machine:
         self.over, self.outcome = True, outcome
         self._drop(self._whole)
 
-    # From state to state
-
     def _go(self, scope: Scope, name: str, value: Any, after: After) -> None:
         """Enter the state `name`, and those that follow, until one has to wait."""
         following: Following | None = name, value
@@ -199,14 +197,10 @@ class Machine:
             if name_or_end is None:
                 self._end(scope, value, after)
                 return
-            visit = scope.visit = Visit(scope, name_or_end, value, after, self._now)
+            visit = scope.visit = Visit(scope, name_or_end, value, after, self.now)
             following = self._entered(visit)
         message = f"more than {_TRANSITIONS} states without a task or a wait, the last {name!a}"
-        self._fail_scope(scope, StatesError("States.Runtime", message), after)
-
-    def _enter(self, visit: Visit) -> None:
-        """Enter a state again, and go on from it."""
-        self._proceed(visit, self._entered(visit), visit.after)
+        self.fail_scope(scope, StatesError("States.Runtime", message), after)
 
     def _proceed(self, visit: Visit, following: Following | None, after: After) -> None:
         if following is None:
@@ -221,21 +215,21 @@ class Machine:
         """What follows the state at once; None where it has to wait, or has failed."""
         try:
             self._check()
-            return _ENTER[visit.state["Type"]](self, visit)
+            return ENTER[visit.state["Type"]](self, visit)
         except StatesError as error:
             return self._caught(visit, _at(visit, error), visit.after)
 
     def _go_on(self, visit: Visit, after: After, leave: Callable[[], Leaving]) -> None:
         """Go on from a state with what it ends with."""
         try:
-            following: Following | None = self._left(visit, visit.state.get("Next"), leave())
+            following: Following | None = self.left(visit, visit.state.get("Next"), leave())
         except StatesError as error:
             following = self._caught(visit, _at(visit, error), after)
         self._proceed(visit, following, after)
 
     def _finish(self, visit: Visit, result: Any, after: After) -> None:
         """Go on from a state with its result."""
-        self._go_on(visit, after, lambda: self._flow(visit).output(visit, result))
+        self._go_on(visit, after, lambda: self.flows.of(visit).output(visit, result))
 
     def _fail(self, visit: Visit, error: StatesError, after: After) -> None:
         self._proceed(visit, self._caught(visit, error, after), after)
@@ -258,7 +252,8 @@ class Machine:
         visit.ends |= after
         self._fill(visit, after)
 
-    def _fail_scope(self, scope: Scope, error: StatesError, after: After) -> None:
+    def fail_scope(self, scope: Scope, error: StatesError, after: After) -> None:
+        """A scope has failed, and with it the state that began it, unless that tolerates it."""
         scope.visit = None
         visit = scope.parent
         if visit is None:
@@ -288,109 +283,15 @@ class Machine:
         visit.children = {}
         visit.left = -1
 
-    def _context_of(self, visit: Visit) -> Context:
-        """The context object in a state, and its variables."""
-        state = {
-            "EnteredTime": timestamp(visit.entered),
-            "Name": visit.name,
-            "RetryCount": sum(visit.retried.values()),
-        }
-        item = visit.scope.item
-        fields = {**self._context, "State": state, **({} if item is None else {"Map": item})}
-        return Context(fields, visit.scope.variables)
-
-    def _flow(self, visit: Visit) -> PathFlow | QueryFlow:
-        """How the fields of a state are evaluated: its query language says this."""
-        return self._queries if "QueryLanguage" in visit.state else self._paths
-
-    def _left(self, visit: Visit, name: str | None, leaving: Leaving) -> Following:
+    def left(self, visit: Visit, name: str | None, leaving: Leaving) -> Following:
         """What follows a state, whose variables are assigned now that it has ended."""
         if self._most_bytes < inf:
-            self._bound(dump(leaving.output))
+            _bound(dump(leaving.output), self._most_bytes)
         if leaving.assigned:
             visit.scope.variables = {**visit.scope.variables, **leaving.assigned}
         return name, leaving.output
 
-    def _bound(self, text: str) -> None:
-        """Raise StatesError if `text`, a result or an output, has too many bytes."""
-        if self._most_bytes == inf:
-            return
-        size = len(text.encode(errors="surrogatepass"))
-        if size > self._most_bytes:
-            cause = (
-                f"{size} bytes, and {self._most_bytes} are the most that WRAP_STATE_BYTES allows"
-            )
-            raise StatesError("States.DataLimitExceeded", cause)
-
-    # States
-
-    def _enter_pass(self, visit: Visit) -> Following:
-        return self._left(visit, visit.state.get("Next"), self._flow(visit).passed(visit))
-
-    def _enter_succeed(self, visit: Visit) -> Following:
-        return self._left(visit, None, self._flow(visit).unchanged(visit, visit.state))
-
-    def _enter_fail(self, visit: Visit) -> None:
-        flow = self._flow(visit)
-        name, cause = flow.field(visit, "Error", ""), flow.field(visit, "Cause", "")
-        for field, value in (("Error", name), ("Cause", cause)):
-            if not isinstance(value, str):
-                message = f"{field} of state {visit.name!a} is {shown(value)}: no string"
-                raise StatesError(flow.unfit, message)
-        self._fail_scope(visit.scope, StatesError(name, cause), visit.after)
-
-    def _enter_choice(self, visit: Visit) -> Following:
-        rule = self._flow(visit).chosen(visit)
-        name = visit.state.get("Default") if rule is None else rule["Next"]
-        if name is None:
-            message = f"state {visit.name!a} has no choice for its input, and no Default"
-            raise StatesError("States.NoChoiceMatched", message)
-        holder = visit.state if rule is None else rule
-        return self._left(visit, name, self._flow(visit).unchanged(visit, holder))
-
-    def _enter_wait(self, visit: Visit) -> None:
-        flow = self._flow(visit)
-        moment = flow.field(visit, "Timestamp", None)
-        if moment is not None:
-            seconds = moment_of(moment, visit, flow.unfit) - self._now
-            if seconds > MOST_SECONDS:
-                message = f"state {visit.name!a} waits until {moment}: more than {MOST_SECONDS} s"
-                raise StatesError(flow.unfit, message)
-        else:
-            seconds = seconds_of(flow.field(visit, "Seconds", None), visit, 0, flow.unfit)
-        self._delay(visit, max(0.0, seconds), visit.after)
-
-    def _enter_task(self, visit: Visit) -> None:
-        flow = self._flow(visit)
-        given = flow.given(visit)
-        total_s = self._limit_s(visit, "TimeoutSeconds")
-        heartbeat_s = self._limit_s(visit, "HeartbeatSeconds")
-        visit.beats = heartbeat_s < total_s
-        least_s = min(total_s, heartbeat_s)
-        timeout_s = least_s if least_s < inf else None
-        if "Invoke" in visit.state:
-            payload = given.get("Payload", {})
-            given = Text(payload) if isinstance(payload, str) else payload
-        visit.number = number = next(self._numbers)
-        self._awaited[number] = visit
-        self._step.begins.append(Begin(number, visit.name, given, timeout_s, visit.after))
-
-    def _limit_s(self, visit: Visit, field: str) -> float:
-        """The seconds that a field lets a task take; infinite without the field."""
-        if field not in visit.state and f"{field}Path" not in visit.state:
-            return inf
-        flow = self._flow(visit)
-        return seconds_of(flow.field(visit, field, None), visit, 1, flow.unfit)
-
-    def _enter_parallel(self, visit: Visit) -> None:
-        visit.given = self._flow(visit).given(visit)
-        self._spread(visit, [visit.given] * len(visit.state["Branches"]), inf)
-
-    def _enter_map(self, visit: Visit) -> None:
-        items, limit = begins_of(self._flow(visit), visit)
-        self._spread(visit, items, limit)
-
-    def _spread(self, visit: Visit, items: list[Any], limit: float) -> None:
+    def spread(self, visit: Visit, items: list[Any], limit: float) -> None:
         """Begin a scope for each of `items`, so many at once."""
         visit.items, visit.limit = items, limit
         visit.results = [None] * len(items)
@@ -422,18 +323,23 @@ class Machine:
         scope = visit.children[index] = Scope(definition, visit, index, item)
         if state["Type"] == "Map":
             try:
-                its, given = input_of(self._flow(visit), visit, index)
+                its, given = input_of(self.flows.of(visit), visit, index)
             except StatesError as error:
-                self._fail_scope(scope, _at(visit, error), after)
+                self.fail_scope(scope, _at(visit, error), after)
                 return
             scope.item = item if its is None else its
             if visit.tolerance is not None:  # a distributed Map sees no variables around it
                 scope.variables = {}
         self._go(scope, definition["StartAt"], given, after)
 
-    # Errors
+    def begin_task(self, visit: Visit, given: Any, timeout_s: float | None) -> None:
+        """Have the task of a state begin."""
+        visit.number = number = next(self._numbers)
+        self._awaited[number] = visit
+        self._step.begins.append(Begin(number, visit.name, given, timeout_s, visit.after))
 
-    def _delay(self, visit: Visit | None, seconds: float, after: After) -> None:
+    def delay(self, visit: Visit | None, seconds: float, after: After) -> None:
+        """Have a time pass: in a state, or of the whole machine."""
         number = next(self._numbers)
         self._awaited[number] = visit
         if visit is not None:
@@ -445,31 +351,19 @@ class Machine:
         names = names_of(visit.state, error.name)
         retrier = retrier_for(visit.state, visit.retried, names)
         if retrier is not None:
-            self._delay(visit, backoff_s(visit, retrier, self._chance), after)
+            self.delay(visit, backoff_s(visit, retrier, self._chance), after)
             return None
         for catcher in visit.state.get("Catch", ()):
             if covers(catcher["ErrorEquals"], names):
                 found = {"Error": error.name, "Cause": error.cause}
                 try:
-                    leaving = self._flow(visit).caught(visit, catcher, found)
-                    return self._left(visit, catcher["Next"], leaving)
+                    leaving = self.flows.of(visit).caught(visit, catcher, found)
+                    return self.left(visit, catcher["Next"], leaving)
                 except StatesError as unfit:
                     error = _at(visit, unfit)
                     break
-        self._fail_scope(visit.scope, error, after)
+        self.fail_scope(visit.scope, error, after)
         return None
-
-
-_ENTER: Mapping[str, Callable[[Machine, Visit], Following | None]] = {
-    "Pass": Machine._enter_pass,
-    "Task": Machine._enter_task,
-    "Choice": Machine._enter_choice,
-    "Wait": Machine._enter_wait,
-    "Succeed": Machine._enter_succeed,
-    "Fail": Machine._enter_fail,
-    "Parallel": Machine._enter_parallel,
-    "Map": Machine._enter_map,
-}
 
 
 def _at(visit: Visit, error: StatesError) -> StatesError:
@@ -477,3 +371,13 @@ def _at(visit: Visit, error: StatesError) -> StatesError:
     name = f"{visit.name!a}"
     cause = error.cause if name in error.cause else f"state {name}: {error.cause}"
     return StatesError(error.name, cause)
+
+
+def _bound(text: str, most_bytes: float) -> None:
+    """Raise StatesError if `text`, a result or an output, has too many bytes."""
+    if most_bytes == inf:
+        return
+    size = len(text.encode(errors="surrogatepass"))
+    if size > most_bytes:
+        cause = f"{size} bytes, and {most_bytes} are the most that WRAP_STATE_BYTES allows"
+        raise StatesError("States.DataLimitExceeded", cause)

@@ -1,0 +1,87 @@
+"""Until when an execution and its tasks may run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from wrap.core import commands as do
+from wrap.core.commands import Command
+from wrap.core.deployment import Deployment
+from wrap.core.program import Program
+
+
+class Limits(NamedTuple):
+    """The limits of an execution.
+
+    Attributes
+    ----------
+    deadline
+        Until when it may take, in seconds of the monotonic clock.
+    grace_s
+        Seconds after the deadline that a call to another wrap may take, which names the cause.
+    large_from
+        Bytes of an object from which its memory matters.
+    """
+
+    deadline: float
+    grace_s: float
+    large_from: int
+
+
+class TaskLimits:
+    """Until when each task may run that has begun and not ended.
+
+    Parameters
+    ----------
+    commands
+        Gets when the rules are to look at the time.
+
+    Attributes
+    ----------
+    until
+        Task -> its limit.
+    """
+
+    def __init__(
+        self, program: Program, deployment: Deployment, limits: Limits, commands: list[Command]
+    ) -> None:
+        self.until: dict[int, float] = {}
+        self._program = program
+        self._place_of = program.part.place_of
+        self._deployment = deployment
+        self._deadline, self._grace_s = limits.deadline, limits.grace_s
+        self._commands = commands
+        self._due = math.inf
+
+    def expect(self, tasks: Iterable[int], now: float) -> None:
+        """Tasks begin now."""
+        limits = {number: self._of(number, now) for number in tasks}
+        self.until.update(limits)
+        self.wake_at(min(limits.values(), default=math.inf))
+
+    def until_deadline(self, tasks: Iterable[int]) -> None:
+        """Tasks have all of the execution's time."""
+        self.until.update(dict.fromkeys(tasks, self._deadline))
+
+    def passed(self, now: float) -> list[int]:
+        """The tasks whose time is over; the next look is to be asked for anew."""
+        self._due = math.inf
+        return [number for number, limit in self.until.items() if limit <= now]
+
+    def wake_at(self, when: float) -> None:
+        """Have the rules look at the time then, unless they do so before."""
+        if when < self._due:
+            self._due = when
+            self._commands.append(do.WakeAt(when))
+
+    def _of(self, number: int, now: float) -> float:
+        """Until when a task may run that begins now."""
+        until = now + self._program.timeouts_s.get(number, math.inf)
+        if isinstance(self._place_of[number], str):
+            return min(self._deadline + self._grace_s, until)
+        timeouts_s = self._deployment.timeouts_s
+        if timeouts_s:
+            until = min(until, now + timeouts_s.get(self._deployment.function_of(number), math.inf))
+        return min(self._deadline, until)

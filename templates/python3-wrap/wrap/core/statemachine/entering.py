@@ -1,0 +1,102 @@
+"""What each type of state does when it is entered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import TYPE_CHECKING
+
+from .errors import StatesError
+from .maps import begins_of
+from .times import moment_of, seconds_of, shown
+from .values import Text
+from .visits import MOST_SECONDS, Following, Visit
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+
+def _enter_pass(machine: Machine, visit: Visit) -> Following:
+    return machine.left(visit, visit.state.get("Next"), machine.flows.of(visit).passed(visit))
+
+
+def _enter_succeed(machine: Machine, visit: Visit) -> Following:
+    return machine.left(visit, None, machine.flows.of(visit).unchanged(visit, visit.state))
+
+
+def _enter_fail(machine: Machine, visit: Visit) -> None:
+    flow = machine.flows.of(visit)
+    name, cause = flow.field(visit, "Error", ""), flow.field(visit, "Cause", "")
+    for field, value in (("Error", name), ("Cause", cause)):
+        if not isinstance(value, str):
+            message = f"{field} of state {visit.name!a} is {shown(value)}: no string"
+            raise StatesError(flow.unfit, message)
+    machine.fail_scope(visit.scope, StatesError(name, cause), visit.after)
+
+
+def _enter_choice(machine: Machine, visit: Visit) -> Following:
+    rule = machine.flows.of(visit).chosen(visit)
+    name = visit.state.get("Default") if rule is None else rule["Next"]
+    if name is None:
+        message = f"state {visit.name!a} has no choice for its input, and no Default"
+        raise StatesError("States.NoChoiceMatched", message)
+    holder = visit.state if rule is None else rule
+    return machine.left(visit, name, machine.flows.of(visit).unchanged(visit, holder))
+
+
+def _enter_wait(machine: Machine, visit: Visit) -> None:
+    flow = machine.flows.of(visit)
+    moment = flow.field(visit, "Timestamp", None)
+    if moment is not None:
+        seconds = moment_of(moment, visit, flow.unfit) - machine.now
+        if seconds > MOST_SECONDS:
+            message = f"state {visit.name!a} waits until {moment}: more than {MOST_SECONDS} s"
+            raise StatesError(flow.unfit, message)
+    else:
+        seconds = seconds_of(flow.field(visit, "Seconds", None), visit, 0, flow.unfit)
+    machine.delay(visit, max(0.0, seconds), visit.after)
+
+
+def _enter_task(machine: Machine, visit: Visit) -> None:
+    flow = machine.flows.of(visit)
+    given = flow.given(visit)
+    total_s = _limit_s(machine, visit, "TimeoutSeconds")
+    heartbeat_s = _limit_s(machine, visit, "HeartbeatSeconds")
+    visit.beats = heartbeat_s < total_s
+    least_s = min(total_s, heartbeat_s)
+    timeout_s = least_s if least_s < inf else None
+    if "Invoke" in visit.state:
+        payload = given.get("Payload", {})
+        given = Text(payload) if isinstance(payload, str) else payload
+    machine.begin_task(visit, given, timeout_s)
+
+
+def _limit_s(machine: Machine, visit: Visit, field: str) -> float:
+    """The seconds that a field lets a task take; infinite without the field."""
+    if field not in visit.state and f"{field}Path" not in visit.state:
+        return inf
+    flow = machine.flows.of(visit)
+    return seconds_of(flow.field(visit, field, None), visit, 1, flow.unfit)
+
+
+def _enter_parallel(machine: Machine, visit: Visit) -> None:
+    visit.given = machine.flows.of(visit).given(visit)
+    machine.spread(visit, [visit.given] * len(visit.state["Branches"]), inf)
+
+
+def _enter_map(machine: Machine, visit: Visit) -> None:
+    items, limit = begins_of(machine.flows.of(visit), visit)
+    machine.spread(visit, items, limit)
+
+
+#: Each returns what follows the state at once; None where it has to wait, or has failed.
+ENTER: Mapping[str, Callable[[Machine, Visit], Following | None]] = {
+    "Pass": _enter_pass,
+    "Task": _enter_task,
+    "Choice": _enter_choice,
+    "Wait": _enter_wait,
+    "Succeed": _enter_succeed,
+    "Fail": _enter_fail,
+    "Parallel": _enter_parallel,
+    "Map": _enter_map,
+}

@@ -1,0 +1,195 @@
+"""Runs firings of buckets: in the calling thread, or in a further process as an execution."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wrap.core.buckets.flow import Firing
+from wrap.core.dag import Engine
+from wrap.core.errors import TaskError, too_late
+from wrap.core.program import MAIN, Key
+from wrap.dispatch.event_objects import input_of
+from wrap.dispatch.execution import Execution, Outcome
+from wrap.dispatch.results import all_results
+from wrap.dispatch.runtime import Runtime
+from wrap.event_loop.loop import Timer
+from wrap.event_loop.threads import Run, own_run
+from wrap.functions import runner as tasks
+from wrap.functions.task_io import Access
+from wrap.net.messages import UNWATCHED, Ident, Result, Watch
+from wrap.observe.trace_context import TraceContext
+from wrap.values.inputs import Inputs
+from wrap.values.value import Object
+
+if TYPE_CHECKING:
+    from wrap.dispatch.bucket_runs import BucketRuns
+
+#: Functions of buckets have no streams.
+_NO_STREAMS = Access(0, None, Inputs({}).resolve)
+
+
+class Attempt:
+    """One run of a firing, which ends once.
+
+    Attributes
+    ----------
+    task
+        The number of its task.
+    flow
+        Whose firing it is.
+    limit
+        Until when it may run, in seconds of the monotonic clock.
+    buckets
+        What takes in what it gives.
+    run
+        The thread's work where it runs in this process.
+    """
+
+    def __init__(
+        self, firing: Firing[str, Object], task: int, limit: float, buckets: BucketRuns
+    ) -> None:
+        self.firing = firing
+        self.task = task
+        self.flow = buckets.flow
+        self.over = False
+        self.limit = limit
+        self.buckets = buckets
+        self.run: Run | None = None
+
+
+class Attempts:
+    """The attempts that run.
+
+    Parameters
+    ----------
+    deadline
+        Until when all have to end, in seconds of the monotonic clock.
+    watch, trace
+        What results tell, and the trace that all are part of.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        deadline: float,
+        watch: Watch = UNWATCHED,
+        trace: TraceContext | None = None,
+    ) -> None:
+        self._runtime = runtime
+        self._deadline = deadline
+        self._watch = watch
+        self._trace = trace
+        self._is_exported = trace is not None and trace.is_exported
+        self._lock = threading.Lock()
+        #: What runs in this process, and when is looked which of it takes too long.
+        self._here = set[Attempt]()
+        self._look_at = math.inf
+        self._looks: Timer | None = None
+
+    def of(self, firing: Firing[str, Object], task: int, buckets: BucketRuns) -> Attempt:
+        """An attempt that begins now."""
+        wrap = self._runtime.wrap
+        own_s = wrap.timeouts_s.get(wrap.tasks[task], wrap.timeout_s)
+        limit = min(self._deadline, time.monotonic() + min(own_s, wrap.timeout_s))
+        return Attempt(firing, task, limit, buckets)
+
+    def run(self, attempt: Attempt) -> bool:
+        """Run it; whether this thread may take another one: it may be about to be cancelled."""
+        runtime, task, run = self._runtime, attempt.task, own_run()
+        try:
+            if runtime.wrap.process_of[task] == MAIN and not runtime.threads.too_many():
+                return self._run_here(attempt, run)
+            part = runtime.wrap.part_of((task,), frozenset((task,)))
+            deadline = min(self._deadline, time.monotonic() + runtime.wrap.timeout_s)
+            ident = Ident(self._watch, trace=self._trace)
+            execution = Execution(
+                *(runtime, Engine(part), {}, ident, deadline, partial(_reply, attempt)),
+                prepare=partial(_request, attempt.firing),
+                into_buckets=partial(attempt.buckets.emitted, attempt),
+            )
+            execution.start(run)
+        except TaskError as error:
+            attempt.buckets.ended(attempt, error)
+        except BaseException as error:  # its thread is given up, say
+            attempt.buckets.ended(
+                attempt, TaskError("wrap-failed", f"{type(error).__name__}: {error}")
+            )
+            raise
+        return True
+
+    def over(self, attempt: Attempt) -> None:
+        """It is not looked after any more."""
+        with self._lock:
+            self._here.discard(attempt)
+
+    def rest(self) -> None:
+        """Wake for nothing while nothing runs here: a timer keeps all objects."""
+        with self._lock:
+            if self._looks is not None and not self._here:
+                self._looks.cancel()
+                self._look_at, self._looks = math.inf, None
+
+    def _run_here(self, attempt: Attempt, run: Run | None) -> bool:
+        """Run a task in this thread: an execution of its own would take as long again."""
+        with self._lock:
+            attempt.run = run
+            self._here.add(attempt)
+            self._look_later(attempt.limit)
+        runtime, given = self._runtime, partial(input_of, attempt.firing)
+
+        def emitted(result: Result) -> None:
+            with run.undisturbed() if run is not None else nullcontext():
+                attempt.buckets.emitted(attempt, result)
+
+        result = tasks.run(
+            *(attempt.task, given, Ident(self._watch, trace=self._trace), MAIN, emitted),
+            *(_NO_STREAMS, None, runtime.wrap, runtime.functions),
+        )
+        runtime.metrics.ran(result)
+        if result.error is None:
+            return attempt.buckets.ended(attempt, [result])
+        failed = [result] if self._is_exported else []
+        return attempt.buckets.ended(attempt, TaskError.from_dict(result.error, status=500), failed)
+
+    def _look_later(self, when: float) -> None:
+        """Look then whether something takes too long, unless that is so before; with the lock."""
+        if when < self._look_at:
+            if self._looks is not None:
+                self._looks.cancel()
+            self._look_at = when
+            self._looks = self._runtime.loop.call_at(when, self._look)
+
+    def _look(self) -> None:
+        """Give up what runs in this process and takes too long."""
+        now, runtime = time.monotonic(), self._runtime
+        with self._lock:
+            self._look_at, self._looks = math.inf, None
+            overdue = [each for each in self._here if each.limit <= now]
+            self._look_later(min((e.limit for e in self._here if e.limit > now), default=math.inf))
+        for attempt in overdue:
+            function = runtime.wrap.tasks[attempt.task]
+            error = too_late(function).located(function, runtime.wrap.name)
+            if not attempt.buckets.ended(attempt, error):
+                continue
+            runtime.metrics.run_failed(function, error.code)
+            if attempt.run is not None:
+                runtime.threads.give_up(attempt.run)
+                attempt.run.cancel()
+
+
+def _request(firing: Firing[str, Object]) -> Mapping[Key, Object]:
+    """What an execution is given as its request."""
+    return {None: input_of(firing)}
+
+
+def _reply(attempt: Attempt, execution: Execution, outcome: Outcome) -> None:
+    failed = list[Result]()
+    if isinstance(outcome, TaskError) and execution.ident.is_exported:
+        failed = all_results(execution, outcome)
+    attempt.buckets.ended(attempt, outcome, failed)

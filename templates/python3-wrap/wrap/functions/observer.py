@@ -1,0 +1,273 @@
+"""Finds what a block of code changes of what its whole process shares."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+from wrap.functions.snapshot import (
+    ENVIRONMENT,
+    SETTERS,
+    STATE,
+    changed,
+    is_ours,
+    is_told,
+    named_variable,
+    raising,
+    settings_changed,
+    snapshot,
+)
+
+_BOOTSTRAP: Any = importlib.import_module("_frozen_importlib")
+
+
+class Observer:
+    """Finds what a block changes; nothing where another observer is at work.
+
+    Parameters
+    ----------
+    folder
+        The function's own.
+    settings_only
+        Whether only `settings` are wanted.
+
+    Attributes
+    ----------
+    found
+        The names of what was changed, as `module.name`, where the block has ended.
+    settings
+        The values before and after of those parts that can be set again.
+    """
+
+    def __init__(self, folder: Path | None = None, *, settings_only: bool = False) -> None:
+        self.found = set[str]()
+        self._settings_only = settings_only
+        self.settings: dict[str, tuple[Any, Any]] = {}
+        self._folder = folder
+        self._before: dict[str, Any] = {}
+        self._importing = threading.local()
+        self._watched = set[str]()
+        self._undo: list[Callable[[], None]] = []
+
+    def __enter__(self) -> Observer:
+        global _observer
+        if not _at_work.acquire(blocking=False):
+            return self
+        if not self._settings_only:
+            _audit_once()
+        self._replace(_BOOTSTRAP, "_find_and_load", self._loading)
+        self._look()
+        _observer = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        global _observer
+        if _observer is not self:
+            return
+        _observer = None
+        self._compare()
+        for undo in reversed(self._undo):
+            undo()
+        _at_work.release()
+
+    @property
+    def is_importing(self) -> bool:
+        """Whether this thread imports a library now."""
+        return getattr(self._importing, "now", False)
+
+    def _compare(self) -> None:
+        """Add what has changed since the last snapshot."""
+        try:
+            after = self._snapshot()
+            self.found |= changed(self._before, after, self._folder)
+            for name, (before, now) in settings_changed(self._before, after).items():
+                first, _ = self.settings.get(name, (before, now))
+                self.settings[name] = (first, now)
+        except Exception as error:  # objects of libraries may do anything when they are looked at
+            print(f"not all changes of the process can be found: {type(error).__name__}: {error}")
+
+    def _loading(self, original: Callable[..., Any], name: str, *more: Any) -> Any:
+        """Leave out what a library changes in the course of its import."""
+        if self.is_importing or is_ours(name) or _observer is not self:
+            return original(name, *more)
+        self._compare()
+        self._importing.now = True
+        try:
+            return original(name, *more)
+        finally:
+            self._importing.now = False
+            self._look()
+
+    def _look(self) -> None:
+        if not self._settings_only:
+            self._watch_modules()
+        self._before = self._snapshot()
+
+    def _snapshot(self) -> dict[str, Any]:
+        if self._settings_only:
+            return {name: STATE[name]() for name in (*SETTERS, ENVIRONMENT)}
+        return snapshot()
+
+    def _watch_modules(self) -> None:
+        """Watch what is set in modules, those imported since the last time too."""
+        for name, module in list(sys.modules.items()):
+            if name in self._watched or is_ours(name):
+                continue
+            self._watched.add(name)
+            if type(module) is not ModuleType:
+                continue
+            for call, concerns in _CALLS.get(name, {}).items():
+                if hasattr(module, call):
+                    label = f"{name.lstrip('_')}.{call.lstrip('_')}"
+                    self._replace(module, call, partial(self._set, label, concerns))
+            with contextlib.suppress(TypeError):
+                ModuleType.__setattr__(module, "__class__", _Watched)
+                self._undo.append(partial(ModuleType.__setattr__, module, "__class__", ModuleType))
+
+    def _replace(self, module: Any, name: str, instead: Callable[..., Any]) -> None:
+        names = vars(module)
+        original = names[name]
+        names[name] = replacement = partial(instead, original)
+
+        def undo() -> None:
+            if names.get(name) is replacement:
+                names[name] = original
+
+        self._undo.append(undo)
+
+    def _set(
+        self,
+        label: str,
+        concerns: Callable[..., bool],
+        original: Callable[..., Any],
+        *arguments: Any,
+        **options: Any,
+    ) -> Any:
+        value = original(*arguments, **options)
+        if _observer is self and not self.is_importing and concerns(*arguments, **options):
+            self.found.add(label)
+        return value
+
+    def assigned(self, module: ModuleType, name: str, frame: FrameType, *value: Any) -> None:
+        """Note that the code of `frame` sets ``module.name``, or deletes it."""
+        if self.is_importing or name.startswith(("__", "last_")):
+            return
+        if value and vars(module).get(name) is value[0]:
+            return
+        setter, whole = _module_of(frame), f"{module.__name__}.{name}"
+        if module is warnings and setter == "warnings":  # it is ``catch_warnings``
+            # Libraries do so for moments, in which others lose no more than a line of the log.
+            if frame.f_back is not None and is_ours(_module_of(frame.f_back)):
+                if name == "_showwarnmsg_impl":
+                    self.found.add("warnings.catch_warnings")
+                elif name == "filters" and raising() != self._before["warnings.filterwarnings"]:
+                    self.found.add("warnings.filterwarnings")
+        elif whole in _COMPARED or (setter == "logging" and module is warnings):
+            return
+        elif setter.partition(".")[0] != module.__name__.partition(".")[0]:
+            self.found.add(whole)
+
+    def variable(self, name: str, value: str | None) -> None:
+        """Note that an environment variable gets a value, or None for no longer any."""
+        if not self.is_importing and os.environ.get(name) != value and is_told(name):
+            self.found.add(named_variable(name))
+
+
+_observer: Observer | None = None
+_at_work = threading.Lock()
+
+
+class _Watched(ModuleType):
+    """A module while what is set in it is observed."""
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Any:
+        """A module as ever: the import system creates them by the type of ``sys``."""
+        return ModuleType(*arguments, **options)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if _observer is not None:
+            _observer.assigned(self, name, sys._getframe(1), value)
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if _observer is not None:
+            _observer.assigned(self, name, sys._getframe(1))
+        super().__delattr__(name)
+
+
+def _module_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if _observer is None:
+        return
+    if event == "os.putenv":
+        _observer.variable(os.fsdecode(arguments[0]), os.fsdecode(arguments[1]))
+    elif event == "os.unsetenv":
+        _observer.variable(os.fsdecode(arguments[0]), None)
+    elif event == "os.chdir" and not _observer.is_importing:
+        _observer.found.add("os.chdir")
+
+
+_audited = False
+
+
+def _audit_once() -> None:
+    """Have `_audit` see events from now on: it cannot be removed again."""
+    global _audited
+    if not _audited:
+        sys.addaudithook(_audit)
+        _audited = True
+
+
+def _always(*_arguments: Any, **_options: Any) -> bool:
+    return True
+
+
+def _given(value: Any = None, *_arguments: Any, **_options: Any) -> bool:
+    return value is not None
+
+
+def _second(_first: Any = None, value: Any = None, *_arguments: Any, **_options: Any) -> bool:
+    return value is not None
+
+
+#: Calls that change what the process shares, by module, and with which arguments they do. Only what
+#: is back as it was at the end of a run needs them.
+_CALLS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
+    "os": {"umask": _always, "nice": _always, "setpriority": _always},
+    "sys": {"setrecursionlimit": _always, "setswitchinterval": _always},
+    "threading": {"settrace": _always, "setprofile": _always, "stack_size": _given},
+    "gc": {"disable": _always, "set_threshold": _always, "set_debug": _always},
+    "locale": {"_setlocale": _second},
+    "time": {"tzset": _always},
+    "signal": {"signal": _always, "setitimer": _always, "alarm": _always},
+    "resource": {"setrlimit": _always},
+    "logging": {"disable": _always, "setLoggerClass": _always, "setLogRecordFactory": _always},
+    "socket": {"setdefaulttimeout": _always},
+    "random": {"seed": _given, "setstate": _always},
+    "numpy.random": {"seed": _given, "set_state": _always},
+    "torch": {"manual_seed": _always, "set_default_dtype": _always, "set_num_threads": _always},
+    "csv": {"field_size_limit": _given},
+    "codecs": {"register": _always},
+    "mimetypes": {"add_type": _always},
+    "copyreg": {"pickle": _always},
+    "urllib.request": {"install_opener": _always},
+    "xml.etree.ElementTree": {"register_namespace": _always},
+    "matplotlib.pyplot": {"figure": _always},
+    "matplotlib": {"use": _always},
+}
+
+
+#: What assignments to modules need not be watched for.
+_COMPARED = frozenset({"sys.path", "sys.argv", "sys.meta_path", "warnings.filters"})

@@ -1,0 +1,52 @@
+"""The methods of libraries' classes in whose place a function has put its own code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from types import FunctionType, ModuleType
+
+from wrap.functions.public import PACKAGE
+from wrap.functions.snapshot import FUNCTION, is_ours
+
+
+def modules() -> Iterator[ModuleType]:
+    """Those that are no function's and not the wrap's."""
+    for name, module in list(sys.modules.items()):
+        if isinstance(module, ModuleType) and not is_ours(name):
+            yield module
+
+
+def named_modules() -> Iterator[ModuleType]:
+    """The modules of functions, what these have imported by a name, and the modules below it."""
+    for own in [module for name, module in list(sys.modules.items()) if name.startswith(FUNCTION)]:
+        yield own
+        for imported in _modules_in(own):
+            if not is_ours(imported.__name__):
+                yield imported
+                for below in _modules_in(imported):
+                    if below.__name__.startswith(f"{imported.__name__}."):
+                        yield below
+
+
+def _modules_in(module: ModuleType) -> list[ModuleType]:
+    return [value for value in list(vars(module).values()) if isinstance(value, ModuleType)]
+
+
+def methods_replaced(modules: Iterable[ModuleType]) -> set[str]:
+    """The methods of classes in `modules` that are a function's own code."""
+    found = set()
+    classes = {id(value): value for module in modules for value in _classes_of(module)}
+    for each in classes.values():
+        for name, value in list(vars(each).items()):
+            if isinstance(value, FunctionType):
+                by = value.__globals__.get("__name__", "")
+                if by == PACKAGE or str(by).startswith(f"{PACKAGE}."):
+                    found.add(f"{each.__module__}.{each.__qualname__}.{name}")
+    return found
+
+
+def _classes_of(module: ModuleType) -> list[type]:
+    values = list(vars(module).values())
+    classes = [value for value in values if isinstance(value, type)]
+    return [each for each in classes if not is_ours(str(each.__module__))]

@@ -1,0 +1,255 @@
+"""What all of a process shares: what it is now, and what sets it to a value that it had."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import contextvars
+import gc
+import locale
+import logging
+import os
+import re
+import resource
+import signal
+import socket
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from wrap.functions.public import PACKAGE
+
+#: What the names in ``sys.modules`` of functions' packages begin with.
+FUNCTION = "_function_"
+#: Packages and modules that are functions' own, or the wrap's.
+_OURS = frozenset({PACKAGE, "wrap", "chiron_io", "__main__"})
+#: Variables that change how fast libraries compute, and what they write to the log: a function
+#: that shares the process answers the same.
+_TUNING = re.compile(
+    r"(OMP|MKL|OPENBLAS|BLIS|GOTO|VECLIB|NUMEXPR|KMP|TF|XLA|TORCH|CUDA|GRPC|HF|TRANSFORMERS)_\w+"
+    r"|TOKENIZERS_PARALLELISM|MPLCONFIGDIR|MPLBACKEND|PYTHONWARNINGS|NLTK_DATA|\w+_LOG_LEVEL"
+)
+_STANDARD = ("stdin", "stdout", "stderr")
+_UMASK = re.compile(r"^Umask:\s*([0-7]+)$", re.MULTILINE)
+ENVIRONMENT = "os.environ"
+VARIABLE = f"{ENVIRONMENT}["
+
+
+def named_variable(name: str) -> str:
+    return f"{VARIABLE}{name!r}]"
+
+
+def _variable_of(named: str) -> str:
+    return str(ast.literal_eval(named.removeprefix(VARIABLE).removesuffix("]")))
+
+
+def is_told(variable: str) -> bool:
+    return _TUNING.fullmatch(variable) is None
+
+
+def assign(name: str, value: Any) -> None:
+    """Set a part of the state, or leave it where that is impossible, as the log then says."""
+    try:
+        if name in SETTERS:
+            SETTERS[name](value)
+        elif value is None:
+            os.environ.pop(_variable_of(name), None)
+        else:
+            os.environ[_variable_of(name)] = value
+    except Exception as error:
+        print(f"{name} cannot be set to {value!r}: {type(error).__name__}: {error}")
+
+
+def snapshot() -> dict[str, Any]:
+    """The state that all of the process shares, by what changes it."""
+    found = {name: get() for name, get in STATE.items()}
+    for name in _STANDARD:
+        found[f"sys.{name}"] = _attributes(getattr(sys, name, None))
+    for module, parts in _WHERE_IMPORTED.items():
+        loaded = sys.modules.get(module)
+        for name, get in parts.items() if loaded is not None else ():
+            with contextlib.suppress(AttributeError):  # still being imported, or another version
+                found[name] = get(loaded)
+    return found
+
+
+def changed(
+    before: Mapping[str, Any], after: Mapping[str, Any], folder: Path | None = None
+) -> set[str]:
+    """The names of what of `before` is another in `after`.
+
+    That `folder`, the function's own, is searched for modules changes nothing for another function.
+    """
+    found = {name for name in before.keys() & after.keys() if before[name] != after[name]}
+    if ENVIRONMENT in found:
+        names = map(_variable_of, settings_changed(before, after).keys() - SETTERS.keys())
+        found = found - {ENVIRONMENT} | {named_variable(name) for name in names if is_told(name)}
+    if "sys.path" in found and folder is not None:
+        here = str(folder.resolve())
+        added = [each for each in after["sys.path"] if not _is_below(each, here)]
+        if added == [each for each in before["sys.path"] if not _is_below(each, here)]:
+            found.discard("sys.path")
+    return found
+
+
+def settings_changed(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> dict[str, tuple[Any, Any]]:
+    """What can be set again, each environment variable by itself, before and after."""
+    found = {name: (before[name], after[name]) for name in SETTERS if before[name] != after[name]}
+    old, new = before[ENVIRONMENT], after[ENVIRONMENT]
+    for name in old.keys() | new.keys() if old != new else ():
+        if old.get(name) != new.get(name):
+            found[named_variable(name)] = (old.get(name), new.get(name))
+    return found
+
+
+def _is_below(place: object, folder: str) -> bool:
+    whole = os.path.realpath(os.fspath(place)) if isinstance(place, str | Path) else ""
+    return f"{whole}/".startswith(f"{folder}/")
+
+
+def _folder() -> str | None:
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return None
+
+
+def _made_modules() -> set[str]:
+    """The modules that no import has made."""
+    modules = list(sys.modules.items())
+    return {
+        name
+        for name, each in modules
+        if "." not in name and not is_ours(name) and getattr(each, "__spec__", None) is None
+    }
+
+
+def _umask() -> int:
+    """The mask, without setting it, which other threads would see."""
+    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    return int(_UMASK.findall(status)[0], 8)
+
+
+def _file(number: int) -> tuple[int, int] | None:
+    try:
+        found = os.fstat(number)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def is_ours(module: str) -> bool:
+    return module.startswith(FUNCTION) or module.partition(".")[0] in _OURS
+
+
+def _attributes(stream: object) -> list[tuple[str, int]]:
+    """What handlers set in a stream of the wrap's, as ``sys.stdout.write = ...`` does."""
+    own = getattr(stream, "__dict__", {})
+    return [(name, id(value)) for name, value in own.items() if callable(value)]
+
+
+def _root_logger() -> tuple[bool, list[int]]:
+    """Whether it keeps warnings out of the log, and handlers that write to no standard stream.
+
+    Other levels and handlers change only what the log says.
+    """
+    streams = {getattr(sys, name) for each in _STANDARD for name in (each, f"__{each}__")}
+    handlers = [
+        id(handler)
+        for handler in logging.root.handlers
+        if not (type(handler) is logging.StreamHandler and handler.stream in streams)
+    ]
+    return logging.root.level > logging.WARNING, handlers
+
+
+def raising() -> list[str]:
+    """The filters that turn warnings into errors; others change only what the log says."""
+    return [repr(each) for each in warnings.filters if each[0] == "error"]
+
+
+def _policy(asyncio: Any) -> str:
+    policy = asyncio.events._event_loop_policy
+    default = policy is None or type(policy) is asyncio.DefaultEventLoopPolicy
+    return "" if default else repr(type(policy))
+
+
+def _afresh(call: Callable[[], Any]) -> Any:
+    """What `call` returns where the context of this thread has set nothing."""
+    return contextvars.Context().run(call)
+
+
+def _parameters(matplotlib: Any) -> list[tuple[str, str]]:
+    """Without the backend, which is found when it is first needed."""
+    parameters = dict.items(matplotlib.rcParams)
+    return [(name, repr(value)) for name, value in parameters if not name.startswith("backend")]
+
+
+_LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
+#: The state that is always there, by what changes it.
+STATE: Mapping[str, Callable[[], Any]] = {
+    ENVIRONMENT: lambda: dict(os.environ),
+    "os.chdir": _folder,
+    "os.umask": _umask,
+    "os.nice": lambda: os.getpriority(os.PRIO_PROCESS, 0),
+    "os.sched_setaffinity": lambda: os.sched_getaffinity(0),
+    "os.setuid": lambda: (os.getresuid(), os.getresgid()),
+    "os.dup2": lambda: [_file(number) for number in range(3)],
+    "sys.path": lambda: tuple(sys.path),
+    "sys.argv": lambda: tuple(sys.argv),
+    "sys.meta_path": lambda: len([f for f in sys.meta_path if not is_ours(type(f).__module__)]),
+    "sys.modules": lambda: _made_modules(),
+    "sys.settrace": sys.gettrace,
+    "sys.setprofile": sys.getprofile,
+    "sys.setrecursionlimit": sys.getrecursionlimit,
+    "sys.setswitchinterval": sys.getswitchinterval,
+    "sys.set_int_max_str_digits": sys.get_int_max_str_digits,
+    "gc.disable": gc.isenabled,
+    "gc.set_threshold": gc.get_threshold,
+    "locale.setlocale": lambda: locale.setlocale(locale.LC_ALL),
+    "time.tzset": lambda: (time.tzname, time.timezone),
+    "signal.signal": lambda: [signal.getsignal(n) for n in signal.valid_signals()],
+    "signal.pthread_sigmask": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, ()),
+    "resource.setrlimit": lambda: [resource.getrlimit(n) for n in _LIMITS],
+    "logging.disable": lambda: logging.root.manager.disable,
+    "logging.root": _root_logger,
+    "socket.setdefaulttimeout": socket.getdefaulttimeout,
+    "warnings.filterwarnings": raising,
+}
+#: By what has to be imported, and left out before.
+_WHERE_IMPORTED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
+    "decimal": {"decimal.DefaultContext": lambda decimal: repr(decimal.DefaultContext)},
+    "csv": {"csv.field_size_limit": lambda csv: csv.field_size_limit()},
+    "copyreg": {"copyreg.pickle": lambda copyreg: len(copyreg.dispatch_table)},
+    "asyncio": {"asyncio.set_event_loop_policy": lambda asyncio: _policy(asyncio)},
+    "sqlite3": {
+        "sqlite3.register_adapter": lambda sqlite3: len(sqlite3.adapters),
+        "sqlite3.register_converter": lambda sqlite3: len(sqlite3.converters),
+    },
+    "numpy": {"numpy.set_printoptions": lambda numpy: repr(_afresh(numpy.get_printoptions))},
+    "pandas._config.config": {"pandas.set_option": lambda config: repr(config._global_config)},
+    "matplotlib": {"matplotlib.rcParams": lambda matplotlib: _parameters(matplotlib)},
+    "matplotlib._pylab_helpers": {"matplotlib.pyplot.figure": lambda them: list(them.Gcf.figs)},
+    "xml.etree.ElementTree": {
+        "xml.etree.ElementTree.register_namespace": lambda tree: repr(tree._namespace_map)
+    },
+}
+#: What sets a part of the state to a value that it had.
+SETTERS: Mapping[str, Callable[[Any], Any]] = {
+    "os.chdir": os.chdir,
+    "os.umask": os.umask,
+    "sys.path": lambda places: sys.path.__setitem__(slice(None), places),
+    "sys.argv": lambda arguments: sys.argv.__setitem__(slice(None), arguments),
+    "sys.setrecursionlimit": sys.setrecursionlimit,
+    "sys.setswitchinterval": sys.setswitchinterval,
+    "sys.set_int_max_str_digits": sys.set_int_max_str_digits,
+    "gc.disable": lambda enabled: gc.enable() if enabled else gc.disable(),
+    "gc.set_threshold": lambda thresholds: gc.set_threshold(*thresholds),
+    "locale.setlocale": lambda value: locale.setlocale(locale.LC_ALL, value),
+    "logging.disable": logging.disable,
+    "socket.setdefaulttimeout": socket.setdefaulttimeout,
+}

@@ -1,0 +1,139 @@
+"""Runs the execution of a request, and answers it when that has ended, or piece by piece."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+from flask import Response, request
+
+from wrap.cluster import store_path
+from wrap.cluster.coordinator import Coordinator
+from wrap.core.errors import TaskError
+from wrap.core.program import Key, Program
+from wrap.dispatch.execution import Execution, Outcome
+from wrap.dispatch.results import all_results
+from wrap.dispatch.runtime import Runtime
+from wrap.http.answers import export, failed, lack, with_head
+from wrap.http.asked import TIMEOUT
+from wrap.http.server import LATER
+from wrap.net.gateway_client import ANSWERED_HEADER
+from wrap.net.messages import Ident, Result
+from wrap.net.object_store import Store
+from wrap.net.transport import GRACE_S
+from wrap.pipes.piecewise import Near, Pieces
+from wrap.values.value import Object
+
+
+class Answering:
+    """A request that an execution answers.
+
+    Parameters
+    ----------
+    respond
+        Makes the answer when the execution has ended.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        ident: Ident,
+        arrived: float,
+        deadline: float,
+        respond: Callable[[Execution, list[Result]], Response],
+    ) -> None:
+        self._runtime = runtime
+        self._ident = ident
+        self._arrived = arrived
+        self._deadline = deadline
+        self._respond = respond
+        self._later: Callable[[Response], None] = request.environ[LATER]()
+        is_entry = runtime.wrap.entry is not None
+        self._forwarded = is_entry and TIMEOUT in request.environ
+        self._unanswered = threading.Lock()
+        self._pieces: Pieces | None = None
+        self._crossing = list[str]()
+
+    def execute(
+        self, program: Program, objects: dict[Key, Object], home: Coordinator | None = None
+    ) -> None:
+        """Begin the execution; `home` has the other wraps, where this one is its home.
+
+        It is not kept: it knows the execution, which knows this.
+        """
+        if home is not None and self._runtime.store is not None:
+            number = self._ident.number
+            crossing = self._runtime.wrap.crossing
+            self._crossing = [store_path.name_of(number, key) for key in crossing]
+        client, wrap = None, self._runtime.wrap
+        if wrap.entry is not None and wrap.answers is not None and request.method != "HEAD":
+            client = None if self._ident.watch.traced else Near(self._begin)
+        execution = Execution(
+            *(self._runtime, program, objects, self._ident, self._deadline, self._reply),
+            *(home,),
+            client=client,
+        )
+        if home is not None:
+            home.exchange.add(execution)
+        execution.start()
+
+    def _reply(self, execution: Execution, outcome: Outcome) -> None:
+        runtime, ident, arrived = self._runtime, self._ident, self._arrived
+        results = all_results(execution, outcome) if isinstance(outcome, TaskError) else outcome
+        failure = None
+        try:
+            if isinstance(outcome, TaskError):
+                raise outcome
+            response = self._respond(execution, outcome)
+        except TaskError as error:
+            failure, response = error, failed(runtime, error, arrived, ident.mark)
+        except Exception as error:  # no memory for the answer
+            failure = lack(error)
+            response = failed(runtime, failure, arrived, ident.mark)
+        answered = time.monotonic()
+        if self._pieces is not None:
+            self._pieces.end(failure is not None)
+        # What has come piece by piece is answered, unless it failed before the first of them.
+        if self._pieces is None or failure is not None:
+            self._answer(response)
+        runtime.transport.release(ident)
+        if runtime.store is not None and self._crossing:
+            store_path.delete(runtime.store, self._crossing)
+            if isinstance(outcome, TaskError):  # what still runs elsewhere may put more there
+                _delete_later(runtime, runtime.store, self._crossing, self._deadline + GRACE_S)
+        if runtime.wrap.entry is not None:
+            export(runtime, ident, results, arrived, answered, response, failure)
+        elif runtime.spans is not None and failure is not None:
+            runtime.spans.part(ident, results)
+
+    def _answer(self, response: Response) -> bool:
+        """Answer, unless that has been done; whether it had not."""
+        if not self._unanswered.acquire(blocking=False):
+            return False
+        if self._forwarded:
+            response.headers[ANSWERED_HEADER] = self._runtime.wrap.name
+        self._later(response)
+        return True
+
+    def _begin(self, body: Pieces) -> None:
+        self._pieces = body
+        self._runtime.threads.start(partial(self._send, body))
+
+    def _send(self, body: Pieces) -> None:
+        try:
+            status, kind, headers = body.begin()
+        except TaskError:  # the outcome is answered
+            body.close()
+            return
+        if not self._answer(with_head(Response(cast(Any, body)), status, kind, headers)):
+            body.close()
+
+
+def _delete_later(runtime: Runtime, store: Store, names: list[str], when: float) -> None:
+    def delete() -> None:
+        runtime.threads.start(partial(store_path.delete, store, names))
+
+    runtime.loop.call_at(when, delete)

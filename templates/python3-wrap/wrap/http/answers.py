@@ -1,0 +1,109 @@
+"""Answers: of what has ended, of what has failed, of another entry."""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Iterable
+from typing import cast
+
+from flask import Response, request
+
+from wrap.cluster.participant import told
+from wrap.config.redaction import redacted
+from wrap.core.errors import SERVER_FAULT, TaskError
+from wrap.dispatch.runtime import Runtime
+from wrap.functions.styles import OF_SERVER
+from wrap.http.asked import asked_mark, body_of, trace_of
+from wrap.net.gateway_client import ANSWERED_HEADER, CALL_HEADER, TIMEOUT_HEADER
+from wrap.net.messages import Ident, Result
+from wrap.net.transport import Forwarded
+from wrap.observe import log
+from wrap.observe.timeline import timeline
+from wrap.values.value import JSON, Object
+
+#: After how many seconds a request may be sent again for which there was no memory.
+_RETRY_S = "1"
+#: The headers that a request loses which another wrap answers in this one's place.
+_NOT_PASSED_ON = (
+    *("Connection", "Content-Length", "Host", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding"),
+    *("Upgrade", "Expect", CALL_HEADER, TIMEOUT_HEADER),
+)
+
+
+def not_begun(runtime: Runtime, error: TaskError, arrived: float) -> Response:
+    mark = asked_mark()
+    response = failed(runtime, error, arrived, mark)
+    if runtime.wrap.entry is not None and not runtime.route.target:  # else another one tells it
+        ident = Ident(mark=mark, trace=trace_of(runtime.spans is not None))
+        export(runtime, ident, [], arrived, time.monotonic(), response, error)
+    return response
+
+
+def failed(runtime: Runtime, error: TaskError, arrived: float, mark: str) -> Response:
+    """The answer; an entry's log has why, where that is not what the client has sent."""
+    runtime.metrics.failed(error.code)
+    body = told(runtime, error, arrived)
+    if runtime.wrap.entry is not None and error.status >= SERVER_FAULT:
+        fields = error.as_dict(redacted)
+        log.failed(fields["function"] or fields["wrap"], mark, fields["code"], fields["message"])
+    later = {"Retry-After": _RETRY_S} if error.code == "full" else None
+    return Response(body, error.status, later, mimetype="application/json")
+
+
+def lack(error: Exception) -> TaskError:
+    traceback.print_exception(error)
+    return TaskError("wrap-failed", f"{type(error).__name__}: {error}")
+
+
+def export(
+    runtime: Runtime,
+    ident: Ident,
+    results: list[Result],
+    arrived: float,
+    answered: float,
+    response: Response,
+    failure: TaskError | None,
+) -> None:
+    if runtime.spans is not None:
+        status = response.status_code
+        runtime.spans.request(ident, results, arrived, answered, status, failure)
+
+
+def with_head(
+    response: Response, status: str, kind: str, headers: Iterable[tuple[str, str]]
+) -> Response:
+    response.status = status
+    response.headers["Content-Type"] = kind
+    if not kind:
+        del response.headers["Content-Type"]
+    response.headers.extend(headers)
+    return response
+
+
+def traced(runtime: Runtime, output: Object, results: list[Result], arrived: float) -> Response:
+    told = {
+        "output": output.in_json(),
+        "timeline": timeline(runtime.wrap, results, arrived, time.monotonic()),
+    }
+    return Response(json.dumps(told), content_type=JSON)
+
+
+def uncopied(pieces: list[bytes | memoryview], content_type: str) -> Response:
+    """An answer that is sent from where its pieces are, as `wrap.http.server` does."""
+    length = {"Content-Length": str(sum(map(len, pieces)))}
+    return Response(cast(list[bytes], pieces), headers=length, content_type=content_type)
+
+
+def forwarded(runtime: Runtime, target: str, deadline: float) -> Response:
+    headers = {name: value for name, value in request.headers if name not in _NOT_PASSED_ON}
+    place = request.environ["REQUEST_URI"].removeprefix("/")
+    asked = Forwarded(request.method, f"/{place}" if place else "", headers, body_of())
+    status, headers_of, body = runtime.transport.forward(target, asked, deadline)
+    response = Response(body, status)
+    del response.headers["Content-Type"]
+    left_out = OF_SERVER | {ANSWERED_HEADER.lower()}
+    sent = (each for each in headers_of if each[0].lower() not in left_out)
+    response.headers.extend(sent)
+    return response

@@ -1,0 +1,99 @@
+"""What a request says: its caller, its time, its body."""
+
+from __future__ import annotations
+
+import hmac
+import math
+
+from flask import request
+
+from wrap.core.errors import TaskError
+from wrap.http.server import LargeBody
+from wrap.net import framing
+from wrap.net.gateway_client import CALL_HEADER, TIMEOUT_HEADER, TRACE_HEADER
+from wrap.net.messages import UNWATCHED, Request, Watch
+from wrap.observe import trace_context
+from wrap.observe.trace_context import TraceContext
+
+#: What the header of a trace may ask for behind the key: a probe beside each handler, whose ticks
+#: are in the timeline; the CPU-speed probe before and after each, whose times are.
+_PROBE, _CPU_SPEED, _STATE_CHANGES, _MEMORY = "probe", "cpu-speed", "state", "memory"
+_ID_HEADER = "X-Call-Id"
+#: Of W3C Trace Context.
+_PARENT_HEADER, _STATE_HEADER = "Traceparent", "Tracestate"
+#: Where a WSGI environment has the headers; to look there takes a fifth of the time of Flask's way.
+CALL, TIMEOUT, TRACE, CALL_ID, _PARENT, _STATE = (
+    "HTTP_" + name.upper().replace("-", "_")
+    for name in (
+        *(CALL_HEADER, TIMEOUT_HEADER, TRACE_HEADER, _ID_HEADER),
+        *(_PARENT_HEADER, _STATE_HEADER),
+    )
+)
+#: The header of events that are handled by themselves, and answered when they have been.
+ALONE = "HTTP_X_CHIRON_ALONE"
+#: Characters of an id that log lines have: of random ones, enough to tell those of a log apart.
+_SHOWN_OF_ID = 8
+
+
+def watch_of(trace_key: str) -> Watch:
+    """What the caller is to be told; to one that does not know the key, nothing."""
+    key, _, more = request.environ.get(TRACE, "").partition(" ")
+    if not key or not hmac.compare_digest(key.encode(), trace_key.encode()):
+        return UNWATCHED
+    return Watch(True, *(more == each for each in (_PROBE, _CPU_SPEED, _STATE_CHANGES, _MEMORY)))
+
+
+def trace_of(is_exported: bool) -> TraceContext | None:
+    """The trace that the request is part of, or that begins with it if it is exported."""
+    parent = request.environ.get(_PARENT)
+    given = trace_context.given(parent, request.environ.get(_STATE, "")) if parent else None
+    return trace_context.exported(given) if is_exported else given
+
+
+def asked_mark() -> str:
+    return mark_of(request.environ.get(CALL_ID, ""))
+
+
+def mark_of(ident: str) -> str:
+    """The beginning of a call's id, by which the log names it; empty for what could forge lines."""
+    shown = ident[:_SHOWN_OF_ID]
+    return shown if shown.isascii() and shown.replace("-", "").isalnum() else ""
+
+
+def body_of() -> bytes | bytearray:
+    """The request's body; a large one is not copied for that."""
+    stream = request.stream
+    return stream.whole() if isinstance(stream, LargeBody) else request.get_data()
+
+
+def bounded(body: bytes | bytearray, most: int | None) -> bytes | bytearray:
+    if most is not None and len(body) > most:
+        message = (
+            f"the request has {len(body)} bytes, and there is memory for {most} here: "
+            "send less, or give its functions more memory (limits in stack.yaml)"
+        )
+        raise TaskError("too-large", message, status=413)
+    return body
+
+
+def request_of(body: bytes | bytearray) -> Request:
+    try:
+        asked = Request.read(iter(framing.split(body)))
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
+        message = f"not the frames of a wrap's request: {error}"
+        raise TaskError("bad-frames", message, status=400) from error
+    if asked is None:
+        message = "the frames of a wrap's request are missing"
+        raise TaskError("bad-frames", message, status=400)
+    return asked
+
+
+def seconds_of(text: str | None) -> float:
+    try:
+        seconds = float(text) if text else math.inf
+    except ValueError:
+        seconds = math.nan
+    if not seconds > 0:
+        message = f"{TIMEOUT_HEADER} is {text!r}: send seconds, above 0"
+        raise TaskError("bad-timeout", message, status=400)
+    return seconds

@@ -1,0 +1,226 @@
+"""Serves a WSGI application with waitress, until SIGTERM; then finishes what is in flight.
+
+Listens on the socket that ``LISTEN_FD`` names, else on ``host`` and ``port``. The runner of
+plain handlers has this package too; it imports nothing of the wrap runtime.
+
+What connections hold in memory follows what has arrived and what is not yet taken, and all of them
+together hold a share of the replica's memory: where they would hold more, the connection that has
+been silent for longest gives way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NoReturn
+
+from .accepting import Server
+from .body import LargeBody, unfilled
+from .connection import ARRIVED, LATER, TURNS, CutError
+from .program import (
+    STOP,
+    OneProcess,
+    begin_anew,
+    end,
+    flush,
+    inherits,
+    keep,
+    leave,
+    listen,
+    within_descriptors,
+)
+from .turns import Turns
+
+__all__ = [
+    "ARRIVED",
+    "LATER",
+    "TURNS",
+    "CutError",
+    "Hooks",
+    "LargeBody",
+    "OneProcess",
+    "begin_anew",
+    "end",
+    "keep",
+    "listen",
+    "serve",
+    "unfilled",
+    "within_descriptors",
+]
+
+#: How long requests in flight may take after SIGTERM, where the caller does not say.
+_DRAIN_S = 5.0
+#: Of what a replica may take, connections hold no more than this share, in bytes that have come or
+#: not yet gone: the texts made of them take as much again, and so do the outputs.
+_SHARE = 4
+#: How often is looked whether the listener is still there, in seconds.
+_LISTENER_LOOK_S = 1.0
+#: How often a program that is to end or begin anew looks whether it can, in seconds.
+_ENDING_S = 0.05
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What a program does around the requests.
+
+    Attributes
+    ----------
+    probes
+        Paths of which a GET is answered at once, whatever the threads do; `app` must be quick.
+    drain_s
+        How long requests in flight may take in the end.
+    linger_s
+        How long new connections are taken even then: a watchdog is told to end at the same time,
+        and hands on meanwhile what comes from who does not know it yet.
+    ending
+        Called as soon as the program is told to end.
+    close
+        Called when the last request has been answered.
+    worn
+        Whether the program is to begin anew, in this process, as soon as nothing is in flight.
+        Connections stay: requests that come meanwhile wait in them.
+    turned
+        Called after each turn of the loop, at least once a second until `close` is called.
+    answered
+        Called for each request but probes, in any thread, with its method, the HTTP status of its
+        answer, and the seconds that this took.
+    """
+
+    probes: Collection[str] = ("/_/health",)
+    drain_s: float = _DRAIN_S
+    linger_s: float = 0.0
+    ending: Callable[[], None] = lambda: None
+    close: Callable[[], int] = lambda: 0
+    worn: Callable[[], bool] = lambda: False
+    turned: Callable[[], None] = lambda: None
+    answered: Callable[[str, str, float], None] = lambda *_: None
+
+
+def serve(
+    app: Callable[..., Iterable[bytes]],
+    sockets: Sequence[socket.socket],
+    most: Callable[[], int],
+    memory_bytes: int,
+    start: Callable[[Callable[[], None]], object],
+    hooks: Hooks = Hooks(),
+) -> NoReturn:
+    """Serve `app`; exits after SIGTERM or SIGINT, with the status that `close` returns.
+
+    Parameters
+    ----------
+    sockets
+        What `listen` gave.
+    most
+        How many requests may be in hand at once; asked again whenever something happens.
+    memory_bytes
+        What the replica may take.
+    start
+        Has a thread do something.
+    """
+    listener, *kept = sockets
+    turns = Turns(start)
+    bound = memory_bytes // _SHARE
+    server = Server(app, listener, bound, hooks.probes, turns, hooks.turned, hooks.answered)
+    turns.set_thread_count(most())
+    # A process that a handler forks may be told to end before it has begun: that waits.
+    os.register_at_fork(
+        before=partial(signal.pthread_sigmask, signal.SIG_BLOCK, STOP),
+        after_in_parent=partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, STOP),
+        after_in_child=server.let_go,
+    )
+    for connection in kept:
+        server.take(connection)
+    stopping: list[int] = []
+
+    def stop(number: int, _frame: object) -> None:
+        stopping.append(number)
+        server.pull_trigger()  # the loop may be asleep
+
+    for number in STOP:
+        signal.signal(number, stop)
+
+    def turn(patience_s: float) -> None:
+        server.turn(patience_s)
+        turns.set_thread_count(most())
+
+    try:
+        _serve_until(stopping, server, listener, turn, hooks)
+        status = _finish(server, listener, turn, hooks)
+    except BaseException as error:
+        raise RuntimeError("the HTTP server has ended, so the program ends") from error
+    flush()
+    leave(status)  # threads that a handler has left behind have no say in when this ends
+
+
+def _serve_until(
+    stopping: Sequence[int],
+    server: Server,
+    listener: socket.socket,
+    turn: Callable[[float], None],
+    hooks: Hooks,
+) -> None:
+    """Serve until the program is told to end; begin anew where it is worn or has lost its port."""
+    own = _identity(listener)
+    looked, lost, wearing = time.monotonic(), False, 0.0
+    while not stopping:
+        turn(_ENDING_S if wearing else 1)
+        if time.monotonic() > looked + _LISTENER_LOOK_S:
+            looked, lost = time.monotonic(), _identity(listener) != own
+        if lost or hooks.worn():
+            wearing = wearing or time.monotonic()
+            if not server.in_flight(late=time.monotonic() > wearing + hooks.drain_s):
+                _begin_anew(server, None if lost else listener, hooks.close)
+        else:
+            wearing = 0.0  # enough threads have come back
+
+
+def _finish(
+    server: Server, listener: socket.socket, turn: Callable[[float], None], hooks: Hooks
+) -> int:
+    """Answer what is in flight; what `close` returns."""
+    hooks.ending()
+    lingering = time.monotonic() + hooks.linger_s
+    while time.monotonic() < lingering:
+        turn(_ENDING_S)
+    while _is_called(listener) and server.accept_waiting():
+        pass  # what has connected counts as in flight
+    server.accepting = False
+    end = time.monotonic() + hooks.drain_s
+    server.turn(0)
+    while server.in_flight() and time.monotonic() < end:
+        server.turn(_ENDING_S)
+    listener.close()
+    return hooks.close()
+
+
+def _identity(listener: socket.socket) -> tuple[int, int] | None:
+    """What the descriptor is: a handler may close any, and its number be another's then."""
+    with contextlib.suppress(OSError):
+        found = os.fstat(listener.fileno())
+        return found.st_dev, found.st_ino
+    return None
+
+
+def _begin_anew(
+    server: Server, listener: socket.socket | None, close: Callable[[], int]
+) -> NoReturn:
+    """Be replaced by the same program, which serves the same connections."""
+    print("the program begins anew")
+    with contextlib.suppress(OSError):  # a handler may have closed what is to be closed
+        close()
+    if listener is not None:
+        begin_anew([listener, *(each.socket for each in server.active_channels.values())])
+    if inherits():
+        leave(1)  # what was inherited is lost: its owner starts another
+    begin_anew([])
+
+
+def _is_called(listener: socket.socket) -> bool:
+    return listener.fileno() >= 0 and bool(select.select([listener], [], [], 0)[0])

@@ -1,0 +1,120 @@
+"""The program that serves: its socket, its end, and how it begins anew."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+#: Signals by which the program is told to end.
+STOP = (signal.SIGTERM, signal.SIGINT)
+_LISTENER, _KEPT = "LISTEN_FD", "KEPT_FDS"
+_STARTED_IN, _STARTED_WITH = os.getcwd(), dict(os.environ)  # noqa: PTH109 (as execve has it)
+_STARTED_AS, _ARGUMENTS = [sys.executable, *sys.orig_argv[1:]], sys.argv[1:]
+_UMASK = os.umask(0o077)
+os.umask(_UMASK)
+leave, _replace = os._exit, os.execve  # the wrap runtime replaces them for handlers
+
+
+def within_descriptors(most: int, share: int) -> int:
+    """No more than `most`, and than this share of the descriptors that the process may have."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = descriptors == resource.RLIM_INFINITY
+    return most if unlimited else max(1, min(most, descriptors // share))
+
+
+def keep(variable: str, value: str) -> None:
+    """Have the program find `value` there when it begins anew."""
+    _STARTED_WITH[variable] = value
+
+
+def listen(environment: Mapping[str, str]) -> list[socket.socket]:
+    """The listening socket, and connections that were kept when the program began anew.
+
+    With ``suppress_lock`` the watchdog leaves it to its program to write the file by which probes
+    see that the sandbox takes requests: it would itself do so before there is a socket.
+
+    Raises OSError, for example when the port is in use.
+    """
+    if inherited := environment.get(_LISTENER):
+        numbers = [inherited, *filter(None, environment.get(_KEPT, "").split(","))]
+        sockets = [socket.socket(fileno=int(number)) for number in numbers]
+        for each in sockets:
+            each.set_inheritable(False)
+        return sockets
+    host = environment.get("host", "0.0.0.0")  # noqa: S104 (in a container, behind the watchdog)
+    sockets = [socket.create_server((host, int(environment.get("port", "5000"))))]
+    if environment.get("suppress_lock") == "true":
+        Path(environment.get("TMPDIR", "/tmp"), ".lock").touch()  # noqa: S108 (the watchdog's)
+    return sockets
+
+
+def begin_anew(sockets: Sequence[socket.socket], arguments: Sequence[str] = _ARGUMENTS) -> NoReturn:
+    """Be replaced by the same program, started as this one was, with these arguments.
+
+    It then listens on the first of `sockets`, and serves the connections that follow.
+    """
+    flush()
+    environment = dict(_STARTED_WITH)
+    program = _STARTED_AS[: len(_STARTED_AS) - len(_ARGUMENTS)]
+    try:
+        for each in sockets:
+            each.set_inheritable(True)
+        if sockets:
+            listener, *kept = (str(each.fileno()) for each in sockets)
+            environment |= {_LISTENER: listener, _KEPT: ",".join(kept)}
+        os.chdir(_STARTED_IN)
+        os.umask(_UMASK)
+        _replace(sys.executable, [*program, *arguments], environment)
+    finally:
+        leave(1)
+
+
+def flush() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+class OneProcess:
+    """A block that only the process which entered it leaves: one forked within it ends instead.
+
+    Else two would answer where one was asked. It ends as a program does: with the status of
+    ``sys.exit``, or with a traceback and 1.
+    """
+
+    def __enter__(self) -> OneProcess:
+        self._here = os.getpid()
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self.check(error)
+
+    def check(self, error: BaseException | None = None) -> None:
+        """Return in the process that entered the block; any other ends here."""
+        if os.getpid() != self._here:
+            end(error)
+
+
+def end(error: BaseException | None) -> NoReturn:
+    """End as a program does that raised `error`, but wait for no thread of a handler."""
+    code = error.code if isinstance(error, SystemExit) else int(error is not None)
+    try:
+        if not isinstance(code, int | None):
+            print(code, file=sys.stderr)
+        elif error is not None and not isinstance(error, SystemExit):
+            traceback.print_exception(error)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:  # a handler may have put anything there
+        leave(code & 0xFF if isinstance(code, int) else int(code is not None))
+
+
+def inherits() -> bool:
+    """Whether the listening socket is another program's, which starts this one again."""
+    return _LISTENER in _STARTED_WITH
