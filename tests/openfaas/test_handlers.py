@@ -24,7 +24,7 @@ def test_styles_of_the_supported_templates(lang, style):
     assert language_of(StackFunction(lang=lang)).styles[lang] == style
 
 
-@pytest.mark.parametrize("lang", ["", "python3-wrap", "node20", "dockerfile"])
+@pytest.mark.parametrize("lang", ["", "python3-wrap", "java17", "dockerfile"])
 def test_functions_of_other_langs_and_of_no_stack_are_called(lang):
     assert called_in(stack(lang), ["side", "elsewhere"]) == ("side", "elsewhere")
     assert called_in(stack("command"), ["side"]) == ()
