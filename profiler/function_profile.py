@@ -52,7 +52,10 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         variation=samples.variation(waiting_ms),
         varies=samples.varies,
         cpu_probe_ms=round(samples.cpu_probe_ms, 4),
-        sources=("probe", "strace") if samples.traced else ("probe",),
+        sources=(
+            *(("probe",) if samples.probed else ()),
+            *(("strace",) if samples.traced else ()),
+        ),
         periods=_keeping_busy(_periods(samples, latency_ms), samples.cores * latency_ms),
         memory_mib=round(samples.memory_mib, 2),
         idle_mib=round(samples.idle_mib, 2) or None,

@@ -168,8 +168,7 @@ def _runtimes(names: Sequence[str], profile: Profile, *, alike: bool) -> dict[Pa
     return {
         (a, b): f"{a} needs {runtime[a]} and {b} {runtime[b]}"
         for a, b in combinations(known, 2)
-        if runtime[a] != runtime[b]
-        and (_language(runtime[a]) == _language(runtime[b])) == alike
+        if runtime[a] != runtime[b] and (_language(runtime[a]) == _language(runtime[b])) == alike
     }
 
 

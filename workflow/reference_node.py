@@ -58,7 +58,7 @@ const handle = require(file)
 const classic = style === 'node-classic'
 const back = classic ? handle(text, answer) : handle(event, context, answer)
 const waits = classic || style === 'node-callback' || handle.length > 2
-if (back !== undefined || !waits) Promise.resolve(back).then(succeed, fail)
+if ((back && back.then) || !waits) Promise.resolve(back).then(succeed, fail)
 """
 
 
@@ -73,8 +73,8 @@ def called(folder: str, style: str, environment: Mapping[str, str], body: bytes)
     """
     told = {"file": f"{folder}/handler", "style": style, "body": b64encode(body).decode()}
     ours, theirs = os.pipe()
-    with open(ours, "rb") as answers:
-        with open(theirs, "wb") as end:
+    with os.fdopen(ours, "rb") as answers:
+        with os.fdopen(theirs, "wb") as end:
             program = _PROGRAM.replace("ANSWERS", str(end.fileno()))
             try:
                 process = subprocess.Popen(

@@ -18,7 +18,7 @@ from werkzeug.wrappers import Response
 from wrap.core.errors import TaskError
 from wrap.functions import styles
 from wrap.functions.function_runner import FunctionRunner, Place, raised
-from wrap.functions.node_process import NodeProcess
+from wrap.functions.node_process import Content, NodeProcess
 from wrap.functions.public import PACKAGE
 from wrap.functions.remote import asked
 from wrap.observe import log
@@ -76,7 +76,7 @@ class Node(FunctionRunner):
         request = {"method": method, "target": target or "/", "headers": lowered}
         return request, given.view()
 
-    def call(self, request: dict[str, Any], body: memoryview) -> Response:
+    def call(self, request: dict[str, Any], body: Content) -> Response:
         """The handler's answer, whatever its status.
 
         Raises TaskError: ``raised`` or ``exited`` by the handler, or the Node process has died.
@@ -126,7 +126,7 @@ class Node(FunctionRunner):
         with self._loading:
             if self._loaded_in is not process:
                 told = {"name": self.name, "load": str(self._folder / "handler")}
-                answer, _ = process.call(told, memoryview(b""))
+                answer, _ = process.call(told, b"")
                 try:
                     self._check(answer)
                 except TaskError as error:

@@ -33,6 +33,7 @@ _BACKLOG = 1024
 #: that a connection was closed, in milliseconds.
 _LOOK_MS, _NOTICE_MS = 250, 1000
 _END_S = 5.0
+Content = bytes | memoryview
 _PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
@@ -95,7 +96,7 @@ class NodeProcess:
             known[1]._process.kill()
             known[1]._process.wait()
 
-    def call(self, told: Mapping[str, Any], body: memoryview) -> tuple[dict[str, Any], bytearray]:
+    def call(self, told: Mapping[str, Any], body: Content) -> tuple[dict[str, Any], bytearray]:
         """What it tells, and the body of that. Raises TaskError if it has died."""
         connection = None
         try:
@@ -152,9 +153,9 @@ class NodeProcess:
         return TaskError(WORKER_DIED, f"its Node process {how}")
 
 
-def _send(connection: socket.socket, told: bytes, body: memoryview) -> None:
-    connection.sendall(_HEAD.pack(len(told), body.nbytes) + told)
-    if body.nbytes:
+def _send(connection: socket.socket, told: bytes, body: Content) -> None:
+    connection.sendall(_HEAD.pack(len(told), len(body)) + told)
+    if len(body):
         connection.sendall(body)
 
 

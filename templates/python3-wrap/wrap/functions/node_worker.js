@@ -66,14 +66,13 @@ process.exit = code => {
 }
 
 // An error that nothing awaits fails the run whose code raised it, and no other.
-process.on('uncaughtException', error => {
-  const run = current.getStore()
-  if (run && run.fail) return run.fail(error)
-  ;(run || unknown).print(`${(error && error.stack) || error}\n`)
-})
-process.on('unhandledRejection', error => {
-  throw error
-})
+for (const event of ['uncaughtException', 'unhandledRejection']) {
+  process.on(event, error => {
+    const run = current.getStore() || unknown
+    if (run.fail) run.fail(error)
+    else run.print(`${(error && error.stack) || error}\n`)
+  })
+}
 
 class Context {
   constructor(answer) {
@@ -177,8 +176,8 @@ function called(style, handle, asked, body, run) {
       return
     }
     const returned = handle(eventOf(asked, body), context, answer)
-    const awaits = returned === undefined && (style === 'node-callback' || handle.length > 2)
-    if (awaits) return
+    const isPromise = !!returned && typeof returned.then === 'function'
+    if (!isPromise && (style === 'node-callback' || handle.length > 2)) return
     Promise.resolve(returned).then(value => {
       if (!context.cbCalled) context.succeed(value)
     }, reject)
