@@ -74,6 +74,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         writes_from=samples.writes_from,
         reads_from=samples.reads and samples.reads[0],
         reads_until=samples.reads and samples.reads[1],
+        cooperative=handler is not None and handler.cooperative,
         runtime=(handler.runtime if handler else "") or runtime,
         requirements=tuple(map(str, requirements)),
     )

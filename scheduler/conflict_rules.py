@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING, TypeAlias
@@ -173,7 +174,7 @@ def _runtimes(names: Sequence[str], profile: Profile, *, alike: bool) -> dict[Pa
 
 
 def _language(runtime: str) -> str:
-    return runtime.rstrip(".0123456789")
+    return re.split(r"\d", runtime)[0]
 
 
 def _files(names: Sequence[str], profile: Profile) -> dict[Pair, str]:

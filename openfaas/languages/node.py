@@ -26,6 +26,7 @@ class Node:
         **{f"node{version}": "node" for version in _NEWER},
     }
     start = ""
+    build_args: Mapping[str, str] = {"RUNTIME_IMAGE": "node:20-bookworm-slim"}
 
     def handler(self, name: str, function: StackFunction, folder: Path, extra: Extra) -> Handler:
         """See `Language.handler`."""
@@ -33,7 +34,8 @@ class Node:
         if not any(there((place / entry).is_file) for entry in _ENTRIES):
             message = f"function {name}: handler.js missing at {place}: create it or mend handler"
             raise fault("no-handler", name, "handler", message)
-        return Handler(name, place, self.styles[function.lang], extra=extra, runtime="node")
+        style = self.styles[function.lang]
+        return Handler(name, place, style, extra=extra, runtime="node", cooperative=True)
 
     def uses_fprocess(self, function: StackFunction) -> bool:
         """Whether its template would have started the same: a wrap calls the handler itself."""

@@ -86,7 +86,7 @@ class Node(FunctionRunner):
             told["task"] = self._task
         answer, content = self._loaded().call(told, body)
         self._check(answer)
-        response = Response(content, answer["status"])
+        response = Response(bytes(content), answer["status"])
         response.headers.clear()
         response.headers["Content-Type"] = answer["type"] or styles.UNSAID
         for name, value in answer["headers"]:

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, ClassVar, Self
+from typing import IO, Any, ClassVar
 
 from wrap.core.errors import TaskError
 from wrap.core.run import WORKER_DIED
@@ -78,13 +78,13 @@ class NodeProcess:
         threading.Thread(target=_pass_on, args=(self._process.stdout,), daemon=True).start()
 
     @classmethod
-    def own(cls, folder: Path) -> Self | NodeProcess:
+    def own(cls, folder: Path) -> NodeProcess:
         """That of this process, started in `folder` if there is none that lives."""
         known = cls._own
         if known is not None and known[0] == os.getpid() and known[1]._process.poll() is None:
             return known[1]
         with cls._lock:
-            if cls._own is known:
+            if cls._own is known or cls._own is None:
                 cls._own = os.getpid(), cls(folder)
             return cls._own[1]
 
