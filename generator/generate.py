@@ -28,7 +28,7 @@ from chiron.generator.settings import (
 )
 from chiron.generator.stack_check import (
     build_options,
-    check_called,
+    check_answering,
     check_stack,
     check_triggers,
     first_function,
@@ -119,7 +119,7 @@ class Sources:
         prefix = image_prefix(variables)
         stack, functions = read_stack(folder.stack_file, variables), folder.workflow.functions
         called = called_in(stack, functions)
-        check_called(folder.workflow, called)
+        check_answering(folder.workflow, stack)
         inside = [name for name in functions if name not in called]
         check_stack(stack, inside)
         handlers = {name: find_handler(stack, name, folder.path) for name in inside}

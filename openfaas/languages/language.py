@@ -20,6 +20,8 @@ class Language(Protocol):
         What `lang` in stack.yaml says -> how a wrap calls the handler.
     start
         What starts such a function where it is deployed by itself; empty if it cannot be.
+    only_answers
+        Whether such functions neither emit outputs nor read streams.
     build_args
         Arguments of the Dockerfile of a wrap that runs such functions.
     """
@@ -28,6 +30,8 @@ class Language(Protocol):
     def styles(self) -> Mapping[str, HandlerStyle]: ...
     @property
     def start(self) -> str: ...
+    @property
+    def only_answers(self) -> bool: ...
     @property
     def build_args(self) -> Mapping[str, str]: ...
 

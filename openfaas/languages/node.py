@@ -26,6 +26,7 @@ class Node:
         **{f"node{version}": "node" for version in _NEWER},
     }
     start = ""
+    only_answers = True
     build_args: Mapping[str, str] = {"RUNTIME_IMAGE": "node:20-bookworm-slim"}
 
     def handler(self, name: str, function: StackFunction, folder: Path, extra: Extra) -> Handler:
