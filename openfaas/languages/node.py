@@ -25,7 +25,7 @@ class Node:
         "node10-express": "node-callback",
         **{f"node{version}": "node" for version in _NEWER},
     }
-    start = ""
+    start = "node index.js"
     only_answers = True
     build_args: Mapping[str, str] = {"RUNTIME_IMAGE": "node:20-bookworm-slim"}
 
