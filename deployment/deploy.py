@@ -15,7 +15,7 @@ from chiron.generator.fingerprint import unchanged
 from chiron.generator.generate import WRAP
 from chiron.generator.stores import SECRET
 from chiron.openfaas.client import Gateway
-from chiron.openfaas.languages import language_of
+from chiron.openfaas.handler_folder import STYLES
 from chiron.openfaas.objects import FunctionSpec
 from chiron.openfaas.stack import StackFile, StackFunction, deployment, read_stack
 from chiron.workflow.errors import ChironError
@@ -79,7 +79,7 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
 
 def _is_of_known_server(function: StackFunction) -> bool:
     """Whether its server answers OPTIONS without calling its handler, as our templates' do."""
-    return function.lang == WRAP or language_of(function) is not None
+    return function.lang in (WRAP, *STYLES)
 
 
 def spec_of(stack: StackFile, name: str, folder: Path) -> FunctionSpec:

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from chiron.gateway import docker_engine, names, requirements
+from chiron.gateway import docker_engine, names, npm, requirements
 from chiron.gateway.docker_engine import engine_errors, one_line
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.handler_folder import STYLES, bindings
@@ -76,6 +76,7 @@ def build(
     python = requirements.interpreter(function.name, checked.requirements, cache, say)
     with store.new_version(checked.reference) as folder:
         compose(function, checked.template, folder)
+        npm.install(function.name, folder / "function", say)
         image = Image(
             name=checked.reference,
             template=checked.template.name,

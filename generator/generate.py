@@ -28,7 +28,7 @@ from chiron.generator.settings import (
 )
 from chiron.generator.stack_check import (
     build_options,
-    check_called,
+    check_answering,
     check_stack,
     check_triggers,
     first_function,
@@ -119,7 +119,7 @@ class Sources:
         prefix = image_prefix(variables)
         stack, functions = read_stack(folder.stack_file, variables), folder.workflow.functions
         called = called_in(stack, functions)
-        check_called(folder.workflow, called)
+        check_answering(folder.workflow, stack)
         inside = [name for name in functions if name not in called]
         check_stack(stack, inside)
         handlers = {name: find_handler(stack, name, folder.path) for name in inside}
@@ -426,7 +426,11 @@ def _stack_function(
         },
         limits=limits,
         requests=requests,
-        build_args={**shared.build_args, **_packages(functions.values())},
+        build_args={
+            **_of_languages(functions.values()),
+            **shared.build_args,
+            **_packages(functions.values()),
+        },
     )
     return shared.model_copy(update=settled)
 
@@ -464,6 +468,12 @@ def _triggers(plan: Plan, index: int, sources: Sources) -> dict[str, str]:
     inside = called in sources.handlers  # else connectors call the function itself
     annotations = sources.stack.functions[called].annotations if called and inside else {}
     return {key: annotations[key] for key in sorted(TRIGGERS & annotations.keys())}
+
+
+def _of_languages(functions: Iterable[StackFunction]) -> dict[str, str]:
+    """The build arguments for the languages of `functions`."""
+    used = {language for each in functions if (language := language_of(each))}
+    return {name: value for each in used for name, value in each.build_args.items()}
 
 
 def _packages(functions: Iterable[StackFunction]) -> dict[str, str]:

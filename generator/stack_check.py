@@ -86,19 +86,23 @@ def check_triggers(stack: StackFile, workflow: Workflow) -> None:
             )
 
 
-def check_called(workflow: Workflow, called: Iterable[str]) -> None:
-    """Refuse that functions which are `called` over HTTP do more than answer.
+def check_answering(workflow: Workflow, stack: StackFile) -> None:
+    """Refuse that functions do more than answer which cannot: by their language, or if called.
 
     Raises ``only-answers``.
     """
-    for name in called:
+    called = called_in(stack, workflow.functions)
+    for name in workflow.functions:
+        language = None if name in called else language_of(stack.functions[name])
+        if language is not None and not language.only_answers:
+            continue
         emitted = [f"{name}#{output}" for output in workflow.emits.get(name, ()) if output != ALL]
         streams = [each.name for each in workflow.first_using(name).streams]
         if emitted or streams:
             raise ChironError(
                 "only-answers",
-                f"function {name} is called over HTTP: it can only answer, and neither emit "
-                f"outputs nor read streams ({', '.join([*emitted, *streams])}): use its answer",
+                f"function {name} can only answer, and neither emit outputs nor read streams "
+                f"({', '.join([*emitted, *streams])}): use its answer",
                 functions=(name,),
             )
 

@@ -48,7 +48,9 @@ class Handler:
 
     One of the style ``command`` has in `folder` what its `command` may need, and runs there.
     ``extra`` is laid over the folder wherever the function runs. What a function changes of its
-    process reaches others where it ``shares_process`` with them.
+    process reaches others where it ``shares_process`` with them. It shares none with functions of
+    another ``runtime``, which is empty for the wrap's own. Where it is ``cooperative``, others of
+    its process run while it waits and never while it computes.
     """
 
     function: str
@@ -57,6 +59,8 @@ class Handler:
     command: tuple[str, ...] = ()
     extra: Extra = ()
     shares_process: bool = True
+    runtime: str = ""
+    cooperative: bool = False
 
     def file(self, name: str) -> Path:
         """Where the file `name` of the function comes from: ``extra``, or its folder."""

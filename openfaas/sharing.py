@@ -17,7 +17,9 @@ from chiron.workflow.units import go_duration_s
 #: By these annotations OpenFaaS's connectors find the functions that they call.
 TRIGGERS = frozenset({"topic", "schedule"})
 #: Those that a wrap's Dockerfile has besides, and those that Docker has in every build.
-BUILD_ARGUMENTS = frozenset({"BASE_IMAGE", "DEBIAN_OS", "PYTHON_VERSION", "WATCHDOG_IMAGE"})
+BUILD_ARGUMENTS = frozenset(
+    {"BASE_IMAGE", "DEBIAN_OS", "PYTHON_VERSION", "RUNTIME_IMAGE", "WATCHDOG_IMAGE"}
+)
 _PROXIES = frozenset({"ALL_PROXY", "FTP_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"})
 #: Annotations about the probes of a function's own server, which a wrap does not have.
 _PROBES = ("com.openfaas.health.", "com.openfaas.ready.")

@@ -83,9 +83,15 @@ class Predictor:
             platform.thread_ready_ms,
             platform.short_release_ms,
         )
-        self._simulator = Simulator(works, interpreter, platform.contention_overhead)
+        self._simulator = Simulator(
+            works, interpreter, platform.contention_overhead, self._cooperative(works)
+        )
         self._together = lru_cache(_REMEMBERED)(self._image_together)
         self._apart = lru_cache(_REMEMBERED)(self._image_apart)
+
+    def _cooperative(self, works: Iterable[str]) -> set[str]:
+        known = self._profile.functions
+        return {name for name in works if (its := known.get(name.split()[0])) and its.cooperative}
 
     def _works(self, name: str, function: FunctionProfile, work: Work) -> dict[str, Work]:
         """What a function does, also where it has something else to do."""
@@ -155,7 +161,8 @@ class Predictor:
             known = self._profile.functions[function]
             self._profile.functions[name] = known
             work = work_with(known, self._parts[function], moments)
-            self._simulator.learn(self._works(name, known, work))
+            works = self._works(name, known, work)
+            self._simulator.learn(works, self._cooperative(works))
         return self._varied[key]
 
     def _image_together(self, sizes: tuple[int, ...], cpus: int, mechanism: str) -> Image:

@@ -58,7 +58,8 @@ PERIOD = _record("kind", "duration_ms")
 
 #: ``begin`` to ``end`` are a function's periods; ``leading_ms`` is how long it computes before it
 #: waits for the first time; -1 for an output and -2 for what is awaited, neither of which runs.
-FUNCTION = _record("begin end", "leading_ms")
+#: What is ``cooperative`` lets the lock of its process go when it waits, and only then.
+FUNCTION = _record("begin end cooperative", "leading_ms")
 
 #: Cores that some processes share. ``heap`` is where its heap of those that compute without the GIL
 #: begins, and how long that may get is ``room``. ``running`` counts what has a core or wants one,

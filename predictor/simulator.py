@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, takewhile
@@ -92,6 +92,8 @@ class Simulator:
         What each function does, by name.
     interpreter
         What threads cost.
+    cooperative
+        Those functions that let the lock of their process go when they wait, and only then.
     contention_overhead
         By what part of itself all computing takes longer while more threads want a core, or their
         process's GIL, than there are cores; where there is but one, nothing.
@@ -110,13 +112,17 @@ class Simulator:
     """
 
     def __init__(
-        self, works: Mapping[str, Work], interpreter: Interpreter, contention_overhead: float = 0.0
+        self,
+        works: Mapping[str, Work],
+        interpreter: Interpreter,
+        contention_overhead: float = 0.0,
+        cooperative: Container[str] = (),
     ) -> None:
         self._kernel = kernel()
         self._periods, self._functions = array("q"), array("q")
         self._number = dict[str, int]()
         self._helpers = 0
-        self.learn(works)
+        self.learn(works, cooperative)
         ready_ms = interpreter.thread_ready_ms
         self._constants = (
             interpreter.switch_interval_ms,
@@ -127,13 +133,14 @@ class Simulator:
             contention_overhead,
         )
 
-    def learn(self, works: Mapping[str, Work]) -> None:
+    def learn(self, works: Mapping[str, Work], cooperative: Container[str] = ()) -> None:
         """Know further functions, none of which starts more helpers than those known at first."""
         periods = [(KINDS.index(kind), ms) for work in works.values() for kind, ms in work]
         known = len(self._periods) // PERIOD.words
         first = list(accumulate(map(len, works.values()), initial=known))
         leading_ms = map(_leading_ms, works.values())
-        functions = zip(first[:-1], first[1:], leading_ms, strict=True)
+        yields = [name in cooperative for name in works]
+        functions = zip(first[:-1], first[1:], yields, leading_ms, strict=True)
         self._periods.frombytes(struct.pack(PERIOD.format * len(periods), *chain(*periods)))
         self._functions.frombytes(struct.pack(FUNCTION.format * len(works), *chain(*functions)))
         self._known_at = [_address(self._periods), _address(self._functions)]

@@ -10,7 +10,7 @@ from chiron.deployment.function_error import FunctionFailedError
 from chiron.openfaas.handlers import Handler, read_requirements
 from chiron.profiler.drift import latency_at, slower
 from chiron.profiler.invocation import Invocation, Solo
-from chiron.profiler.periods import periods
+from chiron.profiler.periods import Piece, laid_out, periods
 from chiron.profiler.probe_run import CORES, LEAST_PARALLELISM, SHORTEST_SEEN_MS, ProbeRun
 from chiron.profiler.reconcile import probed_periods, reconciled
 from chiron.profiler.sampling import Samples
@@ -52,7 +52,10 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         variation=samples.variation(waiting_ms),
         varies=samples.varies,
         cpu_probe_ms=round(samples.cpu_probe_ms, 4),
-        sources=("probe", "strace") if samples.traced else ("probe",),
+        sources=(
+            *(("probe",) if samples.probed else ()),
+            *(("strace",) if samples.traced else ()),
+        ),
         periods=_keeping_busy(_periods(samples, latency_ms), samples.cores * latency_ms),
         memory_mib=round(samples.memory_mib, 2),
         idle_mib=round(samples.idle_mib, 2) or None,
@@ -61,7 +64,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         ports=ports(samples.traced),
         # What a function does to a process of its own concerns no other.
         unshareable=_each_once([samples.changes.in_runs, unshareable(handler.folder)])
-        if handler and handler.shares_process
+        if handler and handler.shares_process and not handler.runtime
         else (),
         set_at_import=samples.changes.at_import,
         patched_at_import=samples.changes.everywhere,
@@ -71,12 +74,15 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         writes_from=samples.writes_from,
         reads_from=samples.reads and samples.reads[0],
         reads_until=samples.reads and samples.reads[1],
-        runtime=runtime,
+        cooperative=handler is not None and handler.cooperative,
+        runtime=(handler.runtime if handler else "") or runtime,
         requirements=tuple(map(str, requirements)),
     )
 
 
 def _periods(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
+    if not samples.probed:
+        return _without_gil(samples, latency_ms)
     probed = _typical_kinds(samples.probed)
     if not samples.traced:
         return probed_periods(probed, latency_ms)
@@ -86,6 +92,19 @@ def _periods(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
         held_ms = _time_ms(probed, latency_ms, "cpu")
         busy_ms = held_ms + _time_ms(probed, latency_ms, "native")
     return reconciled(periods(run, latency_ms, held_ms, busy_ms), probed)
+
+
+def _without_gil(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
+    """The periods of a function that the probe of the GIL says nothing of.
+
+    Without a trace it is known how much it computes but not when, and taken for its first part.
+    """
+    if samples.traced:
+        run = typical_run(list(map(traced_run, samples.traced)))
+        return periods(run, latency_ms, 0.0, latency_ms)
+    computing_ms = min(latency_ms, samples.cores * latency_ms)
+    pieces = [Piece("cpu", computing_ms), Piece("block", latency_ms - computing_ms)]
+    return laid_out(pieces, latency_ms)
 
 
 def _keeping_busy(periods: Sequence[Period], core_ms: float) -> tuple[Period, ...]:

@@ -192,7 +192,7 @@ class Solo:
         try:
             answer = Traced.model_validate_json(response.content)
             (run,) = answer.timeline.tasks
-            seen = probe_run(read_ticks(run.ticks or ())) if probed else None
+            seen = None if run.ticks is None else probe_run(read_ticks(run.ticks))
             latency_ms = max(0.0, run.duration_ms - run.wait_core_ms)
             beside = speed_of(run.cpu_probe_ms or ()) if cpu_probed else _NO_SPEED
             cores = (run.cpu_ms or 0.0) / latency_ms if latency_ms else 0.0

@@ -293,7 +293,7 @@ def _tracers(
                 traced.solo(solo.function, solo.requests), outputs[solo.function]
             )
     else:
-        yield lambda solo, sandbox: Attached(solo, strace, sandbox.pid)
+        yield lambda solo, sandbox: Attached(solo, strace, sandbox)
 
 
 def _strace(say: Progress, *, probe_alone: bool) -> str | None:

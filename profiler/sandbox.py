@@ -121,6 +121,12 @@ class Sandbox:
 
     pid: int
 
+    def beside(self) -> list[int]:
+        """The programs that it has started and that go on: forked processes are none."""
+        own = _arguments(_ROOT, self.pid)
+        children = [pid for pid in _pids(_ROOT) if _status(_ROOT, pid, "PPid") == self.pid]
+        return [pid for pid in children if _arguments(_ROOT, pid) != own]
+
     def runtime(self) -> str:
         """The interpreter, such as ``python3.11``; empty where it does not say."""
         with contextlib.suppress(OSError):

@@ -20,6 +20,7 @@ from chiron.installation.tracing import check_strace, check_tracing
 from chiron.profiler.blocking import TRACED
 from chiron.profiler.handler_run import HandlerRun, handler_runs
 from chiron.profiler.invocation import Solo
+from chiron.profiler.sandbox import Sandbox
 from chiron.profiler.strace_text import Trace, parse
 from chiron.workflow.errors import ChironError
 from chiron.workflow.tied import tied
@@ -57,10 +58,10 @@ class Tracing:
 
 
 @contextmanager
-def tracing(strace: str, pid: int) -> Iterator[Tracing]:
+def tracing(strace: str, pid: int, beside: Sequence[int] = ()) -> Iterator[Tracing]:
     """Trace process `pid`, all its threads, and what they start, with the program `strace`.
 
-    However the block is left, the process is no longer traced afterwards.
+    So are the processes `beside` it. However the block is left, none is traced afterwards.
 
     Raises ``no-ptrace``: strace could not attach; its own words are in the message.
     """
@@ -68,14 +69,14 @@ def tracing(strace: str, pid: int) -> Iterator[Tracing]:
         output, said = Path(folder) / "trace", Path(folder) / "messages"
         with said.open("wb") as messages:
             tracer = subprocess.Popen(
-                tied([strace, *_options(output), "-p", str(pid)]),
+                tied([strace, *_options(output), "-p", ",".join(map(str, [*beside, pid]))]),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=messages,
                 start_new_session=True,  # ^C is for us; we then end it
             )
         try:
-            _await_attached(tracer, said)
+            _await_attached(tracer, said, pid)
             found = Tracing()
             yield found
         finally:
@@ -98,9 +99,9 @@ def _options(output: Path) -> list[str]:
     return ["-f", "-ttt", "-T", "-e", f"trace={calls}", "-o", str(output)]
 
 
-def _await_attached(tracer: subprocess.Popen[bytes], said: Path) -> None:
+def _await_attached(tracer: subprocess.Popen[bytes], said: Path, pid: int) -> None:
     deadline = time.monotonic() + LIMIT_S
-    while b" attached" not in said.read_bytes():
+    while f"Process {pid} attached".encode() not in said.read_bytes():
         if tracer.poll() is not None or time.monotonic() > deadline:
             words = said.read_text(errors="replace").strip().splitlines()
             reason = words[0] if words else "it says nothing"
@@ -127,15 +128,15 @@ class Tracer(Protocol):
 
 @dataclass(frozen=True)
 class Attached:
-    """Attaches to process `pid`, which serves `solo`, for some runs at a time."""
+    """Attaches to the processes of `sandbox`, which serve `solo`, for some runs at a time."""
 
     solo: Solo
     strace: str
-    pid: int
+    sandbox: Sandbox
 
     def runs(self, numbers: Sequence[int]) -> list[HandlerRun]:
         """As `Tracer.runs`; none where it is not certain which was which."""
-        with tracing(self.strace, self.pid) as tracer:
+        with tracing(self.strace, self.sandbox.pid, self.sandbox.beside()) as tracer:
             done = [self.solo.invoke(number) for number in numbers]
         seen = handler_runs(tracer.trace)
         if len(seen) != len(done):

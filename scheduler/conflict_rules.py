@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING, TypeAlias
@@ -42,10 +43,11 @@ def find_conflicts(
         **_patched_at_import(names, profile),
         **variable_conflicts({name: environments[name] for name in names if name in environments}),
         **_requirements(names, profile),
-        **_runtimes(names, profile),
+        **_runtimes(names, profile, alike=True),
     }
     process = {
         **_isolated(names, constraints, "process"),
+        **_runtimes(names, profile, alike=False),
         **_set_at_import(names, profile),
         **_unshareable(names, profile),
         **wrap,
@@ -156,15 +158,23 @@ def _parsed(text: str, function: str) -> Requirement:
         ) from None
 
 
-def _runtimes(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
-    """A wrap has one interpreter. A profile that does not say which one gets on with any."""
+def _runtimes(names: Sequence[str], profile: Profile, *, alike: bool) -> dict[Pair, str]:
+    """A wrap has one interpreter of a language, and a process is of one language.
+
+    So the runtimes of a pair differ in their versions if they are `alike`, else in more than that.
+    A profile that does not say which one it is gets on with any.
+    """
     runtime = {name: profile.functions[name].runtime for name in names}
     known = [name for name in names if runtime[name]]
     return {
         (a, b): f"{a} needs {runtime[a]} and {b} {runtime[b]}"
         for a, b in combinations(known, 2)
-        if runtime[a] != runtime[b]
+        if runtime[a] != runtime[b] and (_language(runtime[a]) == _language(runtime[b])) == alike
     }
+
+
+def _language(runtime: str) -> str:
+    return re.split(r"\d", runtime)[0]
 
 
 def _files(names: Sequence[str], profile: Profile) -> dict[Pair, str]:

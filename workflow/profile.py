@@ -123,6 +123,9 @@ class FunctionProfile(Document):
         sets it again in processes that run the function.
     patched_at_import
         What the import of its code changes in every process of its wrap.
+    runtime, cooperative
+        What it runs in, such as ``python3.11``; and whether others of its process run while it
+        waits and never while it computes.
     input_bytes, output_bytes
         The size of its request and of its answer; medians where it had several.
     emits
@@ -161,6 +164,7 @@ class FunctionProfile(Document):
     reads_from: Part | None = None
     reads_until: Part | None = None
     runtime: str = ""
+    cooperative: bool = False
     requirements: tuple[str, ...] = ()
 
     @field_validator("periods")

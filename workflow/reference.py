@@ -25,7 +25,16 @@ from chiron.workflow.tied import tied
 
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
 
-HandlerStyle = Literal["flask", "http", "http-debian", "command", "remote"]
+HandlerStyle = Literal[
+    "flask",
+    "http",
+    "http-debian",
+    "command",
+    "remote",
+    "node",
+    "node-callback",
+    "node-classic",
+]
 #: The style of a function that is deployed by itself.
 REMOTE: HandlerStyle = "remote"
 

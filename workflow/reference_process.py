@@ -32,6 +32,7 @@ from chiron.workflow.execute import execute
 from chiron.workflow.flowing import Gave, run_buckets
 from chiron.workflow.model import ANSWER, Source, Stream, Task, Workflow, output_name
 from chiron.workflow.module_file import module_of
+from chiron.workflow.reference_node import called
 from chiron.workflow.states.errors import StatesError, cause_of, frames_of
 from chiron.workflow.streams import triggers
 from chiron.workflow.streams.own import MODULE, TriggerError, loaded
@@ -231,6 +232,23 @@ class Function:
         return file is not None and Path(file).is_relative_to(self._folder)
 
 
+class Node:
+    """A Node.js handler."""
+
+    def __init__(self, folder: str, style: str, environment: dict[str, str]) -> None:
+        self._folder = folder
+        self._style = style
+        self._environment = {**os.environ, **environment}
+
+    def __call__(self, _app: Flask, body: str) -> str:
+        """What it answers to `body`."""
+        answer = called(self._folder, self._style, self._environment, bytes_of(body))
+        if answer.status >= 400:
+            said = answer.body.decode(errors="replace")
+            raise StatusError(f"the handler answered {answer.status}: {said}")
+        return text_of(answer.body)
+
+
 class Remote:
     """A function that is deployed by itself, at `url`."""
 
@@ -256,12 +274,14 @@ def _function(
     environment: dict[str, str],
     command: list[str],
     url: str,
-) -> Function | Command | Remote:
+) -> Function | Command | Remote | Node:
     match style:
         case "command":
             return Command(folder, environment, command, emitted)
         case "remote":
             return Remote(url)
+        case "node" | "node-callback" | "node-classic":
+            return Node(folder, style, environment)
     return Function(folder, style, environment, emitted)
 
 
@@ -352,6 +372,8 @@ class _FailedError(Exception):
 
 def _states_error(error: BaseException, folder: str) -> StatesError:
     """The error as a wrap says it."""
+    if isinstance(error, StatesError):
+        return error
     if isinstance(error, StatusError):
         return StatesError(error.code, cause_of(error.code, str(error)))
     if isinstance(error, SystemExit):
@@ -371,7 +393,7 @@ class _Functions:
         self._app = Flask("reference")
         sys.modules["chiron_io"] = self._emitted = Emitted()
         self._handlers = job["handlers"]
-        self._made: dict[str, Function | Command | Remote] = {}
+        self._made: dict[str, Function | Command | Remote | Node] = {}
 
     def __call__(self, name: str, text: str, streams: dict[str, str] | None = None) -> str:
         """What one answers to `text`, and to `streams` by their names."""

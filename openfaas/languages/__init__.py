@@ -11,11 +11,12 @@ from pathlib import Path
 from chiron.openfaas.handlers import Handler, extra_of, fault
 from chiron.openfaas.languages.command import COMMAND
 from chiron.openfaas.languages.language import Language
+from chiron.openfaas.languages.node import NODE
 from chiron.openfaas.languages.python import PYTHON
 from chiron.openfaas.stack import StackFile, StackFunction
 from chiron.workflow.names import shown
 
-LANGUAGES: tuple[Language, ...] = (PYTHON, COMMAND)
+LANGUAGES: tuple[Language, ...] = (PYTHON, NODE, COMMAND)
 #: What `lang` says of functions that run inside wraps.
 LANGS = tuple(lang for language in LANGUAGES for lang in language.styles)
 

@@ -48,6 +48,8 @@ class Command:
 
     styles: Mapping[str, HandlerStyle] = {"command": "command"}
     start = ""
+    only_answers = False
+    build_args: Mapping[str, str] = {}
 
     def handler(self, name: str, function: StackFunction, folder: Path, extra: Extra) -> Handler:
         """See `Language.handler`; raises what `command_of` raises, too."""

@@ -20,12 +20,20 @@ class Language(Protocol):
         What `lang` in stack.yaml says -> how a wrap calls the handler.
     start
         What starts such a function where it is deployed by itself; empty if it cannot be.
+    only_answers
+        Whether such functions neither emit outputs nor read streams.
+    build_args
+        Arguments of the Dockerfile of a wrap that runs such functions.
     """
 
     @property
     def styles(self) -> Mapping[str, HandlerStyle]: ...
     @property
     def start(self) -> str: ...
+    @property
+    def only_answers(self) -> bool: ...
+    @property
+    def build_args(self) -> Mapping[str, str]: ...
 
     def handler(self, name: str, function: StackFunction, folder: Path, extra: Extra) -> Handler:
         """The handler of `function`, called `name`, in the workflow's `folder`, not run.

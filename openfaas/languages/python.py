@@ -25,6 +25,8 @@ class Python:
 
     styles: Mapping[str, HandlerStyle] = {**STYLES}
     start = "python index.py"
+    only_answers = False
+    build_args: Mapping[str, str] = {}
 
     def handler(self, name: str, function: StackFunction, folder: Path, extra: Extra) -> Handler:
         """See `Language.handler`; raises ``bad-handler`` if ``handle`` cannot be called."""

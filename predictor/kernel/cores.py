@@ -31,10 +31,17 @@ def pace(state: State, number: int) -> float:
 
 @inner
 def drop_time(state: State, number: int) -> float:
-    """When the holder will have to drop the GIL: one interval after a waiter saw no switch."""
+    """When the holder will have to drop the GIL: one interval after a waiter saw no switch.
+
+    What is cooperative never has to.
+    """
     process = state.processes[number]
     if process.switching_ms > 0.0:
         return np.inf
+    if process.holder >= state.clock[0].processes:  # else it starts threads
+        function = state.threads[process.holder].function
+        if function >= 0 and state.functions[function].cooperative:
+            return np.inf
     return float(max(process.taken_ms, process.asked_ms) + state.clock[0].switch_interval_ms)
 
 

@@ -24,7 +24,7 @@ def test_styles_of_the_supported_templates(lang, style):
     assert language_of(StackFunction(lang=lang)).styles[lang] == style
 
 
-@pytest.mark.parametrize("lang", ["", "python3-wrap", "node20", "dockerfile"])
+@pytest.mark.parametrize("lang", ["", "python3-wrap", "java17", "dockerfile"])
 def test_functions_of_other_langs_and_of_no_stack_are_called(lang):
     assert called_in(stack(lang), ["side", "elsewhere"]) == ("side", "elsewhere")
     assert called_in(stack("command"), ["side"]) == ()
@@ -95,6 +95,20 @@ def test_a_missing_handler_names_the_function_and_the_mend(write, tmp_path, hand
         find_handler(stack(handler=handler), "side", tmp_path)
     assert raised.value.code == "no-handler"
     assert f"function side: {what} missing" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("lang", "style"),
+    [("node20", "node"), ("node10-express", "node-callback"), ("node", "node-classic")],
+)
+def test_node_handlers_run_in_processes_of_their_own_runtime(write, tmp_path, lang, style):
+    write("side/handler.js", "nobody reads this")
+    found = find_handler(stack(lang), "side", tmp_path)
+    assert found == Handler("side", tmp_path / "side", style, runtime="node", cooperative=True)
+    (tmp_path / "none").mkdir()
+    with pytest.raises(ChironError, match=r"function side: handler\.js missing") as raised:
+        find_handler(stack(lang, "./none"), "side", tmp_path)
+    assert raised.value.code == "no-handler"
 
 
 def test_a_function_without_handler_or_lang_is_refused(tmp_path):

@@ -281,3 +281,13 @@ def test_processes_of_two_wraps_are_forked_by_each_its_own():
     first = (work("block 9"), work("cpu 1"), work("cpu 1"))
     ends = forked(first, first[:2], cores=9, costs=computing(2.0, 0.0))
     assert ends == [9.0, 3.0, 5.0, 9.0, 3.0]
+
+
+def test_what_is_cooperative_lets_others_run_only_while_it_waits():
+    works = {"a": work("cpu 12 block 1 cpu 3"), "b": work("cpu 7")}
+    simulator = Simulator(works, FREE, cooperative={"a"})
+    image = simulator.image(Execution([1], [(0, Costs(0.0))], [(0, 2)], [Node(starts=(0, 1))]))
+    _, spans = simulator.recorded(image, ("a", "b"))
+    held = [(s.thread, s.start_ms, s.end_ms) for s in spans if s.kind == "cpu" and s.thread >= 0]
+    # The GIL would have changed hands at 5 ms; `b` hands it over as usual.
+    assert held == [(0, 0, 12), (1, 12, 18), (0, 18, 21), (1, 21, 22)]

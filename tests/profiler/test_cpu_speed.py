@@ -141,5 +141,15 @@ def test_what_computes_at_once_comes_to_the_cpu_time_of_untraced_runs(
     assert [period.parallelism for period in found.periods] == [parallelism, 1.0]
 
 
+def test_what_the_probe_of_the_gil_does_not_see_is_told_by_its_cpu_time(tmp_path: Path) -> None:
+    """Without a trace a Node.js handler that keeps half a core busy computes first."""
+    taken = Samples((Untraced(20.0, CpuSpeed(1.0, 0.0), 0.5),) * 6, (), (), 0.0, 0.0, 0, 0)
+    node = Handler("f", tmp_path, "node", runtime="node", cooperative=True)
+    found = function_profile(taken, "python3.11", node)
+    kinds = [(period.kind, period.duration_ms) for period in found.periods]
+    assert kinds == [("cpu", 10.0), ("block", 10.0)]
+    assert (found.runtime, found.cooperative, found.sources) == ("node", True, ())
+
+
 def test_how_even_the_speed_was_is_in_what_the_loop_took() -> None:
     assert speed_of([1.0, 1.5, 2.0]) == (1.5, 1.0)

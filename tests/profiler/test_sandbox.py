@@ -66,6 +66,13 @@ def test_the_server_is_found_and_not_what_it_forked(serve: Serve) -> None:
     assert find_sandbox("quotes", f"http://localhost:{PORT}") == Sandbox(process.pid)
 
 
+def test_programs_beside_the_server_are_told_from_what_it_forked(serve: Serve) -> None:
+    assert Sandbox(serve("quotes").pid).beside() == []
+    with subprocess.Popen(["sleep", "60"]) as program:
+        assert program.pid in Sandbox(os.getpid()).beside()
+        program.kill()
+
+
 def test_a_function_that_is_not_here_is_an_error_with_its_name() -> None:
     with pytest.raises(ChironError, match="nowhere") as caught:
         find_sandbox("nowhere", URL)

@@ -76,6 +76,16 @@ def test_what_cannot_share_a_wrap_has_a_reason(facts, a, b, reason):
     assert conflicts.process == conflicts.wrap
 
 
+def test_functions_of_two_languages_share_a_wrap_and_no_process(facts):
+    functions = facts(a={"runtime": "node"}, b={"runtime": "python3.11"}, c={"runtime": "node"})
+    conflicts = find_conflicts("abc", functions, NO_CONSTRAINTS, {})
+    assert conflicts.wrap == {}
+    assert conflicts.process == {
+        ("a", "b"): "a needs node and b python3.11",
+        ("b", "c"): "b needs python3.11 and c node",
+    }
+
+
 @pytest.mark.parametrize(
     ("a", "b"),
     [

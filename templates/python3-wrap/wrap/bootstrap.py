@@ -358,7 +358,8 @@ def _load_shared(
     late, libraries = (
         list(filter(None, options.get(option, "").split(","))) for option in (_LATE, _LIBRARIES)
     )
-    left = load_shared((functions[name] for name in wrap.forked if name not in late), libraries)
+    shared = [name for name in wrap.forked if functions[name].forkable and name not in late]
+    left = load_shared(map(functions.__getitem__, shared), libraries)
     if left:
         for name, found in left.items():
             who = f"function {name}" if name else f"a library of {', '.join(late)}"

@@ -5,13 +5,17 @@ A kind is a subclass in a module of its own; `wrap.functions.kinds` finds it by 
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from wrap.config.redaction import redacted
+from wrap.core.errors import TaskError
+from wrap.core.statemachine.errors import cause_of
 from wrap.functions.process_state import Changes
 
 if TYPE_CHECKING:
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from wrap.values.value import Object
 
 _UNCHANGED = Changes([], [], [])
+#: Characters of the line that tells of an error; its cause, and the log, have more.
+SHOWN = 1000
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,10 @@ class FunctionRunner(ABC):
         Whether it may look at more of a request than the body.
     starts_programs
         Whether its calls start programs, which a reaper ends.
+    forkable
+        Whether a process in which it is prepared may be forked.
+    in_python
+        Whether it runs under the GIL.
     changes
         What it was seen to change of what its process shares.
     after_import
@@ -68,6 +78,8 @@ class FunctionRunner(ABC):
     uses_io = False
     sees_head = True
     starts_programs = False
+    forkable = True
+    in_python = True
     changes = _UNCHANGED
 
     def __init__(self, name: str, style: str) -> None:
@@ -119,5 +131,36 @@ class FunctionRunner(ABC):
         Raises TaskError, ``bad-output`` or ``status``, if the value is no output.
         """
 
+    @contextmanager
+    def marked(self, task: int) -> Iterator[None]:
+        """Shows a tracer where the block, a run as that task, begins and ends."""
+        os.access(f"/chiron/begin/{task}", os.F_OK)
+        try:
+            yield
+        finally:
+            os.access(f"/chiron/end/{task}", os.F_OK)
+
+    def computed_s(self) -> float:
+        """CPU time so far, in seconds, of a process that runs it beside this one."""
+        return 0.0
+
+    def memory_mib(self) -> float:
+        """The most memory that such a process has had."""
+        return 0.0
+
     def close(self) -> None:  # noqa: B027 (optional)
         """Free what it holds: the wrap is ending."""
+
+
+def raised(name: str, said: str, frames: Sequence[str], place: str) -> TaskError:
+    """The error of a task whose function raised an error `name` that says `said`.
+
+    `frames` are those of its own files, and `place` is the last of them, or empty.
+    """
+    said = redacted(said)
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    first = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
+    message = ": ".join(filter(None, (name, first)))[:SHOWN] + (f" ({place})" if place else "")
+    return TaskError(
+        "raised", message, caught=(name, cause_of(name, said, list(map(redacted, frames))))
+    )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from wrap.functions.answers import METHODS
 from wrap.functions.command import COMMAND, Command
 from wrap.functions.function_runner import FunctionRunner, Place
+from wrap.functions.node import STYLES, Node
 from wrap.functions.python import PythonHandler
 from wrap.functions.remote import REMOTE, Remote
 
@@ -14,6 +15,7 @@ from wrap.functions.remote import REMOTE, Remote
 KINDS: Mapping[str, type[FunctionRunner]] = {
     **dict.fromkeys(METHODS, PythonHandler),
     COMMAND: Command,
+    **dict.fromkeys(STYLES, Node),
     REMOTE: Remote,
 }
 

@@ -59,14 +59,9 @@ class Remote(FunctionRunner):
         self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
     ) -> tuple[Any, ...]:
         """Method, target, headers and body: those of the request if that is the task's input."""
-        method, target, headers = "POST", "", dict(trace)
-        if isinstance(given.head, dict):
-            environ = shown(given.head)
-            method, target = environ["REQUEST_METHOD"], environ["REQUEST_URI"]
-            headers = _headers(environ) | headers
-        if given.content_type:
-            headers["Content-Type"] = given.content_type
-        return method, target, headers, given.view()
+        method, target, headers = asked(given, trace)
+        sent = {name: value for name, value in headers.items() if name.lower() not in _UNSENT}
+        return method, target, sent, given.view()
 
     def call(
         self, method: str, target: str, headers: Mapping[str, str], body: memoryview
@@ -111,11 +106,21 @@ class Remote(FunctionRunner):
         self._connections.clear()
 
 
+def asked(given: Object, trace: Mapping[str, str]) -> tuple[str, str, dict[str, str]]:
+    """Method, target and headers of the request for `given`; that of the client if it is that."""
+    method, target, headers = "POST", "", dict(trace)
+    if isinstance(given.head, dict):
+        environ = shown(given.head)
+        method, target = environ["REQUEST_METHOD"], environ["REQUEST_URI"]
+        headers = _headers(environ) | headers
+    if given.content_type:
+        headers["Content-Type"] = given.content_type
+    return method, target, headers
+
+
 def _headers(environ: Mapping[str, str]) -> dict[str, str]:
-    """The headers of a request that go on to the function."""
-    named = {
+    return {
         name.removeprefix(_HEADER).replace("_", "-").title(): value
         for name, value in environ.items()
         if name.startswith(_HEADER)
     }
-    return {name: value for name, value in named.items() if name.lower() not in _UNSENT}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from contextvars import Context
 from functools import partial, wraps
 from itertools import chain
@@ -27,7 +26,7 @@ from wrap.core.statemachine.errors import cause_of, frames_of
 from wrap.event_loop.threads import Cancelled
 from wrap.functions import styles
 from wrap.functions.exit_guard import Ended
-from wrap.functions.function_runner import FunctionRunner
+from wrap.functions.function_runner import SHOWN, FunctionRunner, raised
 from wrap.functions.public import PACKAGE
 from wrap.functions.task_io import Access, Begins, Emitted, TaskIO
 from wrap.http.server import OneProcess
@@ -43,8 +42,6 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 #: What the kernel tells of a process's memory (proc(5)).
 _KIB = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
-#: Characters of the line that tells of an error; its cause, and the log, have more.
-_SHOWN = 1000
 
 
 def _in_new_context(call: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -155,7 +152,7 @@ def _watched(
     Nothing but the handler runs under the probe, which would see it let go of the GIL.
     """
     before = cpu_speed.cpu_probe_s() if watch.cpu_probed else None
-    kept_waiting, computed = cpu_speed.waited_s(), _cpu_s()
+    kept_waiting, computed = cpu_speed.waited_s(), _cpu_s(function)
     try:
         if watch.observed:
             with function.observed():
@@ -163,26 +160,30 @@ def _watched(
             result.changes = function.changes
             return value
         if not watch.probed:
-            with _marked(result.task):
+            with function.marked(result.task):
                 return _timed(function, arguments, result, task_io, begins)
+        if not function.in_python:
+            return _timed(function, arguments, result, task_io, begins)
         with Probe() as probe:
             value = _timed(function, arguments, result, task_io, begins)
         result.ticks = probe.ticks
         return value
     finally:
         result.delayed = cpu_speed.waited_s() - kept_waiting
-        result.cpu = _cpu_s() - computed
-        result.processes_mib = getrusage(RUSAGE_CHILDREN).ru_maxrss / 1024
+        result.cpu = _cpu_s(function) - computed
+        ended_mib = getrusage(RUSAGE_CHILDREN).ru_maxrss / 1024
+        result.processes_mib = max(ended_mib, function.memory_mib())
         if before is not None:
             result.cpu_probe = (before, cpu_speed.cpu_probe_s())
         if watch.weighed:
             result.own_mib = _own_mib()
 
 
-def _cpu_s() -> float:
-    """CPU time of this process, and of those that it started and that have ended."""
+def _cpu_s(function: FunctionRunner) -> float:
+    """CPU time of this process, and of those that it started and that have ended, or run it."""
     children = getrusage(RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
+    ended_s = children.ru_utime + children.ru_stime
+    return time.process_time() + ended_s + function.computed_s()
 
 
 def _own_mib() -> float | None:
@@ -200,16 +201,6 @@ def _own_mib() -> float | None:
         return (kib["Private_Dirty"] + kib["VmHWM"] - kib["VmRSS"]) / 1024
     except (OSError, KeyError):  # not every kernel has all of it
         return None
-
-
-@contextmanager
-def _marked(task: int) -> Iterator[None]:
-    """Shows a tracer of this thread where the block begins and ends."""
-    os.access(f"/chiron/begin/{task}", os.F_OK)
-    try:
-        yield
-    finally:
-        os.access(f"/chiron/end/{task}", os.F_OK)
 
 
 def _timed(
@@ -284,20 +275,12 @@ def _failure(error: BaseException, function: str) -> TaskError:
         code = repr(error.code) if plain else type(error.code).__name__
         call = error.call if isinstance(error, Ended) else "sys.exit"
         shown = redacted(code)
-        message = f"the handler called {call}({shown[:_SHOWN]}): return instead"
+        message = f"the handler called {call}({shown[:SHOWN]}): return instead"
         return TaskError(
             "exited", message, caught=("exited", cause_of("exited", f"{call}({shown})"))
         )
-    name, said = type(error).__name__, redacted(_said(error))
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    first = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
-    message = ": ".join(filter(None, (name, first)))[:_SHOWN]
     frames = frames_of(error, partial(_own_file, function))
-    return TaskError(
-        "raised",
-        f"{message}{_place(error, function)}",
-        caught=(name, cause_of(name, said, list(map(redacted, frames)))),
-    )
+    return raised(type(error).__name__, _said(error), frames, _place(error, function))
 
 
 def _said(error: BaseException) -> str:
@@ -314,7 +297,7 @@ def _place(error: BaseException, function: str) -> str:
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         if file := _own_file(function, frame.f_code.co_filename):
-            place = f" ({file}:{line})"
+            place = f"{file}:{line}"
     return place
 
 

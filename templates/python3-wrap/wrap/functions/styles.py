@@ -37,7 +37,7 @@ _OK = 200
 #: No server sends the body of an answer with such a status.
 _WITHOUT_BODY = (204, 304)
 #: What Flask says where a handler does not.
-_UNSAID = "text/html; charset=utf-8"
+UNSAID = "text/html; charset=utf-8"
 #: The environment of a task that gets no request, but what other tasks have given.
 _INNER = {
     "REQUEST_METHOD": "POST",
@@ -208,7 +208,7 @@ def complete(value: Any) -> Any:
 
 
 def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
-    kind = _UNSAID if seen is Seen.BY_CLIENT else ""
+    kind = UNSAID if seen is Seen.BY_CLIENT else ""
     head: Head = None
     value = flask_value(style, value)
     # Flask makes the answer where the handler has left it something to do with that.
@@ -244,7 +244,7 @@ def whole(response: BaseResponse, seen: Seen) -> Object:
     status, kind, headers = begin_of(response)
     body = b"" if response.status_code in _WITHOUT_BODY else response.get_data()
     plain = response.status_code == 200 and not headers and "Content-Type" in response.headers
-    if seen is not Seen.BY_CLIENT and kind == _UNSAID:
+    if seen is not Seen.BY_CLIENT and kind == UNSAID:
         kind = ""
     head = None if plain or seen is Seen.BY_NOBODY else (status, headers)
     return Object(body, kind, head=head)

@@ -40,6 +40,11 @@ def mark(execution: str) -> None:
     _current.execution = execution
 
 
+def marked() -> str:
+    """What this thread works for: see `mark`."""
+    return getattr(_current, "execution", "")
+
+
 class Log(io.TextIOBase):
     """A text stream whose lines go to a descriptor, each after its function's name.
 
@@ -87,7 +92,7 @@ class Log(io.TextIOBase):
         They are of the `execution` that this thread works for where none is given.
         """
         if execution is None:
-            execution = getattr(_current, "execution", "")
+            execution = marked()
         origin = f"{function} {execution}" if execution else function
         prefix = f"[{origin}] ".encode() if function else b""
         lines = text.encode(errors=self.errors).splitlines()
@@ -152,6 +157,12 @@ def tell(function: str, text: str) -> None:
     """Write the lines of `text` to stderr as if `function` had, unless it has replaced that."""
     if isinstance(sys.stderr, Log):
         sys.stderr.emit(function, text)
+
+
+def pass_on(line: bytes) -> None:
+    """Write a line that has its function's name already."""
+    if isinstance(sys.stderr, Log):
+        sys.stderr.emit(None, line.decode(errors="backslashreplace"))
 
 
 def failed(function: str, execution: str, code: str, message: str) -> None:

@@ -1,0 +1,58 @@
+"""What functions in Node.js ask for in their package.json is installed beside their handlers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.npm import install
+
+needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="no npm: install Node.js 20")
+
+
+def function(folder: Path, name: str, package: str) -> Path:
+    place = folder / "functions" / name / "function"
+    place.mkdir(parents=True)
+    (place / "package.json").write_text(package)
+    return place
+
+
+@needs_npm
+def test_each_function_has_the_dependencies_of_its_own(tmp_path):
+    said, own = list[str](), json.dumps({"dependencies": {"own": "file:./own"}})
+    places = {name: function(tmp_path, name, own) for name in "ab"}
+    for name, place in places.items():
+        (place / "own").mkdir()
+        (place / "own" / "package.json").write_text('{"name": "own", "version": "1.0.0"}')
+        (place / "own" / "index.js").write_text(f"module.exports = {name!r}")
+    without = function(tmp_path, "c", '{"name": "c"}')
+    install("wrap", tmp_path, said.append)
+    for name, place in places.items():
+        assert name in (place / "node_modules" / "own" / "index.js").read_text()
+    assert [path.name for path in without.iterdir()] == ["package.json"]
+    assert [line.split()[3] for line in said] == ["a", "b"]
+
+
+@needs_npm
+def test_what_npm_cannot_install_is_told_in_its_words(tmp_path):
+    function(tmp_path, "a", json.dumps({"dependencies": {"own": "file:./nowhere.tgz"}}))
+    with pytest.raises(GatewayError, match=r"npm says: .*nowhere") as raised:
+        install("wrap", tmp_path, print)
+    assert raised.value.code == "npm-failed"
+
+
+def test_a_package_json_that_is_none_is_refused(tmp_path):
+    function(tmp_path, "a", "{")
+    with pytest.raises(GatewayError, match=r"function wrap: package\.json of a is none"):
+        install("wrap", tmp_path, print)
+
+
+def test_where_there_is_no_npm_one_line_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    function(tmp_path, "a", '{"dependencies": {"own": "1"}}')
+    with pytest.raises(GatewayError, match="npm, which is not installed here"):
+        install("wrap", tmp_path, print)

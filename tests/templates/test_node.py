@@ -1,0 +1,291 @@
+"""Node.js handlers in a wrap: what they get, what they answer, how they fail, what they print."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js: install node 20")
+#: Where the task is: in the server, or in a further process.
+PLACES = {"main": [[0]], "fork": [[], [0]], "pool": [[], [0]]}
+in_each_place = pytest.mark.parametrize("place", PLACES)
+SEES = """
+    module.exports = async ({ body, headers, method, path, query }) =>
+      ({ body, kind: headers['content-type'], own: headers['x-own'], method, path, query })
+"""
+
+
+@pytest.fixture
+def serve(start: Any, wrap_image: Any) -> Any:
+    """Starts a wrap whose first task is a Node.js handler."""
+
+    def serve(source: str, place: str = "main", style: str = "node", **fields: Any) -> Any:
+        name, settings = fields.pop("name", "test-wrap1"), fields.pop("settings", {})
+        image = wrap_image(
+            {"run": {"handler.js": source}, **fields.pop("others", {})},
+            fields.pop("processes", PLACES[place]),
+            styles={"run": style, **fields.pop("styles", {})},
+            mechanism="pool" if place == "pool" else "fork",
+            name=name,
+            **{"entry": {"output": 0}} | fields,
+        )
+        return start(image, **settings)
+
+    return serve
+
+
+@in_each_place
+def test_a_handler_gets_the_request_and_its_answer_is_the_tasks(place: str, serve: Any) -> None:
+    server = serve(SEES, place)
+    for _ in range(3):
+        answer = server.request(
+            "PUT", "/a/b?x=1&y=2&y=3", '{"n": 1}', Content_Type="application/json", X_Own="own"
+        )
+        assert answer.status == 200, answer.text
+        assert answer.headers["Content-Type"] == "application/json"
+        assert answer.json == {
+            "body": {"n": 1},
+            "kind": "application/json",
+            "own": "own",
+            "method": "PUT",
+            "path": "/a/b",
+            "query": {"x": "1", "y": ["2", "3"]},
+        }
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "seen"),
+    [
+        ("application/json", '[1, "a"]', [1, "a"]),
+        ("application/json", "plain", "plain"),
+        ("application/json", "", {}),
+        ("text/plain", '{"n": 1}', '{"n": 1}'),
+        ("application/x-www-form-urlencoded", "a=1&b=x+y", {"a": "1", "b": "x y"}),
+        ("image/png", "\u20ac", {"type": "Buffer", "data": [0xE2, 0x82, 0xAC]}),
+    ],
+)
+def test_the_body_is_what_its_content_type_says(
+    kind: str, body: str, seen: Any, serve: Any
+) -> None:
+    assert serve(SEES).request(body=body.encode(), Content_Type=kind).json["body"] == seen
+
+
+@pytest.mark.parametrize(
+    ("style", "source"),
+    [
+        ("node", "async (event, context) => context.succeed({ ok: event.body })"),
+        ("node", "async (event, context) => ({ ok: event.body })"),
+        ("node", "(event, context, callback) => setTimeout(callback, 5, null, { ok: event.body })"),
+        ("node-callback", "({ body }, context) => setTimeout(() => context.succeed({ ok: body }))"),
+    ],
+)
+def test_each_way_to_answer(style: str, source: str, serve: Any) -> None:
+    answer = serve(f"module.exports = {source}", style=style).request(
+        body="x", Content_Type="text/plain"
+    )
+    assert (answer.status, answer.json) == (200, {"ok": "x"})
+
+
+@pytest.mark.parametrize(
+    "source", ["(text, callback) => callback(undefined, { ok: text })", "async ok => ({ ok })"]
+)
+def test_the_first_template_gives_a_text(source: str, serve: Any) -> None:
+    server = serve(f"module.exports = {source}", style="node-classic")
+    assert server.request(body='{"a": 1}').json == {"ok": '{"a": 1}'}
+
+
+def test_headers_texts_and_bytes_are_answered_as_they_are(serve: Any) -> None:
+    server = serve("""
+        module.exports = async (event, context) => {
+          if (event.path === '/text') return 'text'
+          if (event.path === '/none') return
+          context.headers({ 'Content-Type': 'image/png', 'X-Own': 'own' })
+          return Buffer.from(event.body)
+        }
+    """)
+    content = os.urandom(3_000_000)
+    answer = server.request(body=content, Content_Type="image/png")
+    assert (answer.body, answer.headers["Content-Type"]) == (content, "image/png")
+    assert answer.headers["X-Own"] == "own"
+    assert server.request(path="/text").text == "text"
+    assert server.request(path="/none").body == b""
+
+
+def test_node_and_python_tasks_give_each_other_json(serve: Any) -> None:
+    server = serve(
+        "module.exports = async event => ({ n: event.body.n + 1 })",
+        processes=[[0], [1]],
+        others={
+            "twice": "import json\ndef handle(req):\n    return {'n': 2 * json.loads(req)['n']}"
+        },
+        inputs={1: None, 0: 1},
+    )
+    assert server.request(body='{"n": 4}', Content_Type="application/json").json == {"n": 9}
+
+
+FAILS = """
+    class OrderError extends Error {
+      constructor(message) { super(message); this.name = 'OrderError' }
+    }
+    function refuse() { throw new OrderError('no stock\\nat all') }
+    module.exports = async (event, context) => {
+      switch (event.body) {
+        case 'throw': return refuse()
+        case 'later': return new Promise(() => setTimeout(refuse, 5))
+        case 'rejected': Promise.reject(new OrderError('no stock')); return new Promise(() => {})
+        case 'text': throw 'no stock'
+        case 'fail': return context.status(409).fail('no stock')
+        case 'failed': return context.fail(new OrderError('no stock'))
+        case 'exit': return process.exit(3)
+        case 'secret': throw new Error(process.env.OWN_SECRET)
+        case 'die': process.kill(process.pid, 'SIGKILL'); return new Promise(() => {})
+      }
+      return 'ok'
+    }
+"""
+PLACE = " (handler.js:5)"
+TOLD = {
+    "throw": ("raised", f"OrderError: no stock{PLACE}", "OrderError", "no stock\nat all"),
+    "later": ("raised", f"OrderError: no stock{PLACE}", "OrderError", "no stock\nat all"),
+    "rejected": ("raised", "OrderError: no stock (handler.js:10)", "OrderError", "no stock"),
+    "text": ("raised", "Error: no stock", "Error", "no stock"),
+    "failed": ("raised", "OrderError: no stock (handler.js:13)", "OrderError", "no stock"),
+    "exit": (
+        "exited",
+        "the handler called process.exit(3): return instead",
+        "exited",
+        "the handler called process.exit(3): return instead",
+    ),
+    "fail": (
+        "status",
+        "the handler answered 409: no stock",
+        "status",
+        "the handler answered 409: no stock",
+    ),
+    "die": (
+        "process-died",
+        "its Node process was killed by SIGKILL",
+        "process-died",
+        "its Node process was killed by SIGKILL",
+    ),
+}
+
+
+@in_each_place
+def test_its_errors_are_told_by_name_message_and_place(place: str, serve: Any) -> None:
+    after = {"after": "def handle(req):\n    return req"}
+    server = serve(
+        FAILS, place, others=after, processes=[*PLACES[place][:-1], [*PLACES[place][-1]], [1]],
+        inputs={0: None, 1: 0}, entry={"output": 1},
+    )  # fmt: skip
+    for given, (code, message, error, said) in TOLD.items():
+        told = server.request(body=given, Content_Type="text/plain").json
+        assert (told["code"], told["message"]) == (code, message), given
+        cause = json.loads(told["cause"])
+        assert (told["error"], cause["errorMessage"]) == (error, said), given
+        assert told["function"] == "run"
+        if given == "throw":
+            assert cause["stackTrace"] == [
+                "handler.js:8 in module.exports",
+                "handler.js:5 in refuse",
+            ]
+        assert server.request(body="fine", Content_Type="text/plain").text == "ok"
+
+
+def test_to_the_client_a_failed_status_is_the_answer(serve: Any) -> None:
+    answer = serve(FAILS).request(body="fail", Content_Type="text/plain")
+    assert (answer.status, answer.text) == (409, "no stock")
+
+
+def test_secrets_are_taken_out_of_errors(serve: Any, tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "own").write_text("swordfish")
+    given = {"OWN_SECRET": "swordfish", "secrets_dir": str(tmp_path / "secrets")}
+    told = serve(FAILS, settings=given).request(body="secret", Content_Type="text/plain")
+    assert told.json["message"] == "Error: [secret] (handler.js:15)"
+    assert "swordfish" not in told.text
+
+
+def test_what_it_prints_has_its_name(serve: Any, eventually: Any) -> None:
+    server = serve("""
+        console.log('imported')
+        module.exports = async event => {
+          await new Promise(resolve => setTimeout(resolve, 5))
+          console.error('two\\nlines')
+          process.stdout.write('begun')
+          return 'ok'
+        }
+    """)
+    assert server.request().status == 200
+
+    def lines() -> list[str]:
+        return [line for line in server.log.read_text().splitlines() if line.startswith("[run")]
+
+    assert eventually(lambda: len(lines()) == 4)
+    assert lines()[0] == "[run] imported"
+    assert [line.partition("] ")[2] for line in lines()[1:]] == ["two", "lines", "begun"]
+
+
+def test_the_tasks_of_a_process_share_one_event_loop(serve: Any) -> None:
+    meets = """
+        let waiting
+        module.exports = event => new Promise(resolve => {
+          if (waiting) { waiting(process.pid); resolve(process.pid) }
+          else waiting = resolve
+        })
+    """.replace("process.pid", "String(process.pid)")
+    apart = {"other": {"handler.js": "module.exports = async () => String(process.pid)"}}
+    server = serve(
+        meets,
+        others=apart,
+        styles={"other": "node"},
+        tasks={0: "run", 1: "run", 2: "other"},
+        processes=[[0, 1, 2]],
+        entry={"output": [0, 1, 2]},
+    )
+    answers = set(server.request().json)
+    nodes = [each for each in server.family() if each.name() == "node"]
+    assert answers == {each.pid for each in nodes}
+    assert len(answers) == 1
+
+
+@in_each_place
+def test_a_handler_that_hangs_is_killed_and_the_next_run_answers(
+    place: str, serve: Any, eventually: Any
+) -> None:
+    server = serve(
+        "module.exports = async event => { while (event.body === 'hang') {} return 'ok' }",
+        place,
+        timeouts_s={"run": 1.0},
+    )
+    told = server.request(body="hang", Content_Type="text/plain").json
+    assert (told["code"], told["function"]) == ("timeout", "run")
+
+    def hang() -> bool:
+        nodes = [each for each in server.family() if each.name() == "node"]
+        return any(each.status() == psutil.STATUS_RUNNING for each in nodes)
+
+    assert eventually(lambda: not hang())
+    assert server.request(body="fine", Content_Type="text/plain").text == "ok"
+
+
+def test_its_node_process_ends_with_the_wrap(serve: Any, eventually: Any) -> None:
+    server = serve("module.exports = async () => 'ok'")
+    nodes = [each for each in server.family() if each.name() == "node"]
+    assert len(nodes) == 1
+    server.process.kill()
+    assert eventually(lambda: not nodes[0].is_running())
+
+
+def test_a_handler_that_cannot_be_loaded_is_told_by_name(wrap_image: Any, start: Any) -> None:
+    image = wrap_image(
+        {"run": {"handler.js": "require('nowhere')"}}, styles={"run": "node"}, entry={"output": 0}
+    )
+    with pytest.raises(AssertionError, match=r"ImportError: function run: .*nowhere"):
+        start(image)
