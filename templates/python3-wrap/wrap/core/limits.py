@@ -57,9 +57,12 @@ class TaskLimits:
 
     def expect(self, tasks: Iterable[int], now: float) -> None:
         """Tasks begin now."""
-        limits = {number: self._of(number, now) for number in tasks}
-        self.until.update(limits)
-        self.wake_at(min(limits.values(), default=math.inf))
+        first = math.inf
+        for number in tasks:
+            self.until[number] = limit = self._of(number, now)
+            first = min(first, limit)
+        if first < self._due:
+            self.wake_at(first)
 
     def until_deadline(self, tasks: Iterable[int]) -> None:
         """Tasks have all of the execution's time."""

@@ -227,7 +227,7 @@ class Run:
         task, output, program = answer.task, answer.output, self.program
         if self.limits.pop(task, None) is None:
             return None  # the task was given up, or had answered before its worker was lost
-        attempt = self.attempts.ended(task)
+        attempt = self.attempts.ended(task) if self._is_live else None
         if attempt is not None and answer.error and answer.error["code"] == STREAM_LOST:
             self._broke(task, attempt, TaskError.from_dict(answer.error, status=500), now)
             return None

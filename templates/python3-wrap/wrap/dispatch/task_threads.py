@@ -85,10 +85,8 @@ class TaskThreads:
 
     def start(self, begins: Iterable[int]) -> None:
         """Run tasks as threads; the loop waits for workers, and further threads for other wraps."""
-        self._execution.workers.watch_called()
-        self._call_wraps()
         self._queue.add(begins)
-        self._call()
+        self._start(self._execution)
 
     def send_first(self, begins: Iterable[int], go_on: Callable[[], None]) -> bool:
         """Have calls of other wraps sent, then go on; False if that is not needed.
@@ -141,7 +139,13 @@ class TaskThreads:
             return
         called |= thread.workers
         thread.workers.clear()
-        self.start(())
+        self._start(execution)
+
+    def _start(self, execution: Execution) -> None:
+        execution.workers.watch_called()
+        if self.unsent:
+            self._call_wraps()
+        self._call()
 
     def _call(self) -> None:
         """Start a thread for the tasks that wait, unless a task is being prepared."""
