@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any, NamedTuple
 
 from chiron.deployment.background_load import await_quiet, mean_share, others_share
 from chiron.deployment.invoke import Answer
@@ -32,6 +33,7 @@ from chiron.profiler.known_work import NOTHING, PAUSE, WORK, Work
 from chiron.profiler.noop_handler import QUESTION
 from chiron.profiler.noop_shapes import Shape, chains, crowd, numerous, shape, shapes, write_folder
 from chiron.profiler.object_costs import (
+    PerMegabyte,
     bodies,
     body_ms_per_mb,
     handing_over,
@@ -42,12 +44,17 @@ from chiron.profiler.object_costs import (
 from chiron.profiler.path_costs import path_costs, path_shapes
 from chiron.profiler.self_check import QUANTILES, SelfCheck, speed_drift, warnings
 from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import PathKind
-from chiron.workflow.platform import Platform
+from chiron.workflow.platform import Path as PathName
+from chiron.workflow.platform import PathCost, Platform
 
 Progress = Callable[[str], None]
 #: Plan -> what was seen of it.
 Round = dict[str, Seen]
+#: Plan -> by how many milliseconds a request takes longer than one to a single no-op in each round,
+#: and the CPU's speed beside it.
+Longer = Mapping[str, Sequence[tuple[float, CpuSpeed]]]
 
 #: Rounds that count, each of which runs every plan once, and rounds before that are thrown away.
 ROUNDS, _WARM_UP = 300, 10
@@ -119,90 +126,128 @@ def calibrate(
         paths = (*paths, "store")
     with ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-calibrate-"))
-        folder = write_folder(Path(scratch))
-
-        def launched(until: ExitStack, shape: Shape) -> Deployment:
-            return until.enter_context(launcher.launch(shape.workflow, folder, shape.plan))
-
-        def deploy(shape: Shape) -> Deployment:
-            say(f"deploying no-ops: {shape.name}")
-            return launched(stack, shape)
-
-        times = effort.object_rounds
-        say("timing objects")  # with nothing else there: some gateways have no room for more plans
-        with ExitStack() as several:
-            shared = shared_ms_per_mb(launched(several, handing_over()), times)
-        with ExitStack() as several:
-            both, single = (launched(several, each) for each in joining())
-            joined = joined_ms_per_mb(both, single, times)
-        with ExitStack() as several:
-            body = body_ms_per_mb(launched(several, bodies()), times)
-        with ExitStack() as several:
-            across = {each: launched(several, made) for each, made in path_shapes(paths).items()}
-            costs = path_costs(across, times)
-        say("timing many no-ops")
-        with ExitStack() as several:
-            single = launched(several, shape("single", [[1]]))
-            many = {each.name: launched(several, each) for each in numerous()}
-            longer = _longer(single, many)
-        deployed = {each.name: deploy(each) for each in shapes()}
-        cpus = len(os.sched_getaffinity(0))
-        crowded = deploy(crowd()) if cpus > 1 else None
-        checked = [(each, deployed[each.name]) for each in shapes()[1:]]
-        checked += [(chains(), deploy(chains())), *([(crowd(), crowded)] if crowded else [])]
+        place = _Place(launcher, write_folder(Path(scratch)), say)
+        # With nothing else there: some gateways have no room for more plans.
+        objects, costs = _object_costs(place, paths, effort.object_rounds)
+        longer = _longer(place)
+        calibration = _Calibration(place, name or machine.node() or "platform", longer, stack)
 
         def attempt() -> Platform:
-            looks: list[float | None] = []
-
-            def look() -> None:
-                looks.append(others_share())
-
-            say("timing no-ops")
-            check = SelfCheck(deployed["one"], checked)
-            budget_s = effort.budget_s
-            timed, crowds, probes_ms = _rounds(deployed, crowded, check, rounds, look, budget_s)
-            say("timing the GIL")
-            interpreter = _interpreter(deployed["one"], rounds)
-
-            def constants_of(some: Sequence[Round]) -> Platform:
-                typical = _typical(some)
-                return constants.platform(
-                    typical | _numerous(longer, typical["one"], median(probes_ms)),
-                    interpreter,
-                    name=name or machine.node() or "platform",
-                    cpus=cpus,
-                    one_node=launcher.one_node,
-                ).model_copy(
-                    update={"cpu_probe_ms": round(median(probes_ms), 4), "place": launcher.place}
-                )
-
-            parts = [constants_of(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
-            found = constants_of(timed).model_copy(update={"spread": constants.spread(parts)})
-            if crowds:
-                spread = found.spread | {
-                    "contention_overhead": contention_overhead_quartiles(crowds)
-                }
-                overhead = {"contention_overhead": contention_overhead(crowds), "spread": spread}
-                found = found.model_copy(update=overhead)
-            objects = {
-                "shared_ms_per_mb": shared,
-                "joined_ms_per_mb": joined,
-                "body_ms_per_mb": body,
-            }
-            spread = found.spread | {name: each.quartiles_ms for name, each in objects.items()}
+            found = calibration.measured(rounds, effort.budget_s)
+            quartiles = {name: each.quartiles_ms for name, each in objects.items()}
             medians = {name: each.median_ms for name, each in objects.items()}
-            found = found.model_copy(update={**medians, "spread": spread, "paths": costs})
-            say("checking predictions")
-            wrong = {
-                "speed_drift": speed_drift(probes_ms),
-                "prediction_error": check.prediction_error(found),
-                "work_variation": check.work_variation(),
-                "request_variation": _request_variation(timed),
+            known: dict[str, Any] = {
+                **medians,
+                "spread": found.platform.spread | quartiles,
+                "paths": costs,
             }
-            found = found.model_copy(update=wrong)
-            return found.model_copy(update={"warnings": warnings(found, mean_share(looks))})
+            say("checking predictions")
+            return calibration.checked(found, found.platform.model_copy(update=known))
 
         return best_of(attempt, say, effort.attempts)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where plans of no-ops run, and who is told of it."""
+
+    launcher: Launcher
+    folder: WorkflowFolder
+    say: Progress
+
+    def deploy(self, until: ExitStack, each: Shape) -> Deployment:
+        """A plan of no-ops, deployed until the stack is left."""
+        self.say(f"deploying no-ops: {each.name}")
+        return until.enter_context(self.launcher.launch(each.workflow, self.folder, each.plan))
+
+
+def _object_costs(
+    place: _Place, paths: tuple[PathKind, ...], rounds: int
+) -> tuple[dict[str, PerMegabyte], dict[PathName, PathCost]]:
+    """What objects cost within a wrap, by the names of the constants, and by each path."""
+    with ExitStack() as several:
+        shared = shared_ms_per_mb(place.deploy(several, handing_over()), rounds)
+    with ExitStack() as several:
+        both, single = (place.deploy(several, each) for each in joining())
+        joined = joined_ms_per_mb(both, single, rounds)
+    with ExitStack() as several:
+        body = body_ms_per_mb(place.deploy(several, bodies()), rounds)
+    with ExitStack() as several:
+        across = {each: place.deploy(several, made) for each, made in path_shapes(paths).items()}
+        costs = path_costs(across, rounds)
+    objects = {"shared_ms_per_mb": shared, "joined_ms_per_mb": joined, "body_ms_per_mb": body}
+    return objects, costs
+
+
+class _Timed(NamedTuple):
+    """What an attempt has timed, and the platform by it."""
+
+    platform: Platform
+    rounds: Sequence[Round]
+    probes_ms: Sequence[float]
+    looks: Sequence[float | None]
+
+
+class _Calibration:
+    """The plans that stay deployed, which each attempt times.
+
+    `longer` is of the plans of many no-ops, and `stack` is how long the plans are deployed.
+    """
+
+    def __init__(self, place: _Place, name: str, longer: Longer, stack: ExitStack) -> None:
+        self._place, self._name, self._longer = place, name, longer
+        self._cpus = len(os.sched_getaffinity(0))
+        self._deployed = {each.name: place.deploy(stack, each) for each in shapes()}
+        self._crowded = place.deploy(stack, crowd()) if self._cpus > 1 else None
+        checked = [(each, self._deployed[each.name]) for each in shapes()[1:]]
+        checked.append((chains(), place.deploy(stack, chains())))
+        if self._crowded is not None:
+            checked.append((crowd(), self._crowded))
+        self._check = SelfCheck(self._deployed["one"], checked)
+
+    def measured(self, rounds: int, budget_s: float) -> _Timed:
+        """The constants that no-ops show, but for what objects cost."""
+        looks: list[float | None] = []
+        self._place.say("timing no-ops")
+        timed, crowds, probes_ms = _rounds(
+            *(self._deployed, self._crowded, self._check, rounds),
+            *(lambda: looks.append(others_share()), budget_s),
+        )
+        self._place.say("timing the GIL")
+        interpreter = _interpreter(self._deployed["one"], rounds)
+        solved = partial(self._solved, interpreter, median(probes_ms))
+        parts = [solved(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
+        spread = constants.spread(parts)
+        overhead = dict[str, float]()
+        if crowds:
+            spread["contention_overhead"] = contention_overhead_quartiles(crowds)
+            overhead["contention_overhead"] = contention_overhead(crowds)
+        found = solved(timed).model_copy(update={**overhead, "spread": spread})
+        return _Timed(found, timed, probes_ms, looks)
+
+    def checked(self, timed: _Timed, platform: Platform) -> Platform:
+        """The platform, with how wrong it is, and with its warnings."""
+        wrong = {
+            "speed_drift": speed_drift(timed.probes_ms),
+            "prediction_error": self._check.prediction_error(platform),
+            "work_variation": self._check.work_variation(),
+            "request_variation": _request_variation(timed.rounds),
+        }
+        found = platform.model_copy(update=wrong)
+        return found.model_copy(update={"warnings": warnings(found, mean_share(timed.looks))})
+
+    def _solved(self, interpreter: Interpreter, probe_ms: float, some: Sequence[Round]) -> Platform:
+        launcher, typical = self._place.launcher, _typical(some)
+        found = constants.platform(
+            typical | _numerous(self._longer, typical["one"], probe_ms),
+            interpreter,
+            name=self._name,
+            cpus=self._cpus,
+            one_node=launcher.one_node,
+        )
+        return found.model_copy(
+            update={"cpu_probe_ms": round(probe_ms, 4), "place": launcher.place}
+        )
 
 
 def best_of(
@@ -260,25 +305,21 @@ def _rounds(
     return timed, crowds, probes_ms
 
 
-def _longer(
-    single: Deployment, many: Mapping[str, Deployment]
-) -> dict[str, list[tuple[float, CpuSpeed]]]:
-    """Plan -> by how many milliseconds a request takes longer than one to `single`, each round.
+def _longer(place: _Place) -> Longer:
+    """How much longer the plans of many no-ops take than a single one."""
+    with ExitStack() as several:
+        single = place.deploy(several, shape("single", [[1]]))
+        many = {each.name: place.deploy(several, each) for each in numerous()}
 
-    The CPU's speed beside each round is there too.
-    """
+        def longer_ms() -> dict[str, float]:
+            single_ms = _warm(single, NOTHING).latency_ms
+            return {name: _warm(one, NOTHING).latency_ms - single_ms for name, one in many.items()}
 
-    def longer() -> dict[str, float]:
-        single_ms = _warm(single, NOTHING).latency_ms
-        return {name: _warm(one, NOTHING).latency_ms - single_ms for name, one in many.items()}
-
-    rounds = [with_cpu_speed(longer) for _ in range(_WARM_UP + _NUMEROUS_ROUNDS)][_WARM_UP:]
-    return {name: [(longer_ms[name], speed) for longer_ms, speed in rounds] for name in many}
+        rounds = [with_cpu_speed(longer_ms) for _ in range(_WARM_UP + _NUMEROUS_ROUNDS)][_WARM_UP:]
+    return {name: [(longer[name], speed) for longer, speed in rounds] for name in many}
 
 
-def _numerous(
-    longer: Mapping[str, Sequence[tuple[float, CpuSpeed]]], one: Seen, probe_ms: float
-) -> Round:
+def _numerous(longer: Longer, one: Seen, probe_ms: float) -> Round:
     """What was seen of the numerous no-ops, where the CPU-speed probe takes `probe_ms`."""
     return {
         name: replace(
