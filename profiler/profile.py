@@ -115,118 +115,166 @@ def profile(
     """
     say = progress or (lambda _: None)
     strace = _strace(say, probe_alone=probe_alone)
-    payloads = folder.payloads()
-    for warning in folder.payload_warnings():
-        say(f"warning: {warning}")
-    handlers = _handlers(folder)
-    failures, unreached = _Failures(say), list[str]()
+    taking = _Profiling(folder, launcher, say)
     say(f"deploying {len(folder.workflow.functions)} functions, each alone")
     with ExitStack() as stack:
-        running = stack.enter_context(alone(launcher.launch, folder, failures))
-        fresh_mib = _resident_mib(running)
-        say("running the workflow for the inputs of its functions")
+        running = stack.enter_context(alone(launcher.launch, folder, taking.failures))
+        solos = taking.run_workflow(running)
+        tracers = stack.enter_context(_tracers(strace, launcher, folder, taking.failures))
+        profiles = taking.sampled(solos, tracers, samples, beside)
+    if profiles:
+        say("running them in forked processes")
+        # Only when the others are gone, since the Community Edition holds 15 functions.
+        with alone(launcher.launch, folder, taking.failures, forked=True) as running:
+            profiles |= taking.forked(running, profiles)
+    return taking.finished(profiles)
 
-        def run_all() -> list[WorkflowRun]:
-            return [
-                run_alone(folder.workflow, each.content, running.run, failures) for each in payloads
-            ]
 
+class _Profiling:
+    """A profile that is being taken: what was seen of the workflow and its functions so far."""
+
+    def __init__(
+        self, folder: WorkflowFolder, launcher: Launcher | LocalLauncher, say: Progress
+    ) -> None:
+        self.failures = _Failures(say)
+        self._folder, self._launcher, self._say = folder, launcher, say
+        self._payloads = folder.payloads()
+        for warning in folder.payload_warnings():
+            say(f"warning: {warning}")
+        self._handlers = _handlers(folder)
+        self._warnings = list[str]()
+        self._looks = list[float | None]()
+        #: The workflow with each payload, again and again; slow ones once.
+        self._runs: list[list[WorkflowRun]] = []
+        self._slow = False
+
+    def run_workflow(self, running: Alone) -> dict[str, Solo]:
+        """Run the workflow for the inputs of its functions; the functions that got some."""
+        self._running, self._fresh_mib = running, _resident_mib(running)
+        self._say("running the workflow for the inputs of its functions")
+        workflow = self._folder.workflow
         begun = time.monotonic()
-        runs = [run_all()]
-        slow = time.monotonic() - begun > _SLOW_S * len(payloads)
-        if not (failures or slow):
-            runs.append(run_all())
-        typical = [typical_tasks(folder.workflow, each) for each in zip(*runs, strict=True)]
-        inputs = inputs_of(runs[0], typical)
-        requests = {name: list(each.values()) for name, each in inputs.items()}
-        for name in folder.workflow.functions:
-            if name not in inputs and name not in failures:
-                unreached.append(_unknown(name, folder.workflow, runs[0]))
-                say(f"warning: {unreached[-1]}")
-        solos = running.solos(requests)
-        if failures and failures.keys() >= solos.keys():
-            raise IncompleteProfileError(_profile(folder, {}), failures)
-        tracers = stack.enter_context(_tracers(strace, launcher, folder, failures))
+        self._run_all()
+        self._slow = time.monotonic() - begun > _SLOW_S * len(self._payloads)
+        self._run_again()
+        self._typical = [typical_tasks(workflow, each) for each in zip(*self._runs, strict=True)]
+        self._inputs = inputs_of(self._runs[0], self._typical)
+        self._requests = {name: list(each.values()) for name, each in self._inputs.items()}
+        for name in workflow.functions:
+            if name not in self._inputs and name not in self.failures:
+                self._warn(_unknown(name, workflow, self._runs[0]))
+        solos = running.solos(self._requests)
+        if self.failures and self.failures.keys() >= solos.keys():
+            raise IncompleteProfileError(_profile(self._folder, {}), self.failures)
+        return solos
+
+    def sampled(
+        self,
+        solos: Mapping[str, Solo],
+        tracers: Callable[[Solo, Sandbox], Tracer | None],
+        samples: int,
+        beside: Beside | None,
+    ) -> dict[str, list[FunctionProfile]]:
+        """What each function does, with each payload that reaches it."""
         # With several payloads a function takes about as long to profile as with one.
-        count = max(FEWEST_ROUNDS, -(-samples // len(payloads)))
-        further_s = min(_FURTHER_EACH_S, _FURTHER_S / max(1, len(solos))) / len(payloads)
+        number = len(self._payloads)
+        count = min(samples, max(FEWEST_ROUNDS, -(-samples // number)))
+        further_s = min(_FURTHER_EACH_S, _FURTHER_S / max(1, len(solos))) / number
 
         def runs_of(solo: Solo) -> Generator[None, None, list[FunctionProfile]]:
             sandbox = find_sandbox(solo.wrap, solo.gateway.url, solo.trace_key)
             known = list[FunctionProfile]()
             for one in solo.each():
                 taken = yield from sample(
-                    one,
-                    sandbox,
-                    tracers(one, sandbox),
-                    min(samples, count),
-                    fresh_mib=fresh_mib.get(solo.function),
+                    *(one, sandbox, tracers(one, sandbox), count),
+                    fresh_mib=self._fresh_mib.get(solo.function),
                     further_s=further_s,
                     beside=beside,
                 )
-                known.append(
-                    function_profile(taken, sandbox.runtime(), handlers.get(solo.function))
-                )
-            looks.append(others_share(LONG_LOOK_S))
-            say(f"profiled {solo.function}")
+                handler = self._handlers.get(solo.function)
+                known.append(function_profile(taken, sandbox.runtime(), handler))
+            self._looks.append(others_share(LONG_LOOK_S))
+            self._say(f"profiled {solo.function}")
             return known
 
-        looks = [others_share(LONG_LOOK_S)]
-        going = {name: runs_of(solo) for name, solo in solos.items() if name not in failures}
-        profiles = in_turn(going, failures.of)
-        if not (failures or slow):
-            runs.append(run_all())  # clocks have gone on since
-    if profiles:
-        say("running them in forked processes")
-        # Only when the others are gone, since the Community Edition holds 15 functions.
-        with alone(launcher.launch, folder, failures, forked=True) as running:
+        self._looks.append(others_share(LONG_LOOK_S))
+        going = {name: runs_of(solo) for name, solo in solos.items() if name not in self.failures}
+        profiles = in_turn(going, self.failures.of)
+        self._run_again()  # clocks have gone on since
+        return profiles
 
-            def forks_of(solo: Solo) -> Generator[None, None, list[FunctionProfile]]:
-                known = list[FunctionProfile]()
-                for each, one in zip(profiles[solo.function], solo.each(), strict=True):
-                    known.append((yield from with_forks(each, one)))
-                for reason in {each.unforkable for each in known if each.unforkable}:
-                    say(f"warning: {solo.function} cannot run in forked processes: {reason}")
-                return known
+    def forked(
+        self, running: Alone, profiles: Mapping[str, Sequence[FunctionProfile]]
+    ) -> dict[str, list[FunctionProfile]]:
+        """The profiles, with what the functions do in forked processes."""
 
-            solos = running.solos(requests)
-            profiles |= in_turn({name: forks_of(solo) for name, solo in solos.items()}, failures.of)
-    measured = at_one_speed({name: each for name, each in profiles.items() if name not in failures})
-    weights = [payload.weight for payload in payloads]
-    mix = _profile(
-        folder,
-        {
-            name: mixed(each, [weights[place] for place in inputs[name]])
-            for name, each in measured.items()
-        },
-    )
-    if failures:
-        raise IncompleteProfileError(mix, failures)
-    asked = tuple(
-        PayloadProfile(
+        def forks_of(solo: Solo) -> Generator[None, None, list[FunctionProfile]]:
+            known = list[FunctionProfile]()
+            for each, one in zip(profiles[solo.function], solo.each(), strict=True):
+                known.append((yield from with_forks(each, one)))
+            for reason in {each.unforkable for each in known if each.unforkable}:
+                self._say(f"warning: {solo.function} cannot run in forked processes: {reason}")
+            return known
+
+        solos = running.solos(self._requests)
+        return in_turn({name: forks_of(solo) for name, solo in solos.items()}, self.failures.of)
+
+    def finished(self, profiles: Mapping[str, list[FunctionProfile]]) -> Profile:
+        """The profile; IncompleteProfileError where it lacks a function."""
+        measured = at_one_speed(
+            {name: each for name, each in profiles.items() if name not in self.failures}
+        )
+        weights = [payload.weight for payload in self._payloads]
+        mix = _profile(
+            self._folder,
+            {
+                name: mixed(each, [weights[place] for place in self._inputs[name]])
+                for name, each in measured.items()
+            },
+        )
+        if self.failures:
+            raise IncompleteProfileError(mix, self.failures)
+        payloads = tuple(
+            self._payload_profile(number, measured) for number in range(len(self._payloads))
+        )
+        every = [each for runs in self._runs for each in runs]
+        for line in _failing(self._folder.workflow, every):
+            self._warn(line)
+        if busy := disturbance(mean_share(self._looks)):
+            self._warn(f"profile of {mix.workflow}: {busy} while it was taken: profile again")
+        known = {"source": profiled_source(self._folder), "place": self._launcher.place}
+        found = {"payloads": payloads, "warnings": tuple(self._warnings)}
+        return mix.model_copy(update=known | found)
+
+    def _payload_profile(
+        self, number: int, measured: Mapping[str, Sequence[FunctionProfile]]
+    ) -> PayloadProfile:
+        payload, runs = self._payloads[number], [each[number] for each in self._runs]
+        several, inputs = len(self._payloads) > 1, self._inputs
+        return PayloadProfile(
             name=payload.name,
             weight=payload.weight,
-            answer=_answer(folder, payload, [run[number].output for run in runs], say),
-            trace=weighed(folder.workflow, [run[number] for run in runs], typical[number]),
+            answer=_answer(self._folder, payload, [run.output for run in runs], self._say),
+            trace=weighed(self._folder.workflow, runs, self._typical[number]),
             functions={
                 name: each[list(inputs[name]).index(number)]
                 for name, each in measured.items()
-                if number in inputs[name]
-            }
-            if len(payloads) > 1
-            else {},
+                if several and number in inputs[name]
+            },
         )
-        for number, payload in enumerate(payloads)
-    )
-    warnings = [*unreached, *_failing(folder.workflow, [each for run in runs for each in run])]
-    for warning in warnings[len(unreached) :]:
-        say(f"warning: {warning}")
-    if busy := disturbance(mean_share(looks)):
-        warnings.append(f"profile of {mix.workflow}: {busy} while it was taken: profile again")
-        say(f"warning: {warnings[-1]}")
-    known = {"source": profiled_source(folder), "place": launcher.place}
-    found = {"payloads": asked, "warnings": tuple(warnings)}
-    return mix.model_copy(update=known | found)
+
+    def _run_all(self) -> None:
+        workflow, run = self._folder.workflow, self._running.run
+        runs = [run_alone(workflow, each.content, run, self.failures) for each in self._payloads]
+        self._runs.append(runs)
+
+    def _run_again(self) -> None:
+        if not (self.failures or self._slow):
+            self._run_all()
+
+    def _warn(self, line: str) -> None:
+        self._warnings.append(line)
+        self._say(f"warning: {line}")
 
 
 def _answer(
