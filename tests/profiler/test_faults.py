@@ -134,8 +134,8 @@ def test_what_a_command_computes_and_takes_is_its_functions(write_folder, tmp_pa
     )
     found = profile(folder, LocalLauncher(str), samples=4, probe_alone=True).functions["large"]
     assert 200 < found.memory_mib < 230
-    assert found.time_ms("native") > 0.3 * found.latency_ms
-    assert found.time_ms("cpu") < 0.2 * found.latency_ms
+    # Beside others it waits for a core for most of its time, which is neither.
+    assert found.time_ms("native") > 2 * found.time_ms("cpu")
     assert found.unshareable == ()
 
 
