@@ -49,7 +49,7 @@ class Mocks:
                 if isinstance(mock, StatesError):
                     raise mock
                 return mock
-        message = f"no mock answers attempt {attempt} of state {shown(state)}"
+        message = f"no mock answers attempt {attempt} of state {shown(state)}: add one to --mocks"
         raise ChironError("no-mock", message, path=state, functions=[state])
 
 
