@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from chiron.adaptation.events import Event, Tell
-from chiron.adaptation.latency import Probes, Wait, find_latencies
+from chiron.adaptation.latency import Probes, find_latencies
 from chiron.adaptation.replicas import Scaler
 from chiron.adaptation.rules import Rules
 from chiron.adaptation.version import serving
@@ -148,13 +148,7 @@ def command(
         name = opened.workflow.name
         about = partial(Told, gateway=launcher.gateway.url, workflow=name, planner=choices.planner)
         tell = partial(_tell, _as_json if as_json else _as_line, about)
-        wait: Wait = time.sleep
-        if scale:
-            wraps = partial(_wraps, launcher, name, choices)
-            scaler = Scaler(launcher.gateway, wraps, tell)
-            if launcher.gateway.info().embedded:
-                scaler.busy = busy_share
-            wait = scaler.wait
+        wait = _scaler(launcher, name, choices, tell).wait if scale else time.sleep
         probes = Probes(
             launcher.gateway, name, choices.planner, opened.payloads(), wait, rules.fewest
         )
@@ -177,6 +171,14 @@ def command(
             seconds = rules.windows * rules.window_s
             progress(f"{rules.windows} windows of {rules.window_s:g} s: a verdict in {seconds:g} s")
         watcher.run(once=once)
+
+
+def _scaler(launcher: Launcher, workflow: str, choices: Choices, tell: Tell) -> Scaler:
+    """What gives each wrap of the workflow the replicas that its requests need."""
+    scaler = Scaler(launcher.gateway, partial(_wraps, launcher, workflow, choices), tell)
+    if launcher.gateway.info().embedded:
+        scaler.busy = busy_share
+    return scaler
 
 
 def _wraps(launcher: Launcher, workflow: str, choices: Choices) -> tuple[FunctionStatus, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
@@ -102,97 +103,156 @@ def declare(
     commands
         Function -> program and arguments, for those of the style ``command``.
     """
-    wrap = plan.wraps[index]
-    numbers = task_numbers(workflow)
-    functions = functions_in(wrap, workflow)
-    tasks = sorted(_given_by(wrap.tasks, workflow), key=numbers.__getitem__)
-    by_client = plan.orchestrator == "client"
-    deciding = workflow.machine is not None and not by_client
-    entry, remotes = None, dict[str, dict[int, str]]()
-    known = set(tasks) if by_client else set(numbers)
-    sources = {name: numbered(_task_of(name, workflow).source, numbers) for name in numbers}
-    emits = {
-        numbers[name]: (numbers[task], output_name(name))
-        for task in (wrap.tasks if by_client else workflow.by_name)
-        for name in workflow.emitted.get(task, ())
-    }
-    if workflow.buckets is not None:
-        sources = dict.fromkeys(numbers)  # each runs by itself, on what has fired
-    if by_client:
-        outputs = {name: number for number, (_, name) in emits.items()}
-        entry = EntryDeclaration(
-            output=numbers[wrap.tasks[0]],
-            fail=None,
-            emits=outputs,
-            styles=[styles[workflow.function_of(wrap.tasks[0])]],
-        )
-        sources = dict.fromkeys(tasks)
-    elif index == 0:
-        entry = _entry(plan, workflow, numbers, styles)
-    if not by_client and (entry or not deciding):
-        remotes = {
-            each.name: {
-                numbers[name]: _task_of(name, workflow).function
-                for name in _given_by(each.tasks, workflow)
-            }
-            for each in plan.wraps
-            if each.name != wrap.name
-        }
-    waiting = [] if deciding else buckets_of(plan, workflow)
+    part = _Part(plan, index, workflow)
+    functions, numbers = functions_in(part.wrap, workflow), part.numbers
     live = live_in(plan, workflow)
-    kept = {*names_in(workflow.output)}
-    for task in workflow.tasks:
-        kept |= {*task.needs} - {each for each, readers in live.items() if task.name in readers}
     return WrapDeclaration(
         workflow=workflow.name,
-        name=wrap.name,
-        mechanism=wrap.mechanism,
+        name=part.wrap.name,
+        mechanism=part.wrap.mechanism,
         functions={name: styles[name] for name in functions},
-        tasks={numbers[name]: _task_of(name, workflow).function for name in tasks},
+        tasks=part.functions_of(part.wrap.tasks),
         processes=[
-            [numbers[name] for name in _given_by(process, workflow)] for process in wrap.processes
+            [numbers[name] for name in _given_by(process, workflow)]
+            for process in part.wrap.processes
         ],
-        inputs={} if deciding else {numbers[t]: source for t, source in sources.items()},
-        buckets=_numbered_buckets(waiting, known, numbers),
+        inputs=part.inputs(),
+        buckets=part.numbered_buckets([] if part.decided else buckets_of(plan, workflow)),
         timeout_s=timeout_s,
-        entry=entry,
+        entry=part.entry(styles),
         timeouts_s={name: timeouts_s[name] for name in functions if name in timeouts_s},
-        instances=len(workflow.tasks) if deciding else 0,
-        remotes=remotes,
+        instances=len(workflow.tasks) if part.decided else 0,
+        remotes=part.remotes(),
         path=plan.path,
         attempts=plan.attempts,
         commands={name: list(commands[name]) for name in functions if name in commands},
-        emits=emits,
-        streams={
-            numbers[task]: {
-                name: -place if by_client or output is None else numbers[output]
-                for place, (name, output) in enumerate(workflow.by_name[task].streams, start=1)
-            }
-            for task in workflow.by_name
-            if task in known and workflow.by_name[task].streams
-        },
+        emits=part.emits(),
+        streams=part.streams(),
         live={numbers[output]: [numbers[t] for t in readers] for output, readers in live.items()},
-        passing=[numbers[output] for output in live if output not in kept],
-        live_buckets=_numbered_buckets(buckets_of(plan, workflow, live), known, numbers)
-        if live
-        else [],
-        task_names={
-            numbers[task.name]: task.name
-            for task in workflow.tasks
-            if entry and task.name in known and task.name != task.function
-        },
+        passing=part.passing(live),
+        live_buckets=part.numbered_buckets(buckets_of(plan, workflow, live) if live else []),
+        task_names=part.task_names(),
         answers=numbers[workflow.answers] if workflow.answers else None,
     )
 
 
-def _numbered_buckets(
-    found: Iterable[Bucket[str]], known: Collection[str], numbers: Mapping[str, int]
-) -> list[tuple[list[int], list[int]]]:
-    return [
-        ([numbers[t] for t in awaits if t in known], [numbers[t] for t in starts if t in known])
-        for awaits, starts in found
-        if any(task in known for task in starts)
-    ]
+@dataclass(frozen=True)
+class _Part:
+    """The wrap at `index` of `plan`, and what the numbers of its tasks make of the workflow.
+
+    Attributes
+    ----------
+    by_client
+        The client calls every wrap: each is the entry of its only task.
+    decided
+        A state machine in the entry decides what runs.
+    known
+        The tasks, and outputs, that the wrap has to do with.
+    """
+
+    plan: Plan
+    index: int
+    workflow: Workflow
+
+    @cached_property
+    def wrap(self) -> Wrap:
+        return self.plan.wraps[self.index]
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        return task_numbers(self.workflow)
+
+    @cached_property
+    def by_client(self) -> bool:
+        return self.plan.orchestrator == "client"
+
+    @cached_property
+    def decided(self) -> bool:
+        return self.workflow.machine is not None and not self.by_client
+
+    @cached_property
+    def known(self) -> Collection[str]:
+        return {*_given_by(self.wrap.tasks, self.workflow)} if self.by_client else self.numbers
+
+    def functions_of(self, tasks: Iterable[str]) -> dict[int, str]:
+        """The functions of `tasks`, and of what they emit, by number."""
+        given = sorted(_given_by(tasks, self.workflow), key=self.numbers.__getitem__)
+        return {self.numbers[name]: _task_of(name, self.workflow).function for name in given}
+
+    def inputs(self) -> dict[int, NumberedSource]:
+        """What each task takes; nothing where the request is its input, or what fired says it."""
+        if self.decided:
+            return {}
+        numbers, workflow = self.numbers, self.workflow
+        if self.by_client or workflow.buckets is not None:
+            return dict.fromkeys(numbers[name] for name in numbers if name in self.known)
+        return {
+            number: numbered(_task_of(name, workflow).source, numbers)
+            for name, number in numbers.items()
+        }
+
+    def emits(self) -> dict[int, tuple[int, str]]:
+        """Output -> the task that emits it, and as what."""
+        return {
+            self.numbers[name]: (self.numbers[task], output_name(name))
+            for task in (self.wrap.tasks if self.by_client else self.workflow.by_name)
+            for name in self.workflow.emitted.get(task, ())
+        }
+
+    def entry(self, styles: Mapping[str, HandlerStyle]) -> EntryDeclaration | None:
+        """How the wrap takes requests of clients, if it does."""
+        if not self.by_client:
+            return None if self.index else _entry(self.plan, self.workflow, self.numbers, styles)
+        (task, *_) = self.wrap.tasks
+        return EntryDeclaration(
+            output=self.numbers[task],
+            fail=None,
+            emits={name: number for number, (_, name) in self.emits().items()},
+            styles=[styles[self.workflow.function_of(task)]],
+        )
+
+    def remotes(self) -> dict[str, dict[int, str]]:
+        """The other wraps that it may call, each with its tasks and their functions."""
+        if self.by_client or (self.decided and self.index):
+            return {}
+        others = (wrap for wrap in self.plan.wraps if wrap.name != self.wrap.name)
+        return {wrap.name: self.functions_of(wrap.tasks) for wrap in others}
+
+    def streams(self) -> dict[int, dict[str, int]]:
+        """Task -> each name that it streams as, with the output, or its place where none is."""
+        return {
+            self.numbers[task.name]: {
+                name: -place if self.by_client or output is None else self.numbers[output]
+                for place, (name, output) in enumerate(task.streams, start=1)
+            }
+            for task in self.workflow.tasks
+            if task.name in self.known and task.streams
+        }
+
+    def passing(self, live: Mapping[str, tuple[str, ...]]) -> list[int]:
+        """The `live` outputs that nobody needs whole."""
+        kept = {*names_in(self.workflow.output)}
+        for task in self.workflow.tasks:
+            kept |= {name for name in task.needs if task.name not in live.get(name, ())}
+        return [self.numbers[output] for output in live if output not in kept]
+
+    def numbered_buckets(self, found: Iterable[Bucket[str]]) -> list[tuple[list[int], list[int]]]:
+        """Of the buckets `found`, those that start what the wrap knows."""
+        numbers, known = self.numbers, self.known
+        return [
+            ([numbers[t] for t in awaits if t in known], [numbers[t] for t in starts if t in known])
+            for awaits, starts in found
+            if any(task in known for task in starts)
+        ]
+
+    def task_names(self) -> dict[int, str]:
+        """The names of an entry's tasks that are called otherwise than their functions."""
+        return {
+            self.numbers[task.name]: task.name
+            for task in self.workflow.tasks
+            if task.name in self.known and task.name != task.function
+            if self.by_client or not self.index
+        }
 
 
 def buckets_of(

@@ -104,22 +104,8 @@ def platform(
     ]
     each_ms = _slope(one.brief_ms, seen["wide"].brief_ms, NUMEROUS - 1)
     switch_cost, thread_startup = _threads(each_ms, interpreter)
-    # Equation (1): a further stage costs what one without calls and forks does, and T_stage.
-    stages, remote = seen["stages"], seen["remote-few"]
     own_ms = thread_startup + switch_cost
-    brief: dict[Idle, float] = {
-        "request_ms": one.brief_ms - interpreter.noop_ms - own_ms,
-        "stage_ms": _slope(one.brief_ms, seen["chain"].brief_ms, NUMEROUS - 1)
-        - interpreter.noop_ms
-        - own_ms,
-        "rpc_ms": remote.brief_ms - one.brief_ms - invoke,
-    }
-    costs_ms = _slope(one.latency_ms - one.last_ms, stages.latency_ms - stages.last_ms, STAGES - 1)
-    pausing: dict[Idle, float] = {
-        "request_ms": one.latency_ms - one.last_ms - own_ms,
-        "stage_ms": costs_ms - own_ms,
-        "rpc_ms": remote.latency_ms - one.latency_ms - invoke,
-    }
+    brief, pausing = _rested(seen, interpreter.noop_ms, own_ms, invoke)
     own: dict[str, Any] = {name: _rounded(ms) for name, ms in brief.items()} | {
         constant: _rounded(value)
         for label, each in MECHANISMS.items()
@@ -143,6 +129,31 @@ def platform(
         assumed=ASSUMED if cpus > 1 else (*ASSUMED, "contention_overhead"),
         **own,
     )
+
+
+def _rested(
+    seen: Mapping[str, Seen], noop_ms: float, own_ms: float, invoke_ms: float
+) -> tuple[dict[Idle, float], dict[Idle, float]]:
+    """What a request, a stage and a call cost, in milliseconds: in a row, and after a pause.
+
+    A no-op takes `noop_ms` and a thread for it `own_ms`; each call of a stage but the first one
+    begins `invoke_ms` later than the one before.
+    """
+    one, remote = seen["one"], seen["remote-few"]
+    # Equation (1): a further stage costs what one without calls and forks does, and T_stage.
+    chain, stages = seen["chain"], seen["stages"]
+    costs_ms = _slope(one.latency_ms - one.last_ms, stages.latency_ms - stages.last_ms, STAGES - 1)
+    brief: dict[Idle, float] = {
+        "request_ms": one.brief_ms - noop_ms - own_ms,
+        "stage_ms": _slope(one.brief_ms, chain.brief_ms, NUMEROUS - 1) - noop_ms - own_ms,
+        "rpc_ms": remote.brief_ms - one.brief_ms - invoke_ms,
+    }
+    pausing: dict[Idle, float] = {
+        "request_ms": one.latency_ms - one.last_ms - own_ms,
+        "stage_ms": costs_ms - own_ms,
+        "rpc_ms": remote.latency_ms - one.latency_ms - invoke_ms,
+    }
+    return brief, pausing
 
 
 def spread(parts: Sequence[Platform]) -> dict[str, tuple[float, float]]:

@@ -168,17 +168,20 @@ class Solo:
 
         Raises ``function-failed`` or what the gateway raises, always with the function's name.
         """
+        asked = {"probe": probed, "cpu-speed": cpu_probed, "state": observed, "memory": weighed}
+        content = self._traced(number, next((name for name in asked if asked[name]), ""), limit_s)
         try:
-            request = self.requests[number % len(self.requests)]
-            more = {
-                "probe": probed,
-                "cpu-speed": cpu_probed,
-                "state": observed,
-                "memory": weighed,
-            }
-            headers = trace_header(self.trace_key, next((name for name in more if more[name]), ""))
-            if limit_s is not None:
-                headers = {**headers, _TIMEOUT: f"{limit_s:.3f}"}
+            return _seen(Traced.model_validate_json(content), cpu_probed=cpu_probed)
+        except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError):
+            raise self._failed("answered without a timeline: is it a wrap of chiron?") from None
+
+    def _traced(self, number: int, beside: str, limit_s: float | None) -> bytes:
+        """What a traced request is answered with, looked at `beside` its run."""
+        headers = trace_header(self.trace_key, beside)
+        if limit_s is not None:
+            headers = {**headers, _TIMEOUT: f"{limit_s:.3f}"}
+        request = self.requests[number % len(self.requests)]
+        try:
             response = self.gateway.invoke(self.wrap, request, headers=headers)
         except ChironError as error:
             message = f"function {self.function} could not be profiled: {error.message}"
@@ -189,36 +192,7 @@ class Solo:
             told = told_by(response.content, response.status_code)
             sentence = " ".join(told.sentence.split())[:_SHOWN]
             raise self._failed(f"failed while it was profiled: {sentence}", told)
-        try:
-            answer = Traced.model_validate_json(response.content)
-            (run,) = answer.timeline.tasks
-            seen = None if run.ticks is None else probe_run(read_ticks(run.ticks))
-            latency_ms = max(0.0, run.duration_ms - run.wait_core_ms)
-            beside = speed_of(run.cpu_probe_ms or ()) if cpu_probed else _NO_SPEED
-            cores = (run.cpu_ms or 0.0) / latency_ms if latency_ms else 0.0
-            emits = {span.output or "": span for span in answer.timeline.of_kind("emit")}
-            texts = outputs_in(answer.output, ANSWER, {name: name for name in emits})
-            return Invocation(
-                texts[ANSWER],
-                latency_ms,
-                run.wait_core_ms,
-                cores,
-                run.processes_mib or 0.0,
-                run.own_mib,
-                seen,
-                beside,
-                {
-                    name: Emitted(texts[name], _after(span.end_ms, run), _after(span.start_ms, run))
-                    for name, span in emits.items()
-                },
-                None if run.writes_ms is None else _after(run.writes_ms, run),
-                None
-                if run.reads_ms is None
-                else (_after(run.reads_ms[0], run), _after(run.reads_ms[1], run)),
-                Changes(*run.changes or ()),
-            )
-        except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError):
-            raise self._failed("answered without a timeline: is it a wrap of chiron?") from None
+        return response.content
 
     def _failed(self, how: str, told: Told = _UNTOLD) -> ChironError:
         message = f"function {self.function} {how}"
@@ -233,6 +207,36 @@ class Solo:
             for more in filter(None, (note, words)):
                 error.add(more)
         return error
+
+
+def _seen(answer: Traced, *, cpu_probed: bool) -> Invocation:
+    """What the timeline of its one task tells of a run.
+
+    Raises ``ValueError``, ``KeyError`` and the like where the timeline is none of a wrap.
+    """
+    (run,) = answer.timeline.tasks
+    latency_ms = max(0.0, run.duration_ms - run.wait_core_ms)
+    emits = {span.output or "": span for span in answer.timeline.of_kind("emit")}
+    texts = outputs_in(answer.output, ANSWER, {name: name for name in emits})
+    return Invocation(
+        output=texts[ANSWER],
+        latency_ms=latency_ms,
+        delayed_ms=run.wait_core_ms,
+        cores=(run.cpu_ms or 0.0) / latency_ms if latency_ms else 0.0,
+        processes_mib=run.processes_mib or 0.0,
+        own_mib=run.own_mib,
+        probed=None if run.ticks is None else probe_run(read_ticks(run.ticks)),
+        speed=speed_of(run.cpu_probe_ms or ()) if cpu_probed else _NO_SPEED,
+        emitted={
+            name: Emitted(texts[name], _after(span.end_ms, run), _after(span.start_ms, run))
+            for name, span in emits.items()
+        },
+        writes_from=None if run.writes_ms is None else _after(run.writes_ms, run),
+        reads=None
+        if run.reads_ms is None
+        else (_after(run.reads_ms[0], run), _after(run.reads_ms[1], run)),
+        changes=Changes(*run.changes or ()),
+    )
 
 
 def _after(at_ms: float, run: Span) -> float:

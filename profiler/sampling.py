@@ -202,60 +202,89 @@ def sample(
     kept_mib = _kept_mib(idle_mib, fresh_mib)
     if tracer:
         tracer.runs([0])
-    untraced: list[Untraced] = []
-    outputs: list[int] = []
-    answers: dict[int, set[int]] = {}
-    emitted: dict[str, list[Emitted]] = {}
-    writes_from, reads = list[float](), list[tuple[float, float]]()
+    runs = _Runs(solo, beside)
     traced: list[HandlerRun] = []
     probed: list[ProbeRun | None] = []
-
-    def run_untraced() -> None:
-        run = solo.invoke(len(untraced), cpu_probed=True)
-        untraced.append(Untraced(run.latency_ms, run.speed, run.cores))
-        outputs.append(len(bytes_of(run.output)))
-        answers.setdefault(len(outputs) % len(solo.requests), set()).add(hash(run.output))
-        for name, each in run.emitted.items() if ALL not in run.emitted else ():
-            emitted.setdefault(name, []).append(each)
-        if run.writes_from is not None:
-            writes_from.append(run.writes_from)
-        if run.reads is not None:
-            reads.append(run.reads)
-        if beside:
-            beside(solo, run)
-
     rounds = _rounds(count, median(run.latency_ms for run in warm))
     for turn in range(-(-rounds // _UNTRACED_IN_TURN)):
-        while len(untraced) < min(rounds, (turn + 1) * _UNTRACED_IN_TURN):
+        while len(runs.untraced) < min(rounds, (turn + 1) * _UNTRACED_IN_TURN):
             yield
-            run_untraced()
+            runs.one_more()
         numbers = range(turn * _LOOKED_AT_IN_TURN, (turn + 1) * _LOOKED_AT_IN_TURN)
         traced += tracer.runs(numbers) if tracer else []
         probed += [solo.invoke(number, probed=True).probed for number in numbers]
-    while len(untraced) < _MOST_TIMES * rounds and further_s > 0:
-        if _uncertainty(untraced) <= _UNCERTAIN:
+    while len(runs.untraced) < _MOST_TIMES * rounds and further_s > 0:
+        if _uncertainty(runs.untraced) <= _UNCERTAIN:
             break
         yield
         begun = time.monotonic()
-        run_untraced()
+        runs.one_more()
         further_s -= time.monotonic() - begun
     if tracer and not traced:
         message = f"strace saw no run of function {solo.function}: does its process restart?"
         raise ChironError("no-trace", message, functions=[solo.function])
-    return Samples(
-        untraced=tuple(untraced),
+    return runs.samples(
         traced=tuple(traced),
         probed=tuple(run for run in probed if run),
         memory_mib=memory_mib + kept_mib,
         idle_mib=idle_mib - kept_mib,
-        input_bytes=median_low(map(len, solo.requests)),
-        output_bytes=median_low(outputs),
-        emits={name: _typical(each) for name, each in emitted.items()},
-        varies=any(len(each) > 1 for each in answers.values()),
-        writes_from=_median(writes_from) if writes_from else None,
-        reads=(_median(r[0] for r in reads), _median(r[1] for r in reads)) if reads else None,
         changes=warm[-1].changes,
     )
+
+
+@dataclass
+class _Runs:
+    """The untraced runs of a function so far, and what they gave."""
+
+    solo: Solo
+    beside: Beside | None
+    untraced: list[Untraced] = field(default_factory=list)
+    output_bytes: list[int] = field(default_factory=list)
+    answers: dict[int, set[int]] = field(default_factory=dict)  # request -> hashes of its answers
+    emitted: dict[str, list[Emitted]] = field(default_factory=dict)
+    writes_from: list[float] = field(default_factory=list)
+    reads: list[tuple[float, float]] = field(default_factory=list)
+
+    def one_more(self) -> None:
+        """Run the function once more, on the next of its requests."""
+        run = self.solo.invoke(len(self.untraced), cpu_probed=True)
+        self.untraced.append(Untraced(run.latency_ms, run.speed, run.cores))
+        self.output_bytes.append(len(bytes_of(run.output)))
+        request = len(self.untraced) % len(self.solo.requests)
+        self.answers.setdefault(request, set()).add(hash(run.output))
+        for name, each in run.emitted.items() if ALL not in run.emitted else ():
+            self.emitted.setdefault(name, []).append(each)
+        if run.writes_from is not None:
+            self.writes_from.append(run.writes_from)
+        if run.reads is not None:
+            self.reads.append(run.reads)
+        if self.beside:
+            self.beside(self.solo, run)
+
+    def samples(
+        self,
+        traced: tuple[HandlerRun, ...],
+        probed: tuple[ProbeRun, ...],
+        memory_mib: float,
+        idle_mib: float,
+        changes: Changes,
+    ) -> Samples:
+        """All that was seen, with what others saw beside these runs."""
+        reads = self.reads
+        return Samples(
+            untraced=tuple(self.untraced),
+            traced=traced,
+            probed=probed,
+            memory_mib=memory_mib,
+            idle_mib=idle_mib,
+            input_bytes=median_low(map(len, self.solo.requests)),
+            output_bytes=median_low(self.output_bytes),
+            emits={name: _typical(each) for name, each in self.emitted.items()},
+            varies=any(len(each) > 1 for each in self.answers.values()),
+            writes_from=_median(self.writes_from) if self.writes_from else None,
+            reads=(_median(r[0] for r in reads), _median(r[1] for r in reads)) if reads else None,
+            changes=changes,
+        )
 
 
 def _typical(emitted: Sequence[Emitted]) -> Emission:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chiron.scheduler.options import Option
 from chiron.scheduler.pareto import undominated, weights
 from chiron.scheduler.strategies import memory_mib
 from chiron.workflow.errors import ChironError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Area of the smallest and the largest point, in square points.
 _SMALLEST, _LARGEST = 40.0, 400.0
@@ -62,51 +66,13 @@ def draw(picture: Picture, path: Path) -> None:
             "pictures need matplotlib: pip install 'chiron-openfaas[evaluation]', "
             "or name a .json file",
         ) from None
-    front, slo_ms = picture.front, picture.slo_ms
-    latencies = [option.judged_ms for option in front]
-    cpus = [option.plan.cpus for option in front]
-    memory = [memory_mib(option.plan) for option in front]
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    axes.scatter(
-        [option.judged_ms for option in picture.considered],
-        [option.plan.cpus for option in picture.considered],
-        s=_SMALLEST / 2,
-        c="0.8",
-        label=f"considered ({len(picture.considered)})",
-        zorder=1,
-    )
-    axes.plot(latencies, cpus, color="0.8", drawstyle="steps-pre", zorder=1)
-    met = ["tab:green" if latency_ms <= slo_ms else "tab:red" for latency_ms in latencies]
-    axes.scatter(latencies, cpus, s=_areas(memory), c=met, alpha=0.7, zorder=2)
-    axes.axvline(slo_ms, color="0.4", linestyle="--", label=f"SLO {slo_ms:g} ms")
-    if picture.chosen and (predicted := picture.chosen.plan.predicted):
-        low_ms, high_ms = predicted.judged_range_ms
-        ends = [[predicted.judged_ms - low_ms], [high_ms - predicted.judged_ms]]
-        axes.errorbar(
-            predicted.judged_ms,
-            picture.chosen.plan.cpus,
-            xerr=ends,
-            color="black",
-            marker="*",
-            markersize=9,
-            capsize=4,
-            linewidth=1,
-            label=f"chosen: {predicted.shown} ms",
-            zorder=3,
-        )
-    above = dict.fromkeys(cpus, False)
-    for option in front if len(front) <= _LABELLED else ():
-        above[option.plan.cpus] = not above[option.plan.cpus]  # neighbours are apart then
-        side = -1 if option.judged_ms > 0.9 * max(latencies) else 1  # within the frame
-        axes.annotate(
-            f"{memory_mib(option.plan)} MiB, wraps: {len(option.plan.wraps)}",
-            (option.judged_ms, option.plan.cpus),
-            xytext=(8 * side, 8 if above[option.plan.cpus] else -14),
-            textcoords="offset points",
-            horizontalalignment="left" if side > 0 else "right",
-            fontsize="x-small",
-        )
+    _draw_plans(axes, picture)
+    if picture.chosen:
+        _draw_chosen(axes, picture.chosen)
+    _label(axes, picture.front)
+    memory = [memory_mib(option.plan) for option in picture.front]
     axes.set_title(
         f"{picture.title}\narea: memory, {min(memory)} to {max(memory)} MiB; red: misses the SLO",
         fontsize="medium",
@@ -120,6 +86,61 @@ def draw(picture: Picture, path: Path) -> None:
     axes.legend(frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="png", dpi=120)
+
+
+def _draw_plans(axes: Axes, picture: Picture) -> None:
+    """All that were considered, the front, and the SLO."""
+    front, slo_ms = picture.front, picture.slo_ms
+    latencies = [option.judged_ms for option in front]
+    cpus = [option.plan.cpus for option in front]
+    axes.scatter(
+        [option.judged_ms for option in picture.considered],
+        [option.plan.cpus for option in picture.considered],
+        s=_SMALLEST / 2,
+        c="0.8",
+        label=f"considered ({len(picture.considered)})",
+        zorder=1,
+    )
+    axes.plot(latencies, cpus, color="0.8", drawstyle="steps-pre", zorder=1)
+    met = ["tab:green" if latency_ms <= slo_ms else "tab:red" for latency_ms in latencies]
+    areas = _areas([memory_mib(option.plan) for option in front])
+    axes.scatter(latencies, cpus, s=areas, c=met, alpha=0.7, zorder=2)
+    axes.axvline(slo_ms, color="0.4", linestyle="--", label=f"SLO {slo_ms:g} ms")
+
+
+def _draw_chosen(axes: Axes, chosen: Option) -> None:
+    """The plan that was chosen, with its range."""
+    if predicted := chosen.plan.predicted:
+        low_ms, high_ms = predicted.judged_range_ms
+        axes.errorbar(
+            predicted.judged_ms,
+            chosen.plan.cpus,
+            xerr=[[predicted.judged_ms - low_ms], [high_ms - predicted.judged_ms]],
+            color="black",
+            marker="*",
+            markersize=9,
+            capsize=4,
+            linewidth=1,
+            label=f"chosen: {predicted.shown} ms",
+            zorder=3,
+        )
+
+
+def _label(axes: Axes, front: Sequence[Option]) -> None:
+    """Beside each plan its memory and wraps, where there are few enough to be read."""
+    most_ms = max(option.judged_ms for option in front)
+    above = dict.fromkeys((option.plan.cpus for option in front), False)
+    for option in front if len(front) <= _LABELLED else ():
+        above[option.plan.cpus] = not above[option.plan.cpus]  # neighbours are apart then
+        side = -1 if option.judged_ms > 0.9 * most_ms else 1  # within the frame
+        axes.annotate(
+            f"{memory_mib(option.plan)} MiB, wraps: {len(option.plan.wraps)}",
+            (option.judged_ms, option.plan.cpus),
+            xytext=(8 * side, 8 if above[option.plan.cpus] else -14),
+            textcoords="offset points",
+            horizontalalignment="left" if side > 0 else "right",
+            fontsize="x-small",
+        )
 
 
 def _areas(memory: list[int]) -> list[float]:
