@@ -19,7 +19,6 @@ def sized(benchmarks: Path, parallel: int, folder: Path) -> subprocess.Completed
         [sys.executable, str(script), str(parallel), "-o", str(folder)],
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
 

@@ -101,7 +101,6 @@ def test_output_is_json_and_the_same_under_any_hash_seed(
         env={**os.environ, "PYTHONHASHSEED": seed},
         capture_output=True,
         text=True,
-        timeout=60,
         check=True,
     )
     assert again.stdout == expected

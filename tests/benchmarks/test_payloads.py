@@ -32,7 +32,6 @@ def made(benchmarks: Path, *arguments: str, seed: str = "0") -> subprocess.Compl
         env={"PYTHONHASHSEED": seed},
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
 
