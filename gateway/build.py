@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import compileall
 import contextlib
+import importlib.util
 import re
 import shutil
 import tempfile
@@ -20,15 +21,23 @@ import yaml
 from chiron.gateway import docker_engine, names, npm, requirements
 from chiron.gateway.docker_engine import engine_errors, one_line
 from chiron.gateway.errors import GatewayError
-from chiron.gateway.handler_folder import STYLES, bindings
 from chiron.gateway.images import Image, ImageStore, home
+from chiron.openfaas.handler_folder import STYLES, bindings
 
 #: What tools leave beside code, perhaps while it is copied.
 _SKIPPED = re.compile(r"__pycache__|\..*_cache|\.git|.*\.pyc\.\d+")
 #: The stage of a template's Dockerfile that runs index.py without of-watchdog.
 DOCKER_STAGE = "bare"
 _LINES_SHOWN = 3
-_WRAP = "python3-wrap"
+_WRAP, _PLAIN = "python3-wrap", "plain"
+#: What the runner of plain handlers has of the wrap runtime, below the folder of that.
+_SHARED = (
+    "config/sandbox.py",
+    "event_loop/threads.py",
+    "functions/answers.py",
+    "http/server",
+    "values/malloc.py",
+)
 #: Of faas-cli: the handler folder has a Dockerfile.
 _DOCKERFILE = "dockerfile"
 #: The languages of functions that `build` takes.
@@ -111,7 +120,7 @@ def check(function: FunctionSource, templates: Path) -> Checked:
             f"lang {function.lang!r} cannot be a process here, which can be {known}: take the "
             "embedded gateway with --backend docker, or another gateway",
         )
-    template = templates / ("plain" if style else _WRAP)
+    template = templates / (_PLAIN if style else _WRAP)
     if not (template / "index.py").is_file():
         said = f"template {template.name} has no index.py in {template}"
         raise function.fault("template-missing", said)
@@ -140,24 +149,48 @@ def _check_handler(function: FunctionSource, entry: str) -> None:
 
 
 def compose(function: FunctionSource, template: Path, folder: Path) -> None:
-    """Put the template and the handler together in the empty `folder`, as faas-cli does.
-
-    The template comes compiled: a function's own user cannot keep what it compiles.
-    """
-
-    def skipped(source: str, entries: list[str]) -> set[str]:
-        placeholder = {"function"} if Path(source) == template else set()
-        return placeholder | _skipped(source, entries) - {"__pycache__"}
-
-    compileall.compile_dir(template, quiet=2)
+    """Put the template and the handler together in the empty `folder`, as faas-cli does."""
     try:
-        shutil.copytree(template, folder, ignore=skipped, dirs_exist_ok=True)
+        lay_out(template, folder)
         shutil.copytree(function.handler, folder / "function", ignore=_skipped)
     except (OSError, shutil.Error) as error:
         said = f"cannot copy {function.handler}: {error}"
         raise function.fault("copy-failed", said) from error
     # Docker's template does the same, so that `from function import handler` finds a package.
     (folder / "function" / "__init__.py").touch()
+
+
+def lay_out(template: Path, folder: Path) -> None:
+    """Copy `template` to `folder`, without its placeholder of a handler.
+
+    It comes compiled: a function's own user cannot keep what it compiles.
+
+    Raises OSError, shutil.Error: what cannot be read or written.
+    """
+
+    def skipped(source: str, entries: list[str]) -> set[str]:
+        placeholder = {"function"} if Path(source) == template else set()
+        return placeholder | _skipped(source, entries) - {"__pycache__"}
+
+    runtime = template.parent / _WRAP / "wrap"
+    shared = [runtime / part for part in _SHARED] if template.name == _PLAIN else []
+    for compiled in (template, *([runtime] * bool(shared))):
+        compileall.compile_dir(compiled, quiet=2)
+    shutil.copytree(template, folder, ignore=skipped, dirs_exist_ok=True)
+    for source in shared:
+        to = folder / source.relative_to(runtime.parent)
+        if source.is_dir():
+            shutil.copytree(source, to, ignore=skipped)
+            continue
+        for file, copy in ((source, to), (_compiled(source), _compiled(to))):
+            if file.is_file():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(file, copy)
+
+
+def _compiled(source: Path) -> Path:
+    """Where Python keeps what it compiles of the file `source`."""
+    return Path(importlib.util.cache_from_source(str(source)))
 
 
 def build_in_docker(

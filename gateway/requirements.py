@@ -14,8 +14,8 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from chiron.gateway.errors import GatewayError
-from chiron.gateway.handler_folder import LIMIT, parse
 from chiron.gateway.images import exclusive_lock
+from chiron.openfaas.handler_folder import LIMIT, parse
 
 _PIP_LINES_SHOWN = 3
 #: Lists every version that another Python could take.

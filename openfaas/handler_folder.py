@@ -2,7 +2,7 @@
 
 Requirements are packages by name. pip reads options, paths and variables of the environment from
 such files as well, which reach files and secrets of the user that builds; those are refused. The
-gateway has this very file, as a link: it imports nothing of the project.
+gateway imports this module too, and no other of the project: this one imports none.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from answers import METHODS, flask_value
 from flask import Flask, request
 from flask.typing import ResponseReturnValue
-from serving import OneProcess
+from wrap.functions.answers import METHODS, flask_value
+from wrap.http.server import OneProcess
 
 Handle = Callable[..., Any]
 

@@ -4,11 +4,11 @@ import os
 import sys
 from pathlib import Path
 
-import memory
-import sandbox
-import serving
 from app import create_app
-from threads import ThreadPool
+from wrap.config import sandbox
+from wrap.event_loop.threads import ThreadPool
+from wrap.http import server
+from wrap.values import malloc
 
 
 def main() -> None:
@@ -16,7 +16,7 @@ def main() -> None:
     try:
         _serve()
     except BaseException as error:
-        serving.end(error)
+        server.end(error)
 
 
 def _serve() -> None:
@@ -26,14 +26,14 @@ def _serve() -> None:
     limit = sandbox.memory_bytes()
     try:
         # First: some gateways send requests as soon as the container runs. They wait here.
-        sockets = serving.listen(os.environ)
-        with serving.OneProcess():
+        sockets = server.listen(os.environ)
+        with server.OneProcess():
             app = create_app(os.environ.get("handler_style", "flask"))  # noqa: SIM112 (OpenFaaS's)
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    memory.keep_freed(limit, processes=1)
+    malloc.keep_freed(limit, processes=1)
     threads = int(os.environ.get("WAITRESS_THREADS", "4"))
-    serving.serve(app, sockets, lambda: threads, limit, ThreadPool().start)
+    server.serve(app, sockets, lambda: threads, limit, ThreadPool().start)
 
 
 if __name__ == "__main__":

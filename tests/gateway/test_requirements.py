@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 
-import chiron.gateway
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.requirements import satisfied, union
 
@@ -83,12 +81,6 @@ def test_places_that_others_can_reach_are_taken(tmp_path):
     lines = ["a @ git+https://127.0.0.1/a@v1", "b @ https://127.0.0.1/b.whl", "c[x]==1.*"]
     (tmp_path / "requirements.txt").write_text("\n".join(lines))
     assert union("side", tmp_path / "requirements.txt") == tuple(lines)
-
-
-def test_the_gateway_and_the_rest_read_requirements_alike():
-    root = Path(chiron.gateway.__file__).resolve().parents[1]
-    one, other = (root / name / "handler_folder.py" for name in ("gateway", "openfaas"))
-    assert one.read_bytes() == other.read_bytes()
 
 
 def test_no_requirements_are_satisfied():

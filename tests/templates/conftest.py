@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
+from chiron.gateway.build import lay_out
 from tests.templates.guarded import BROKEN
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
@@ -332,7 +333,7 @@ def _plain_images(tmp_path: Path) -> Callable[..., Path]:
 
     def compose(handler: str, **files: str) -> Path:
         image = tmp_path / "plain"
-        shutil.copytree(TEMPLATES / "plain", image, ignore=CACHES)
+        lay_out(TEMPLATES / "plain", image)
         _write(image / "function", {"handler.py": handler, **_paths(files)})
         return image
 

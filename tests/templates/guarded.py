@@ -94,6 +94,6 @@ if __name__ == "__main__":
     sys.addaudithook(_note)
     sys.argv[0] = "index.py"
     sys.path[0] = str(Path.cwd())
-    if (Path.cwd() / "wrap").is_dir():
+    if (Path.cwd() / "wrap" / "core").is_dir():
         replay()
     runpy.run_path(str(Path.cwd() / "index.py"), run_name="__main__")

@@ -1,1 +1,0 @@
-../openfaas/handler_folder.py

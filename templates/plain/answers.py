@@ -1,1 +1,0 @@
-../python3-wrap/wrap/functions/answers.py

@@ -1,1 +1,0 @@
-../python3-wrap/wrap/config/sandbox.py
