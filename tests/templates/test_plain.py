@@ -92,16 +92,18 @@ def test_a_handler_that_raises_answers_500_and_the_next_request_is_served(
 def test_modules_beside_the_handler_are_found_both_ways(start: Any, plain_image: Any) -> None:
     image = plain_image(
         """
+        import memory
         import util
         from function import other
 
         def handle(req):
-            return util.NAME + other.NAME
+            return util.NAME + memory.NAME + other.NAME
         """,
+        memory="NAME = 'memory '",
         util="NAME = 'util '",
         other="NAME = 'other'",
     )
-    assert start(image).request().text == "util other"
+    assert start(image).request().text == "util memory other"
 
 
 @pytest.mark.parametrize("kind", ["plain", "wrap"])
