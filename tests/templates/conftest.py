@@ -31,8 +31,6 @@ from chiron.gateway.build import lay_out
 from tests.templates.guarded import BROKEN
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
-#: What linters leave there, tens of megabytes; what Python compiled is wanted.
-CACHES = shutil.ignore_patterns(".*_cache")
 #: Longest wait for what takes a moment, in seconds; only what is broken reaches it.
 BOUND_S = 60
 GUARDED = Path(__file__).with_name("guarded.py")
@@ -234,7 +232,9 @@ def limit_descriptors() -> Callable[[Path, int], None]:
     def limit(image: Path, most: int) -> None:
         index = image / "index.py"
         code = f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, {(most, most)})\n"
-        index.write_text(code + index.read_text())
+        text = code + index.read_text()
+        index.unlink()
+        index.write_text(text)
 
     return limit
 
@@ -328,12 +328,35 @@ def stalling(emptied: Any) -> Iterator[Stalls]:
     stalls.close()
 
 
-def _plain_images(tmp_path: Path) -> Callable[..., Path]:
+@pytest.fixture(scope="session")
+def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    """Each template as an image has it, for images to link to: to copy it takes as long as a test.
+
+    Who changes a file of an image replaces it.
+    """
+    templates = {name: tmp_path_factory.mktemp(name) for name in ("plain", "python3-wrap")}
+    for name, folder in templates.items():
+        lay_out(TEMPLATES / name, folder)
+    files = [file for folder in templates.values() for file in folder.rglob("*.py")]
+    before = {file: file.stat() for file in files}
+    yield templates
+    for file, was in before.items():
+        now = file.stat()
+        same = (now.st_mtime_ns, now.st_size) == (was.st_mtime_ns, was.st_size)
+        assert same, f"a test has written to {file.name}, which all images have"
+
+
+def _image(template: Path, image: Path) -> Path:
+    shutil.copytree(template, image, copy_function=os.link)
+    (image / "function").mkdir()
+    return image
+
+
+def _plain_images(tmp_path: Path, laid_out: dict[str, Path]) -> Callable[..., Path]:
     """Composes the image of a plain handler from its source."""
 
     def compose(handler: str, **files: str) -> Path:
-        image = tmp_path / "plain"
-        lay_out(TEMPLATES / "plain", image)
+        image = _image(laid_out["plain"], tmp_path / "plain")
         _write(image / "function", {"handler.py": handler, **_paths(files)})
         return image
 
@@ -343,7 +366,7 @@ def _plain_images(tmp_path: Path) -> Callable[..., Path]:
 plain_image = pytest.fixture(name="plain_image")(_plain_images)
 
 
-def _wrap_images(tmp_path: Path) -> Callable[..., Path]:
+def _wrap_images(tmp_path: Path, laid_out: dict[str, Path]) -> Callable[..., Path]:
     """Composes the image of a wrap from the fields of its declaration and handlers' sources.
 
     Without `inputs` every task gets the request; without `buckets` each waits for what it needs.
@@ -367,8 +390,7 @@ def _wrap_images(tmp_path: Path) -> Callable[..., Path]:
         instances: int = 0,
         **others: Any,
     ) -> Path:
-        image = tmp_path / name
-        shutil.copytree(TEMPLATES / "python3-wrap", image, ignore=CACHES)
+        image = _image(laid_out["python3-wrap"], tmp_path / name)
         tasks = dict(enumerate(handlers)) if tasks is None else tasks
         processes = [list(tasks)] if processes is None else processes
         if entry is not None and "remotes" in entry:
@@ -531,6 +553,7 @@ class Shared:
 @pytest.fixture(scope="session")
 def sharing(
     tmp_path_factory: pytest.TempPathFactory,
+    laid_out: dict[str, Path],
 ) -> Callable[[], contextlib.AbstractContextManager[Shared]]:
     """The block within which servers run that several tests share."""
 
@@ -539,7 +562,8 @@ def sharing(
         folder = tmp_path_factory.mktemp("shared")
         starts, gateways = map(contextlib.contextmanager, (_starts, _gateways))
         with starts(folder) as start, gateways() as gateway:
-            yield Shared(start, _plain_images(folder), _wrap_images(folder), gateway)
+            images = _plain_images(folder, laid_out), _wrap_images(folder, laid_out)
+            yield Shared(start, *images, gateway)
         shutil.rmtree(folder, ignore_errors=True)  # pytest keeps it until the session ends
 
     return sharing

@@ -21,7 +21,9 @@ def test_a_wrap_listens_before_its_runtime_is_imported_and_then_says_so(
     """Kubernetes sends requests as soon as the file is there, and ends the wrap before."""
     go_on = tmp_path / "go on"
     image = wrap_image(HANDLERS, entry={"output": 0})
-    (image / "wrap" / "bootstrap.py").write_text(
+    bootstrap = image / "wrap" / "bootstrap.py"
+    bootstrap.unlink()
+    bootstrap.write_text(
         "import pathlib, time\n"
         f"while not pathlib.Path({str(go_on)!r}).exists():\n    time.sleep(0.01)\n"
         "def main(*_): pass\n"

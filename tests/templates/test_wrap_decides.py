@@ -24,7 +24,6 @@ from chiron.predictor.mechanisms import MECHANISMS
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.planners import PLANNERS
 from chiron.scheduler.schedule import schedule
-from chiron.templates import TEMPLATES
 from chiron.workflow.answer import ExpectedAnswer
 from chiron.workflow.asl import parse_states
 from chiron.workflow.execute import execute
@@ -104,14 +103,16 @@ def at_random(workflow: Workflow, order: Random, trigger: str, mechanism: str) -
 
 
 @pytest.fixture
-def serve(tmp_path: Path, start: Any, gateway: Any) -> Callable[[Workflow, Plan], Any]:
+def serve(
+    tmp_path: Path, start: Any, gateway: Any, laid_out: dict[str, Path]
+) -> Callable[[Workflow, Plan], Any]:
     """Starts the wraps of a plan; the first one is returned."""
 
     def serve(workflow: Workflow, plan: Plan) -> Any:
         servers = []
         for index, wrap in enumerate(plan.wraps):
             image = tmp_path / f"{len(list(tmp_path.iterdir()))}"
-            shutil.copytree(TEMPLATES / "python3-wrap", image)
+            shutil.copytree(laid_out["python3-wrap"], image, copy_function=os.link)
             functions = {workflow.function_of(task) for task in wrap.tasks}
             for function in functions:
                 folder = image / "function" / "functions" / function / "function"

@@ -157,8 +157,10 @@ def test_a_fork_server_that_ends_says_why_and_is_replaced_before_a_request_needs
 ) -> None:
     echo = "def handle(req):\n    return req\n"
     image = wrap_image({"one": echo, "two": echo}, [[0], [1]], entry={"output": [0, 1]})
-    with (image / "wrap" / "workers" / "fork_server.py").open("a") as file:
-        file.write(ENDS_FORK_SERVER)
+    module = image / "wrap" / "workers" / "fork_server.py"
+    text = module.read_text()
+    module.unlink()
+    module.write_text(text + ENDS_FORK_SERVER)
     server = start(image)
     first = server.fork_server()
     (image / "raise").touch()
