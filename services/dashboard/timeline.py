@@ -7,8 +7,9 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.development.base_component import Component
 
+from chiron.services.dashboard.address import workflow_at
 from chiron.services.dashboard.gantt import LABELS, REQUESTS, drawn, measured
-from chiron.services.dashboard.parts import faults_of, labelled, table
+from chiron.services.dashboard.parts import empty, faults_of, labelled, table
 from chiron.services.endpoints import PredictRequest
 from chiron.services.host import host
 from chiron.workflow.documents import validate
@@ -16,7 +17,10 @@ from chiron.workflow.errors import ChironError
 
 #: How many times the width of the page.
 _MOST_ZOOM = 40
-_NOTHING = "Show a workflow with its profile and platform, or measure one that is deployed."
+_NOTHING = empty(
+    "No timeline yet",
+    ["Show a workflow with its profile and platform, or press Measure for one that is deployed."],
+)
 
 
 def layout() -> Component:
@@ -28,7 +32,7 @@ def layout() -> Component:
             dcc.Textarea(id="request", value="{}", rows=2, spellCheck=False),
             html.Div(
                 [
-                    html.Button("Measure", id="measure", disabled=True),
+                    html.Button("Measure", id="measure", disabled=True, className="primary"),
                     html.Label("Zoom", htmlFor="zoom"),
                     dcc.Input(id="zoom", type="range", min=1, max=_MOST_ZOOM, step=1, value=1),
                 ],
@@ -39,7 +43,7 @@ def layout() -> Component:
             html.Ul(id="timeline-kinds", className="kinds"),
             html.Div(id="gantt", tabIndex=0, role="region", **labelled("Timeline"), hidden=True),
             html.Details([html.Summary("Timeline as a table"), html.Div(id="timeline-table")]),
-            dcc.Store(id="measured"),
+            dcc.Store(id="measured", storage_type="session"),
             dcc.Store(id="drawn"),
         ],
         id="timeline",
@@ -55,26 +59,32 @@ def add_callbacks(dash: Dash) -> None:
         Output("measure", "disabled"),
         Input("measure", "n_clicks"),
         Input("known", "data"),
+        Input("address", "pathname"),
         State("planned", "data"),
         State("request", "value"),
+        State("measured", "data"),
         running=[(Output("measure", "children"), "Measuring", "Measure")],
         prevent_initial_call=True,
     )
     def measure(
         _: int | None,
         known: dict[str, Any] | None,
+        path: str | None,
         planned: dict[str, Any] | None,
         request: str | None,
+        before: dict[str, Any] | None,
     ) -> tuple[Any, ...]:
-        if ctx.triggered_id != "measure" or not known:
-            return None, [], not known
-        planner = planned["planner"] if planned else None
+        page = workflow_at(path)
+        name = page or (known["name"] if known else None)
+        if ctx.triggered_id != "measure" or not name:
+            keeps = before and before["workflow"] == name
+            return no_update if keeps else None, [], not name
+        planner = planned["planner"] if planned and not page else None
         try:
-            where = host().config.connect, known["name"], planner
-            found = host().compute(measured, *where, request or "")
+            found = host().compute(measured, host().config.connect, name, planner, request or "")
         except ChironError as error:
             return no_update, faults_of(error), False
-        return found, [], False
+        return found | {"workflow": name}, [], False
 
     @dash.callback(
         Output("timeline-told", "children"),
