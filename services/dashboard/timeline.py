@@ -62,7 +62,6 @@ def add_callbacks(dash: Dash) -> None:
         Input("address", "pathname"),
         State("planned", "data"),
         State("request", "value"),
-        State("measured", "data"),
         running=[(Output("measure", "children"), "Measuring", "Measure")],
         prevent_initial_call=True,
     )
@@ -72,14 +71,11 @@ def add_callbacks(dash: Dash) -> None:
         path: str | None,
         planned: dict[str, Any] | None,
         request: str | None,
-        before: dict[str, Any] | None,
     ) -> tuple[Any, ...]:
-        page = workflow_at(path)
-        name = page or (known["name"] if known else None)
+        name = _about(path, known)
         if ctx.triggered_id != "measure" or not name:
-            keeps = before and before["workflow"] == name
-            return no_update if keeps else None, [], not name
-        planner = planned["planner"] if planned and not page else None
+            return no_update, [], not name
+        planner = planned["planner"] if planned and not workflow_at(path) else None
         try:
             found = host().compute(measured, host().config.connect, name, planner, request or "")
         except ChironError as error:
@@ -94,11 +90,17 @@ def add_callbacks(dash: Dash) -> None:
         Input("planned", "data"),
         Input("measured", "data"),
         State("known", "data"),
+        State("address", "pathname"),
         prevent_initial_call=True,
     )
     def draw(
-        planned: dict[str, Any] | None, seen: dict[str, Any] | None, known: dict[str, Any] | None
+        planned: dict[str, Any] | None,
+        seen: dict[str, Any] | None,
+        known: dict[str, Any] | None,
+        path: str | None,
     ) -> tuple[Any, ...]:
+        if seen and seen["workflow"] != _about(path, known):
+            seen = None
         if not planned and not seen:
             return _NOTHING, [], [], None
         try:
@@ -122,6 +124,11 @@ def add_callbacks(dash: Dash) -> None:
         Input("drawn", "data"),
         prevent_initial_call=True,
     )
+
+
+def _about(path: str | None, known: dict[str, Any] | None) -> str | None:
+    """The workflow of the page at `path`, or else the one that is shown."""
+    return workflow_at(path) or (known["name"] if known else None)
 
 
 def _sentences(found: dict[str, Any], seen: dict[str, Any] | None) -> list[str]:

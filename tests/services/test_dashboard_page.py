@@ -126,7 +126,15 @@ def test_a_page_is_about_its_workflow_alone(open_page, deployed, orders, root, d
     page = open_page("workflow/demo")
     page.get_by_text("demo: 2 tasks.").wait_for()
     assert page.title() == "demo - Chiron"
-    assert page.locator("#canvas").is_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_function(
+        """() => {
+            const cy = document.querySelector("#graph")._cyreg.cy;
+            const { x1, x2, y1, y2 } = cy.elements().renderedBoundingBox();
+            const middle = [(x1 + x2) / 2 - cy.width() / 2, (y1 + y2) / 2 - cy.height() / 2];
+            return x1 >= 0 && y1 >= 0 && middle.every((off) => Math.abs(off) < 2);
+        }"""
+    )
 
     page.get_by_text("Choose a workflow").click()
     drop(page, str(orders), "folder")
