@@ -221,7 +221,9 @@ def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("chromium is missing: apt-get install chromium")
     with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = started.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
         yield browser
         browser.close()
 
