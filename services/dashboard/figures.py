@@ -72,8 +72,12 @@ def executions(found: Sequence[LiveWorkflow]) -> list[Component]:
         shown.append(
             facts(
                 {
-                    "Running": f"{sum(load.in_hand for load in loads):.0f}" if loads else "-",
-                    "Waiting": f"{sum(load.waiting for load in loads):.0f}" if loads else "-",
+                    "Running in wraps": f"{sum(load.in_hand for load in loads):.0f}"
+                    if loads
+                    else "-",
+                    "Waiting in wraps": f"{sum(load.waiting for load in loads):.0f}"
+                    if loads
+                    else "-",
                     "Requests since it was deployed": f"{live.deployed.calls:.0f}",
                     "Failed/s": number(live.failed_per_s),
                     "Last failure": time(failure.at) if failure else "none",
