@@ -26,7 +26,7 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 
 _ADDRESS, _POLL_S = re.compile(r"http://127\.0\.0\.1:\d+"), 0.1
-_ROUNDS, _QUICK_ROUNDS = 20, 5
+_ROUNDS, _QUICK_ROUNDS = 20, 2
 
 
 @click.command("dashboard")

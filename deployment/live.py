@@ -15,7 +15,7 @@ from statistics import fmean
 from chiron.deployment.deployed import DeployedWorkflow, available, with_functions
 from chiron.deployment.postmortem import FailedExecution, failed_executions
 from chiron.deployment.replicas import Said, hear, ready
-from chiron.generator.annotations import ROLE
+from chiron.generator.annotations import ROLE, read_functions
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionStatus
 from chiron.workflow.documents import Document
@@ -64,9 +64,11 @@ class WrapLoad(Document):
 
 
 class LiveWrap(Document):
-    """A wrap: how many replicas it should have, has, and were heard; None where none was."""
+    """A wrap, the functions that it runs, and how many replicas it should have, has, and were
+    heard; None where none was."""
 
     function: str
+    runs: tuple[str, ...]
     replicas: int
     available: int
     heard: int
@@ -199,6 +201,7 @@ class Lookout:
             )
         return LiveWrap(
             function=function.name,
+            runs=read_functions(function),
             replicas=function.replicas,
             available=available(self.gateway, function),
             heard=len(heard),

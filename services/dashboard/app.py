@@ -1,12 +1,24 @@
-"""Dash with its page: the sections, one below the other."""
+"""Dash with its pages: the overview and that of a workflow are made of the same sections."""
 
 from __future__ import annotations
 
-from dash import Dash, html
+from typing import Any
+
+from dash import ClientsideFunction, Dash, Input, Output, dcc, html
 from dash.development.base_component import Component
 from flask import Flask, g, request
 
-from chiron.services.dashboard import deploying, front, jobs, live, plan, timeline, workflow
+from chiron.services.dashboard import (
+    deploying,
+    figures,
+    front,
+    jobs,
+    live,
+    measuring,
+    plan,
+    timeline,
+    workflow,
+)
 from chiron.services.dashboard.mount import REQUEST_ID
 from chiron.services.dashboard.parts import labelled
 from chiron.services.folders import example_folder
@@ -41,8 +53,13 @@ def create_dash(owner: Host) -> Dash:
     )
     answer_errors(server)
     dash.layout = lambda: _page(example_folder(owner.config.root))
-    for section in (workflow, plan, front, deploying, timeline, live, jobs):
+    for section in (workflow, measuring, plan, front, deploying, timeline, live, jobs):
         section.add_callbacks(dash)
+    dash.clientside_callback(  # type: ignore[no-untyped-call]
+        ClientsideFunction("address", "show"),
+        Output("sections", "className"),
+        Input("address", "pathname"),
+    )
     return dash
 
 
@@ -52,18 +69,21 @@ def _take_request_id() -> None:
 
 def _page(example: str) -> Component:
     """All of it; `example` is a folder that may be named."""
+    deployed_plan, happening = figures.layout()
+    common = {"Graph": "workflow", "Plan": "plan", "Timeline": "timeline"}
+    of_one = {"Executions": "executions", "Watch": "watch"}
     return html.Div(
         [
+            dcc.Location(id="address", refresh=False),
             html.Header(
                 [
-                    html.H1("Chiron"),
+                    html.H1(dcc.Link("Chiron", href="/")),
                     html.Nav(
                         [
-                            html.A("Deployed", href="#live"),
-                            html.A("Workflow", href="#workflow"),
-                            html.A("Plan", href="#plan"),
-                            html.A("Timeline", href="#timeline"),
-                            html.A("Jobs", href="#jobs"),
+                            dcc.Link("Deployed", href="/"),
+                            *_links(common),
+                            *_links(of_one, className="one-only"),
+                            *_links({"Jobs": "jobs"}),
                             html.A("API", href="/docs"),
                         ],
                         **labelled("Sections"),
@@ -74,10 +94,19 @@ def _page(example: str) -> Component:
                 [
                     live.layout(),
                     workflow.layout(example),
+                    deployed_plan,
                     plan.layout(),
                     timeline.layout(),
+                    *happening,
                     jobs.layout(),
-                ]
+                ],
+                id="sections",
+                className="all",
             ),
         ]
     )
+
+
+def _links(named: dict[str, str], **more: Any) -> list[Component]:
+    """Links to sections of the page, by their titles."""
+    return [html.A(name, href=f"#{section}", **more) for name, section in named.items()]

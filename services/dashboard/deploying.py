@@ -9,15 +9,14 @@ from dash import Dash, Input, Output, State, dcc, html, no_update
 from dash.development.base_component import Component
 
 from chiron.pipeline.deploy import DeploymentReport
-from chiron.services.dashboard import options
-from chiron.services.dashboard.parts import faults, faults_of, table
-from chiron.services.dashboard.uploads import Upload
+from chiron.services.dashboard import options, progress
+from chiron.services.dashboard.parts import faults_of, table
+from chiron.services.dashboard.uploads import folder_of
 from chiron.services.endpoints import DeploymentBody, deployment_params
 from chiron.services.host import host
 from chiron.services.jobs import Job
 from chiron.workflow.documents import validate
 from chiron.workflow.errors import ChironError
-from chiron.workflow.folder import WorkflowFolder
 
 
 def layout() -> Component:
@@ -25,6 +24,7 @@ def layout() -> Component:
     return html.Div(
         [
             html.Div(id="deploy-faults", role="alert"),
+            html.Div(id="deploying"),
             html.Div(id="deployed", role="status"),
             dcc.Store(id="deployment", storage_type="session"),
             dcc.Store(id="followed"),
@@ -64,16 +64,14 @@ def add_callbacks(dash: Dash) -> None:
         )
         try:
             body = validate(DeploymentBody, asked, "the deployment")
-            if body.directory is None:
-                open_folder = partial(_open_upload, validate(Upload, dropped, "the upload"))
-            else:
-                open_folder = partial(host().open_folder, body.directory)
-            job = host().queue("deployment", deployment_params(body, open_folder))
+            params = deployment_params(body, partial(folder_of, source, dropped))
+            job = host().queue("deployment", params)
         except ChironError as error:
             return no_update, faults_of(error)
         return job.id, []
 
     @dash.callback(
+        Output("deploying", "children"),
         Output("deployed", "children"),
         Output("followed", "data"),
         Input("tick", "n_intervals"),
@@ -82,26 +80,22 @@ def add_callbacks(dash: Dash) -> None:
     )
     def follow(_: int | None, deployment: str | None, before: Any) -> tuple[Any, ...]:
         if not deployment:
-            return no_update, no_update
+            return (no_update,) * 3
         try:
             job = host().store.get(deployment, "deployment")
         except ChironError:  # it has been forgotten
-            return [], None
-        now = [job.id, job.status, len(job.progress)]
-        return (no_update, no_update) if now == before else (_told(job), now)
-
-
-def _open_upload(upload: Upload) -> WorkflowFolder:
-    return host().open_upload(upload.saved(host()))
+            return [], [], None
+        now = [job.id, job.status]
+        if now == before:
+            running = job.status in ("queued", "running")
+            return progress.panel(job, host()) if running else no_update, no_update, no_update
+        return progress.panel(job, host()), _told(job), now
 
 
 def _told(job: Job) -> list[Component]:
-    """How far the deployment is, or what was measured of it."""
-    head = html.P(["Deployment ", html.A(job.id, href=job.location), f": {job.status}"])
-    if job.error:
-        return [head, *faults([job.error.model_dump()])]
+    """What was measured of a deployment that is done."""
     if job.status != "done":
-        return [head, *[html.P(line.line) for line in job.progress[-1:]]]
+        return []
     report = validate(DeploymentReport, job.result, "the report")
     plan, measured = report.plan, report.measured
     row = [
@@ -115,7 +109,6 @@ def _told(job: Job) -> list[Component]:
     columns = ["Planner", "Wraps", "CPUs", "Predicted ms", "Measured p50 ms", "p95 ms"]
     warnings = [*(plan.predicted.warnings if plan.predicted else ()), measured.busy]
     return [
-        head,
         html.P(verdict(report), className="met" if report.slo_met else "missed"),
         table("Deployed" if report.functions else "Not deployed", columns, [row]),
         *_tries(report),

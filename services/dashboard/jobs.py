@@ -9,7 +9,7 @@ from dash.development.base_component import Component
 
 from chiron.pipeline.deploy import DeploymentReport
 from chiron.services.dashboard.deploying import verdict
-from chiron.services.dashboard.parts import faults_of, labelled, table
+from chiron.services.dashboard.parts import empty, faults_of, labelled, table, time
 from chiron.services.host import host
 from chiron.services.jobs import Job
 from chiron.workflow.documents import validate
@@ -25,7 +25,7 @@ def layout() -> Component:
     return html.Section(
         [
             html.H2("Jobs"),
-            html.Div("No jobs.", id="job-list"),
+            html.Div(id="job-list"),
             html.Div(id="job-faults", role="alert"),
             dcc.Store(id="shown-jobs"),
             dcc.Interval(id="tick", interval=_POLL_MS),
@@ -42,7 +42,7 @@ def add_callbacks(dash: Dash) -> None:
         Output("shown-jobs", "data"),
         Output("job-faults", "children"),
         Input("tick", "n_intervals"),
-        Input({"type": "cancel", "job": ALL}, "n_clicks"),
+        Input({"type": "cancel", "place": ALL, "job": ALL}, "n_clicks"),
         State("shown-jobs", "data"),
     )
     def jobs(_: int | None, clicks: list[int | None], before: Any) -> tuple[Any, ...]:
@@ -71,27 +71,29 @@ def _shown(job: Job) -> dict[str, Any]:
     return job.model_dump(mode="json", exclude={"result", "progress"}) | {"told": told}
 
 
-def _rows(jobs: list[dict[str, Any]]) -> Component | str:
+def _rows(jobs: list[dict[str, Any]]) -> Component:
     """The jobs, with a button for each that can be cancelled."""
     if not jobs:
-        return "No jobs."
+        return empty("No jobs", ["What takes long, such as a deployment, is listed here."])
     rows = []
     for job in jobs:
         cancel: Any = ""
         if job["status"] in ("queued", "running"):
             label = f"Cancel {job['kind']} {job['id']}"
-            identity = {"type": "cancel", "job": job["id"]}
+            identity = {"type": "cancel", "place": "list", "job": job["id"]}
             cancel = html.Button("Cancel", id=identity, **labelled(label))
         rows.append(
             [
                 job["kind"],
-                job["status"],
+                html.Span(job["status"], className=f"badge {job['status']}"),
                 job["told"],
-                job["created"],
+                time(job["created"]),
                 html.A(job["id"], href=job["location"]),
                 cancel,
             ]
         )
     return table(
-        "Jobs, the newest first", ["Kind", "Status", "Progress", "Created", "Id", "Cancel"], rows
+        "Jobs, the newest first",
+        ["Kind", "Status", "Progress", "Created (UTC)", "Id", "Cancel"],
+        rows,
     )

@@ -20,8 +20,8 @@ from chiron.workflow.errors import ChironError
 if TYPE_CHECKING:
     from dash import Dash
 
-#: What Dash's scripts, styles and callbacks are below.
-_ROUTES = ("/", "/assets/<path:_>", "/_dash-<path:_>")
+#: The pages, and what Dash's scripts, styles and callbacks are below.
+_ROUTES = ("/", "/workflow/<_>", "/assets/<path:_>", "/_dash-<path:_>")
 #: What the extra `dashboard` brings.
 _LIBRARIES = ("dash", "dash_cytoscape")
 #: Where Dash's application finds the id that the services gave the request.

@@ -1,15 +1,17 @@
-"""A card for each deployed workflow: whether it keeps its SLO, its load, and how it failed last."""
+"""What is said of a deployed workflow: whether it keeps its SLO, its load, how it failed last."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dash import html
+from dash import dcc, html
 from dash.development.base_component import Component
 
-from chiron.deployment.live import LiveWorkflow
-from chiron.services.dashboard.parts import labelled
+from chiron.deployment.live import Latency, LiveWorkflow
+from chiron.generator.annotations import DeployedPrediction
+from chiron.services.dashboard.address import page_of
+from chiron.services.dashboard.parts import facts, labelled, number
 from chiron.workflow.plan import DEFAULT_PERCENTILE
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -38,9 +40,15 @@ def verdict(live: LiveWorkflow) -> Verdict:
     return Verdict("met" if met else "missed", f"{latency.within_slo:.1%}; the SLO is {promise}")
 
 
-def cards(found: Sequence[tuple[LiveWorkflow, Sequence[float]]]) -> list[Component]:
+def cards(found: Sequence[tuple[LiveWorkflow, Sequence[float]]]) -> Component | None:
     """The cards of workflows, each with the p95 of earlier looks, in milliseconds."""
-    return [_card(live, trend_ms) for live, trend_ms in found]
+    made = [_card(live, trend_ms) for live, trend_ms in found]
+    return html.Div(made, className="cards") if made else None
+
+
+def verdicts(found: Sequence[tuple[LiveWorkflow, Sequence[float]]]) -> list[Component]:
+    """All that is known of the latency of a workflow, for each planner that it is deployed by."""
+    return [_verdict(live, trend_ms) for live, trend_ms in found]
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -53,25 +61,85 @@ def sparkline(values: Sequence[float]) -> str:
 
 def _card(live: LiveWorkflow, trend_ms: Sequence[float]) -> Component:
     deployed, latency = live.deployed, live.latency
-    word, why = verdict(live)
-    predicted = deployed.predicted
-    facts = {
+    shown = {
         "p95": "-" if latency is None else f"{latency.p95_ms:.1f} ms",
-        "Requests/s": "-" if live.requests_per_s is None else f"{live.requests_per_s:.1f}",
-        "Failed/s": "-" if live.failed_per_s is None else f"{live.failed_per_s:.1f}",
-        "Replicas": f"{deployed.available}/{deployed.replicas}",
-        "CPUs": predicted.cpus if predicted else "-",
+        "Requests/s": number(live.requests_per_s),
+        "Failed/s": number(live.failed_per_s),
+        **_cost(live),
     }
-    hidden: dict[str, Any] = {"aria-hidden": "true"}
     failure = next(iter(live.failures), None)
     return html.Article(
         [
-            html.H3(f"{deployed.workflow}, {deployed.planner}"),
-            html.P([html.Strong(f"SLO {word}", className=word), f": {why}."]),
-            html.Dl([html.Div([html.Dt(name), html.Dd(value)]) for name, value in facts.items()]),
-            html.P(sparkline(trend_ms), className="trend", title="p95 so far", **hidden),
+            html.Div(
+                [
+                    html.H3(dcc.Link(deployed.workflow, href=page_of(deployed.workflow))),
+                    _badge(live),
+                ],
+                className="title",
+            ),
+            html.P(f"{deployed.planner}: {verdict(live).why}.", className="quiet"),
+            facts(shown),
+            *_trend(trend_ms),
             *([html.P(f"Last failure: {failure.code} {failure.message}")] if failure else []),
         ],
         className="card",
         **labelled(deployed.workflow),
     )
+
+
+def _verdict(live: LiveWorkflow, trend_ms: Sequence[float]) -> Component:
+    latency, predicted = live.latency, live.deployed.predicted
+    times = {
+        name: f"{value:.1f} ms" if latency else "-"
+        for name, value in zip(("Mean", "p50", "p95", "p99"), _times(latency), strict=True)
+    }
+    shown = {
+        "Within the SLO": f"{latency.within_slo:.1%}"
+        if latency and latency.within_slo is not None
+        else "-",
+        "SLO": f"{predicted.slo_ms:g} ms" if predicted and predicted.slo_ms else "-",
+        **times,
+        "Predicted ms": predicted.shown if predicted else "-",
+        "Mean in the range": _side(latency, predicted),
+        "Requests/s": number(live.requests_per_s),
+        "Failed/s": number(live.failed_per_s),
+        **_cost(live),
+        "Planner": live.deployed.planner,
+    }
+    told = html.P([_badge(live), f" {verdict(live).why}."], className="verdict")
+    return html.Div([told, facts(shown), *_trend(trend_ms)], className="card")
+
+
+def _badge(live: LiveWorkflow) -> Component:
+    word = verdict(live).word
+    return html.Strong(f"SLO {word}", className=f"badge {word}")
+
+
+def _cost(live: LiveWorkflow) -> dict[str, Any]:
+    deployed = live.deployed
+    return {
+        "Replicas": f"{deployed.available}/{deployed.replicas}",
+        "CPUs": deployed.predicted.cpus if deployed.predicted else "-",
+    }
+
+
+def _trend(trend_ms: Sequence[float]) -> list[Component]:
+    drawn = sparkline(trend_ms)
+    hidden: dict[str, Any] = {"aria-hidden": "true"}
+    return [html.P(drawn, className="trend", title="p95 so far", **hidden)] if drawn else []
+
+
+def _times(latency: Latency | None) -> tuple[float, ...]:
+    if latency is None:
+        return (0.0,) * 4
+    return latency.mean_ms, latency.p50_ms, latency.p95_ms, latency.p99_ms
+
+
+def _side(latency: Latency | None, predicted: DeployedPrediction | None) -> str:
+    """Where the mean is, as seen from the range of the predicted mean."""
+    if latency is None or predicted is None:
+        return "-"
+    low_ms, high_ms = predicted.expected_range_ms
+    if latency.mean_ms < low_ms:
+        return "below"
+    return "above" if latency.mean_ms > high_ms else "yes"

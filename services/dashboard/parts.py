@@ -1,9 +1,9 @@
-"""What several sections of the page are made of: errors and tables."""
+"""What several sections of the page are made of: errors, figures and tables."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dash import html
@@ -97,3 +97,24 @@ def table_rows(rows: list[list[Any]], heads: Sequence[str]) -> list[Component]:
 def _cell(head: str, content: Any) -> Component:
     named: dict[str, Any] = {"data-label": head}
     return html.Td(content, **named)
+
+
+def facts(named: Mapping[str, Any]) -> Component:
+    """Figures by name, side by side."""
+    pairs = [html.Div([html.Dt(name), html.Dd(value)]) for name, value in named.items()]
+    return html.Dl(pairs, className="facts")
+
+
+def empty(title: str, what_to_do: list[Any]) -> Component:
+    """What stands in the place of what is not there."""
+    return html.Div([html.Strong(title), html.P(what_to_do)], className="empty")
+
+
+def number(value: float | None, form: str = ".1f") -> str:
+    """A number as people read it; a dash for None."""
+    return "-" if value is None else f"{value:{form}}"
+
+
+def time(at: str) -> Component:
+    """A time of RFC 3339 in UTC, to the second."""
+    return html.Time(at[:19].replace("T", " "), dateTime=at)

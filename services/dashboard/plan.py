@@ -12,7 +12,7 @@ from dash.development.base_component import Component
 
 from chiron.services.dashboard import deploying, front, options
 from chiron.services.dashboard.graph import WRAPS
-from chiron.services.dashboard.parts import faults_of, table
+from chiron.services.dashboard.parts import empty, faults_of, table
 from chiron.services.dashboard.reading import plan_of
 from chiron.services.endpoints import ScheduleRequest
 from chiron.services.host import host
@@ -20,7 +20,10 @@ from chiron.workflow.documents import validate
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan, Prediction
 
-_NO_PLAN = "Show a workflow with its profile and platform first."
+_NO_PLAN = empty(
+    "No plan yet",
+    ["Show a workflow above: a plan needs its profile and the platform, which buttons measure."],
+)
 
 
 def layout() -> Component:
@@ -49,7 +52,7 @@ def layout() -> Component:
             html.Div(
                 [
                     html.Button("Export plan.json", id="export", disabled=True),
-                    html.Button("Deploy", id="deploy", disabled=True),
+                    html.Button("Deploy", id="deploy", disabled=True, className="primary"),
                     html.Button("Compare others with this plan", id="keep", disabled=True),
                     html.Button("Compare no more", id="forget", hidden=True),
                 ],
@@ -60,6 +63,7 @@ def layout() -> Component:
             dcc.Store(id="planned-first"),
             html.Div(id="differences", role="status"),
             dcc.Store(id="kept"),
+            dcc.Store(id="deployed-slo"),
             deploying.layout(),
             front.layout(),
         ],
@@ -115,11 +119,21 @@ def add_callbacks(dash: Dash) -> None:
         Output("slo-typed", "value"),
         Input("slo", "value"),
         Input("slo-typed", "value"),
+        Input("deployed-slo", "data"),
         State("slo", "max"),
         prevent_initial_call=True,
     )
-    def same(slid: float | str | None, typed: float | None, most: float) -> tuple[Any, ...]:
-        """The slider and the number say the same; what cannot be an SLO is taken back."""
+    def same(
+        slid: float | str | None, typed: float | None, deployed: list[Any] | None, most: float
+    ) -> tuple[Any, ...]:
+        """The slider and the number say the same; what cannot be an SLO is taken back.
+
+        A page of a deployed workflow begins with the SLO that it is deployed with.
+        """
+        if ctx.triggered_id == "deployed-slo":
+            if not deployed:
+                return (no_update,) * 3
+            return deployed[1], max(most, math.ceil(deployed[1])), deployed[1]
         if ctx.triggered_id == "slo-typed" and typed:
             return typed, max(most, math.ceil(typed)), no_update
         return no_update, no_update, round(float(slid or 0), 1)

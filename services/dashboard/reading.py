@@ -9,6 +9,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,20 @@ from chiron.services.dashboard.graph import elements
 from chiron.services.dashboard.outline import outline
 from chiron.services.endpoints import ScheduleRequest, asked, scheduled
 from chiron.services.folders import named_folder, uploaded_folder
+from chiron.workflow.chart import chart_of
+from chiron.workflow.chart_svg import svg
 from chiron.workflow.documents import parse_json, read_document
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder, check_links, read_function_names
-from chiron.workflow.forms import read_written, workflow_file
+from chiron.workflow.forms import read_written, workflow_file, workflow_folders
 from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 
 #: Most lines of a document that are shown with a fault in it.
 _EXCERPT_LINES = 30
+#: Most folders in which a workflow is looked for.
+_FOLDERS = 200
 #: Largest example request that is shown.
 _REQUEST_BYTES = 100_000
 #: For how long plans of the front are looked for, in seconds.
@@ -45,6 +50,16 @@ _MEASURED = (("profile", Profile), ("platform", Platform))
 def look_at_named(directory: str, root: Path, variables: Mapping[str, str]) -> dict[str, Any]:
     """The folder `directory` below `root`; see `_look`."""
     return _look(Path(named_folder(directory, root, variables)), variables)
+
+
+def find_named(workflow: str, root: Path) -> str | None:
+    """The folder of `workflow` near below `root`, named from there; None if there is none."""
+    levels = (workflow_folders(root, depth) for depth in ("", "*/", "*/*/"))
+    for path in islice(chain.from_iterable(levels), _FOLDERS):
+        with suppress(ChironError):  # another folder may be broken
+            if WorkflowFolder.open(path).workflow.name == workflow:
+                return str(path.relative_to(root))
+    return None
 
 
 def look_at_upload(packed: Path, target: Path) -> dict[str, Any]:
@@ -92,12 +107,13 @@ def _look(path: Path, variables: Mapping[str, str]) -> dict[str, Any]:
         for number, stage in enumerate(folder.workflow.stages, start=1)
         for task in map(folder.workflow.by_name.__getitem__, stage)
     ]
-    graph = elements(folder.workflow, profile)
+    decides = folder.workflow.machine is not None
     return {
         "known": known,
         "name": folder.workflow.name,
         "tasks": tasks,
-        "graph": graph,
+        "graph": elements(folder.workflow, profile),
+        "svg": svg(chart_of(folder.workflow), folder.workflow.name) if decides else None,
         "request": _request(folder),
     }
 

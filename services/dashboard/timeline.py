@@ -7,8 +7,9 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.development.base_component import Component
 
+from chiron.services.dashboard.address import workflow_at
 from chiron.services.dashboard.gantt import LABELS, REQUESTS, drawn, measured
-from chiron.services.dashboard.parts import faults_of, labelled, table
+from chiron.services.dashboard.parts import empty, faults_of, labelled, table
 from chiron.services.endpoints import PredictRequest
 from chiron.services.host import host
 from chiron.workflow.documents import validate
@@ -16,7 +17,10 @@ from chiron.workflow.errors import ChironError
 
 #: How many times the width of the page.
 _MOST_ZOOM = 40
-_NOTHING = "Show a workflow with its profile and platform, or measure one that is deployed."
+_NOTHING = empty(
+    "No timeline yet",
+    ["Show a workflow with its profile and platform, or press Measure for one that is deployed."],
+)
 
 
 def layout() -> Component:
@@ -28,7 +32,7 @@ def layout() -> Component:
             dcc.Textarea(id="request", value="{}", rows=2, spellCheck=False),
             html.Div(
                 [
-                    html.Button("Measure", id="measure", disabled=True),
+                    html.Button("Measure", id="measure", disabled=True, className="primary"),
                     html.Label("Zoom", htmlFor="zoom"),
                     dcc.Input(id="zoom", type="range", min=1, max=_MOST_ZOOM, step=1, value=1),
                 ],
@@ -39,7 +43,7 @@ def layout() -> Component:
             html.Ul(id="timeline-kinds", className="kinds"),
             html.Div(id="gantt", tabIndex=0, role="region", **labelled("Timeline"), hidden=True),
             html.Details([html.Summary("Timeline as a table"), html.Div(id="timeline-table")]),
-            dcc.Store(id="measured"),
+            dcc.Store(id="measured", storage_type="session"),
             dcc.Store(id="drawn"),
         ],
         id="timeline",
@@ -55,6 +59,7 @@ def add_callbacks(dash: Dash) -> None:
         Output("measure", "disabled"),
         Input("measure", "n_clicks"),
         Input("known", "data"),
+        Input("address", "pathname"),
         State("planned", "data"),
         State("request", "value"),
         running=[(Output("measure", "children"), "Measuring", "Measure")],
@@ -63,18 +68,19 @@ def add_callbacks(dash: Dash) -> None:
     def measure(
         _: int | None,
         known: dict[str, Any] | None,
+        path: str | None,
         planned: dict[str, Any] | None,
         request: str | None,
     ) -> tuple[Any, ...]:
-        if ctx.triggered_id != "measure" or not known:
-            return None, [], not known
-        planner = planned["planner"] if planned else None
+        name = _about(path, known)
+        if ctx.triggered_id != "measure" or not name:
+            return no_update, [], not name
+        planner = planned["planner"] if planned and not workflow_at(path) else None
         try:
-            where = host().config.connect, known["name"], planner
-            found = host().compute(measured, *where, request or "")
+            found = host().compute(measured, host().config.connect, name, planner, request or "")
         except ChironError as error:
             return no_update, faults_of(error), False
-        return found, [], False
+        return found | {"workflow": name}, [], False
 
     @dash.callback(
         Output("timeline-told", "children"),
@@ -84,11 +90,17 @@ def add_callbacks(dash: Dash) -> None:
         Input("planned", "data"),
         Input("measured", "data"),
         State("known", "data"),
+        State("address", "pathname"),
         prevent_initial_call=True,
     )
     def draw(
-        planned: dict[str, Any] | None, seen: dict[str, Any] | None, known: dict[str, Any] | None
+        planned: dict[str, Any] | None,
+        seen: dict[str, Any] | None,
+        known: dict[str, Any] | None,
+        path: str | None,
     ) -> tuple[Any, ...]:
+        if seen and seen["workflow"] != _about(path, known):
+            seen = None
         if not planned and not seen:
             return _NOTHING, [], [], None
         try:
@@ -112,6 +124,11 @@ def add_callbacks(dash: Dash) -> None:
         Input("drawn", "data"),
         prevent_initial_call=True,
     )
+
+
+def _about(path: str | None, known: dict[str, Any] | None) -> str | None:
+    """The workflow of the page at `path`, or else the one that is shown."""
+    return workflow_at(path) or (known["name"] if known else None)
 
 
 def _sentences(found: dict[str, Any], seen: dict[str, Any] | None) -> list[str]:

@@ -9,9 +9,10 @@ import zipfile
 from pathlib import PurePosixPath
 from typing import Any
 
-from chiron.services.host import Host, UploadPlaces
-from chiron.workflow.documents import Document
+from chiron.services.host import Host, UploadPlaces, host
+from chiron.workflow.documents import Document, validate
 from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.forms import WORKFLOW_FILE, WORKFLOW_FILES
 
 #: Most bytes of all files together: in base64 they have to fit into a request.
@@ -70,6 +71,16 @@ class Upload(Document):
             for name, content in files:
                 target.writestr(str(PurePosixPath(name.lstrip("/"))), content)
         return archive.getvalue()
+
+
+def folder_of(source: dict[str, Any] | None, dropped: Any) -> WorkflowFolder:
+    """The folder that is shown: the one that `source` names, or that was `dropped`.
+
+    Raises what opening it raises.
+    """
+    if source and source.get("directory") is not None:
+        return host().open_folder(source["directory"])
+    return host().open_upload(validate(Upload, dropped, "the upload").saved(host()))
 
 
 def _decoded(name: str, content: Any) -> bytes:

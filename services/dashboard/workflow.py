@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import math
 import os
+from base64 import b64encode
 from typing import Any
 
 import dash_cytoscape
 from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
 from dash.development.base_component import Component
 
+from chiron.services.dashboard import measuring
+from chiron.services.dashboard.address import workflow_at
 from chiron.services.dashboard.graph import STYLE
-from chiron.services.dashboard.parts import faults, labelled, table
-from chiron.services.dashboard.reading import look_at_named, look_at_upload
+from chiron.services.dashboard.parts import empty, faults, labelled, table
+from chiron.services.dashboard.reading import find_named, look_at_named, look_at_upload
 from chiron.services.dashboard.uploads import LARGEST, SKIPPED, Upload
 from chiron.services.host import host
 from chiron.workflow.documents import validate
 from chiron.workflow.errors import ChironError
 
 _TASKS = ["Task", "Function", "Stage", "Input from"]
-#: Where a missing part comes from: the newest job of this kind.
-_MEASURING = {"profile": "profile", "platform": "calibrate"}
+
+
+_NOTHING = empty(
+    "No workflow is shown",
+    ["Choose its folder, or drop it on this page: its graph, plan and timeline appear here."],
+)
 
 
 def layout(example: str) -> Component:
@@ -28,17 +35,22 @@ def layout(example: str) -> Component:
     return html.Section(
         [
             html.H2("Workflow"),
-            _upload(),
-            html.Div(
-                [
-                    html.Label("or a folder below the server's root", htmlFor="directory"),
-                    dcc.Input(id="directory", type="text", placeholder=example, debounce=True),
-                    html.Button("Show", id="show"),
-                ],
-                className="row",
+            html.Details(
+                [html.Summary("Choose a workflow"), _upload(), _named(example)],
+                id="choose",
+                open=True,
             ),
             html.Div(id="workflow-faults", role="alert"),
             html.Div(id="seen", role="status"),
+            measuring.layout(),
+            html.Div(_NOTHING, id="no-graph"),
+            html.Div(
+                id="drawing",
+                hidden=True,
+                tabIndex=0,
+                role="region",
+                **labelled("The graph of the state machine"),
+            ),
             html.Div(
                 dash_cytoscape.Cytoscape(
                     id="graph",
@@ -51,6 +63,7 @@ def layout(example: str) -> Component:
                     responsive=True,
                 ),
                 id="canvas",
+                hidden=True,
                 role="img",
                 **labelled("The graph of the workflow, which the tables have as text"),
             ),
@@ -59,6 +72,17 @@ def layout(example: str) -> Component:
             dcc.Store(id="source"),
         ],
         id="workflow",
+    )
+
+
+def _named(example: str) -> Component:
+    return html.Div(
+        [
+            html.Label("or a folder below the server's root", htmlFor="directory"),
+            dcc.Input(id="directory", type="text", placeholder=example, debounce=True),
+            html.Button("Show", id="show"),
+        ],
+        className="row",
     )
 
 
@@ -88,17 +112,26 @@ def add_callbacks(dash: Dash) -> None:
     @dash.callback(
         Output("known", "data"),
         Output("source", "data"),
+        Output("choose", "open"),
         Output("workflow-faults", "children"),
         Output("seen", "children"),
         Output("tasks", "children"),
         Output("graph", "elements"),
+        Output("canvas", "hidden"),
+        Output("drawing", "children"),
+        Output("drawing", "hidden"),
+        Output("no-graph", "hidden"),
         Output("slo", "max"),
         Output("deploy", "disabled"),
         Output("request", "value"),
         Input("dropped", "data"),
         Input("show", "n_clicks"),
         Input("directory", "n_submit"),
+        Input("measured-parts", "data"),
+        Input("address", "pathname"),
         State("directory", "value"),
+        State("source", "data"),
+        State("known", "data"),
         State("slo", "value"),
         prevent_initial_call=True,
     )
@@ -106,36 +139,71 @@ def add_callbacks(dash: Dash) -> None:
         dropped: Any,
         _clicks: int | None,
         _submits: int | None,
+        _measured: list[str] | None,
+        path: str | None,
         directory: str | None,
+        source: dict[str, Any] | None,
+        known: dict[str, Any] | None,
         slo: float | str | None,
     ) -> tuple[Any, ...]:
-        try:
-            owner, source = host(), {}
-            if ctx.triggered_id == "dropped":
-                places = validate(Upload, dropped, "the upload").saved(owner)
-                seen = owner.compute(look_at_upload, *places)
-            else:
-                source = {"directory": directory or ""}
-                arguments = directory or "", owner.config.root, dict(os.environ)
-                seen = owner.compute(look_at_named, *arguments)
-        except ChironError as error:
-            seen = {"faults": [each.as_dict() for each in error.parts or (error,)]}
+        page, asked = workflow_at(path), ctx.triggered_id
+        if asked == "address":
+            if page is None or (known and known["name"] == page):
+                return (no_update,) * 14
+            found = host().compute(find_named, page, host().config.root)
+            if found is None:
+                return None, None, True, [], "", "", *_graph([], None), no_update, True, no_update
+            source = {"directory": found}
+        elif asked != "measured-parts":
+            source = {} if asked == "dropped" else {"directory": directory or ""}
+        seen = _look(source or {}, dropped, page)
         if "faults" in seen:
-            wrong = faults(seen["faults"])
-            graph = seen.get("graph", [])
-            return None, None, wrong, "", "", graph, no_update, True, no_update
+            wrong, graph = faults(seen["faults"]), _graph(seen.get("graph", []), None)
+            return None, None, True, wrong, "", "", *graph, no_update, True, no_update
         known, told = _with_measured(seen["known"], seen["name"])
-        told = f"{seen['name']}: {len(seen['tasks'])} tasks. {told}"
+        told = [f"{seen['name']}: {len(seen['tasks'])} tasks. ", *told]
         most = max(_longest_slo_ms(known), math.ceil(float(slo or 0)))  # which is the user's
-        tasks = table("Tasks", _TASKS, seen["tasks"])
-        shown = (told, tasks, seen["graph"], most, False)
-        return known, source, [], *shown, seen["request"]
+        shown = told, table("Tasks", _TASKS, seen["tasks"]), *_graph(seen["graph"], seen["svg"])
+        return known, source, page is None, [], *shown, most, False, seen["request"]
 
 
-def _with_measured(known: dict[str, Any], workflow: str) -> tuple[dict[str, Any], str]:
+def _look(source: dict[str, Any], dropped: Any, page: str | None) -> dict[str, Any]:
+    """What the page shows of the folder, or ``faults``; `page` is the workflow that it is about."""
+    owner = host()
+    seen: dict[str, Any]
+    try:
+        if "directory" in source:
+            arguments = source["directory"], owner.config.root, dict(os.environ)
+            seen = owner.compute(look_at_named, *arguments)
+        else:
+            places = validate(Upload, dropped, "the upload").saved(owner)
+            seen = owner.compute(look_at_upload, *places)
+        if page and "faults" not in seen and seen["name"] != page:
+            raise ChironError(
+                "another-workflow",
+                f"the folder is of workflow {seen['name']}, and this page is about {page}: "
+                "choose the folder on the page Deployed",
+            )
+    except ChironError as error:
+        return {"faults": [each.as_dict() for each in error.parts or (error,)]}
+    return seen
+
+
+def _graph(elements: list[dict[str, Any]], drawn: str | None) -> tuple[Any, ...]:
+    """The elements, whether they are hidden, a picture, whether that is, and whether both are."""
+    if drawn is None:
+        return elements, not elements, [], True, bool(elements)
+    source = f"data:image/svg+xml;base64,{b64encode(drawn.encode()).decode()}"
+    picture = html.Img(src=source, alt="The states and what follows them; the table has the tasks")
+    return [], True, picture, False, True
+
+
+def _with_measured(
+    known: dict[str, Any], workflow: str
+) -> tuple[dict[str, Any], list[Component | str]]:
     """`known` with what jobs have measured where it has none, and what to say of that."""
-    store, told = host().store, []
-    for part, kind in _MEASURING.items():
+    store, told = host().store, list[Component | str]()
+    for part, kind in measuring.KINDS.items():
         if part in known:
             continue
         done = (job for job in store.newest(kind) if job.status == "done")
@@ -147,11 +215,12 @@ def _with_measured(known: dict[str, Any], workflow: str) -> tuple[dict[str, Any]
         )
         name, result = next(fitting, (None, None))
         if result is None:
-            told.append(f"It has no {part}.json: add the file, or run the job {kind}.")
+            line = f"It has no {part}.json: add the file, or measure it here."
+            told.append(html.Div([line, measuring.button(part)], className="row"))
         else:
             known = known | {part: result}
-            told.append(f"Its {part} is that of job {name}.")
-    return known, " ".join(told)
+            told.append(f"Its {part} is that of job {name}. ")
+    return known, told
 
 
 def _longest_slo_ms(known: dict[str, Any]) -> int:

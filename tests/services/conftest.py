@@ -17,7 +17,11 @@ from flask.testing import FlaskClient
 from flask_openapi3.openapi import OpenAPI
 from werkzeug.serving import make_server
 
+from chiron.deployment.deployed import DeployedWorkflow
 from chiron.deployment.launcher import Launcher
+from chiron.deployment.live import Latency, LiveWorkflow
+from chiron.deployment.postmortem import FailedExecution
+from chiron.generator.annotations import DeployedPrediction
 from chiron.services.app import Config, create_app
 from chiron.services.child import Failed, Limits, Progress, Stop, Work, partial_result
 from chiron.workflow.errors import ChironError
@@ -173,6 +177,40 @@ def deployment(profile: dict[str, Any], platform: dict[str, Any]) -> dict[str, A
     return {"directory": "demo", "slo": "200ms", "profile": profile, "platform": platform}
 
 
+@pytest.fixture
+def live_workflow() -> Callable[..., LiveWorkflow]:
+    """A deployed workflow of which so many requests met its SLO, and with so many failures."""
+
+    def make(
+        name: str, slo_ms: float | None, within: float | None, *failures: FailedExecution
+    ) -> LiveWorkflow:
+        predicted = DeployedPrediction(
+            latency_ms=40.0, low_ms=30.0, high_ms=50.0, cpus=1, slo_ms=slo_ms
+        )
+        latency = Latency(mean_ms=1.0, p50_ms=1.0, p95_ms=2.0, p99_ms=3.0, within_slo=within)
+        deployed = DeployedWorkflow(
+            workflow=name,
+            planner="pgp",
+            functions=(f"{name}-wrap1",),
+            predicted=predicted,
+            replicas=1,
+            available=1,
+            calls=7.0,
+        )
+        return LiveWorkflow(
+            deployed=deployed,
+            requests_per_s=1.0,
+            failed_per_s=0.0,
+            latency=None if within is None else latency,
+            wraps=(),
+            events_per_s=None,
+            buckets=(),
+            failures=failures,
+        )
+
+    return make
+
+
 CHROMIUM = shutil.which("chromium")
 
 
@@ -183,7 +221,9 @@ def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("chromium is missing: apt-get install chromium")
     with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = started.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
         yield browser
         browser.close()
 
@@ -213,21 +253,27 @@ def address(app: OpenAPI) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(params=["light", "dark", "narrow"])
-def look(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """How the page is looked at."""
-    width = 390 if request.param == "narrow" else 1280
-    scheme = "dark" if request.param == "dark" else "light"
-    return {"viewport": {"width": width, "height": 844}, "color_scheme": scheme}
+#: How often a page asks in a test, in milliseconds: longer than an answer takes, as the page drops
+#: an answer if it has asked again.
+_POLL_MS = 800
 
 
 @pytest.fixture
-def open_page(browser: Any, address: str) -> Iterator[Callable[..., Any]]:
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages ask for news more often, so that no test waits for seconds."""
+    for section in ("live", "jobs"):
+        monkeypatch.setattr(f"chiron.services.dashboard.{section}._POLL_MS", _POLL_MS)
+    monkeypatch.setattr("chiron.services.dashboard.feed.EVERY_S", _POLL_MS / 2000)
+    monkeypatch.setattr("chiron.services.dashboard.feed._WAIT_S", _POLL_MS / 8000)
+
+
+@pytest.fixture
+def open_page(browser: Any, address: str, soon: None) -> Iterator[Callable[..., Any]]:
     """Opens the dashboard; in the end it has had no fault, and asked nobody else."""
     faults, pages = [], []
 
-    def open_page(**options: Any) -> Any:
-        page = browser.new_page(**options)
+    def open_page(path: str = "") -> Any:
+        page = browser.new_page()
         pages.append(page)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
@@ -237,8 +283,8 @@ def open_page(browser: Any, address: str) -> Iterator[Callable[..., Any]]:
                 None if r.url.startswith((address, "data:", "blob:")) else faults.append(r.url)
             ),
         )
-        page.goto(address)
-        page.wait_for_selector("#files")
+        page.goto(f"{address}{path}")
+        page.wait_for_selector("#files", state="attached")
         return page
 
     yield open_page
@@ -259,13 +305,26 @@ def drop() -> Callable[..., None]:
     return drop
 
 
+#: How a page is looked at: the width in pixels, and the colours.
+_LOOKS = ((1280, "light"), (1280, "dark"), (390, "light"))
+
+
 @pytest.fixture
-def serious() -> Callable[[Any], list[str]]:
-    """What axe-core finds serious, or worse, on a page."""
+def sound() -> Callable[[Any], None]:
+    """Checks a page in the light, in the dark and on a phone.
+
+    axe-core finds nothing serious there, and the page is not wider than the window.
+    """
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
 
-    def find(page: Any) -> list[str]:
-        found = axe.Axe().run(page).response["violations"]
-        return [each["id"] for each in found if each["impact"] in ("serious", "critical")]
+    def check(page: Any) -> None:
+        for width, scheme in _LOOKS:
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size({"width": width, "height": 844})
+            page.wait_for_function("() => document.documentElement.scrollWidth <= innerWidth")
+            found = axe.Axe().run(page).response["violations"]
+            serious = [each for each in found if each["impact"] in ("serious", "critical")]
+            named = [(each["id"], [n["html"] for n in each["nodes"]]) for each in serious]
+            assert named == [], (width, scheme)
 
-    return find
+    return check

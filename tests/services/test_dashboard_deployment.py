@@ -51,7 +51,9 @@ def folder(tmp_path, platform):
     return folder
 
 
-def test_a_chosen_folder_is_planned_deployed_and_measured(open_page, folder, drop, app, serious):
+def test_a_chosen_folder_is_planned_deployed_and_measured(
+    open_page, folder, drop, app, sound, address
+):
     page = open_page()
     drop(page, str(folder), "folder")
     page.wait_for_selector("#verdict")
@@ -60,6 +62,7 @@ def test_a_chosen_folder_is_planned_deployed_and_measured(open_page, folder, dro
 
     page.get_by_role("button", name="Deploy").click()
 
+    page.locator("#deploying progress").wait_for(timeout=BOUND_MS)
     deployed = page.locator("#deployed")
     deployed.get_by_text("95 % of requests within").wait_for(timeout=BOUND_MS)
     assert "faastlane" in deployed.locator("tbody").first.inner_text()
@@ -85,10 +88,15 @@ def test_a_chosen_folder_is_planned_deployed_and_measured(open_page, folder, dro
     page.get_by_label("Zoom").focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate(widths)[0] > 1.5 * before
-    assert serious(page) == []
+    sound(page)
 
     page.reload()
     page.locator("#deployed").get_by_text("95 % of requests within").wait_for()
+
+    page.goto(f"{address}workflow/finra")
+    page.locator(".verdict").wait_for()
+    page.wait_for_selector("#gantt .bar.measured")
+    assert "faastlane" in page.inner_text("#live .facts")
 
 
 def test_what_is_not_deployed_cannot_be_measured_and_that_is_said(open_page, folder, drop, app):

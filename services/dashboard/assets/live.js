@@ -1,19 +1,21 @@
-// The section Live asks for news only while somebody can see it.
+// Asks for news of what is deployed only while somebody can see a section that shows some.
 (() => {
-  let inView = false;
+  const SHOWING = ["live", "wraps", "executions", "watch"];
+  const inView = new Set();
   const tell = () => {
-    const seen = inView && !document.hidden;
+    const seen = inView.size > 0 && !document.hidden;
     window.dash_clientside.set_props("live-tick", { disabled: !seen });
     if (seen) window.dash_clientside.set_props("live-seen", { data: Date.now() });
   };
   const observer = new IntersectionObserver((entries) => {
-    inView = entries[entries.length - 1].isIntersecting;
+    for (const { isIntersecting, target } of entries)
+      inView[isIntersecting ? "add" : "delete"](target.id);
     tell();
   });
   const begin = () => {
-    const section = document.getElementById("live");
-    if (!section) return window.requestAnimationFrame(begin);
-    observer.observe(section);
+    const sections = SHOWING.map((name) => document.getElementById(name));
+    if (sections.includes(null)) return window.requestAnimationFrame(begin);
+    for (const section of sections) observer.observe(section);
     document.addEventListener("visibilitychange", tell);
   };
   begin();

@@ -1,0 +1,18 @@
+"""The addresses of pages: ``/`` is the overview, ``/workflow/NAME`` is the page of a workflow."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, unquote
+
+_PREFIX = "/workflow/"
+
+
+def page_of(workflow: str) -> str:
+    """The address of the page of a workflow."""
+    return _PREFIX + quote(workflow, safe="")
+
+
+def workflow_at(path: str | None) -> str | None:
+    """The workflow of which `path` is the page; None for the overview."""
+    name = unquote((path or "").removeprefix(_PREFIX)).strip("/")
+    return name if name and (path or "").startswith(_PREFIX) else None

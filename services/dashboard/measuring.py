@@ -1,0 +1,93 @@
+"""The part of the section Workflow that measures what a workflow lacks: profile and platform."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash.development.base_component import Component
+
+from chiron.profiler.tracer import require_tracing
+from chiron.services.dashboard import progress
+from chiron.services.dashboard.parts import faults_of
+from chiron.services.dashboard.uploads import folder_of
+from chiron.services.host import host
+from chiron.workflow.errors import ChironError
+
+#: The parts that may be missing, by the kind of job that measures each, and what its button says.
+KINDS = {"profile": "profile", "platform": "calibrate"}
+_BUTTONS = {"profile": "Measure the profile", "platform": "Measure this platform"}
+
+
+def layout() -> Component:
+    """The places of the jobs and of their errors."""
+    return html.Div(
+        [
+            html.Div(id="measuring-faults", role="alert"),
+            html.Div(id="measuring"),
+            dcc.Store(id="measuring-jobs", storage_type="session", data=[]),
+            dcc.Store(id="measured-parts"),
+        ]
+    )
+
+
+def button(part: str) -> Component:
+    """The button that measures a part."""
+    return html.Button(_BUTTONS[part], id={"type": "lacking", "part": part}, className="primary")
+
+
+def add_callbacks(dash: Dash) -> None:
+    """Have it answer."""
+
+    @dash.callback(
+        Output("measuring-jobs", "data"),
+        Output("measuring-faults", "children"),
+        Input({"type": "lacking", "part": ALL}, "n_clicks"),
+        State("source", "data"),
+        State("dropped", "data"),
+        State("measuring-jobs", "data"),
+        prevent_initial_call=True,
+    )
+    def measure(
+        clicks: list[int | None], source: dict[str, Any] | None, dropped: Any, before: list[str]
+    ) -> tuple[Any, ...]:
+        if not any(clicks):
+            return no_update, no_update
+        part = ctx.triggered_id["part"]
+        kinds = {job.kind for job in host().store.newest() if job.id in before}
+        if KINDS[part] in kinds:  # it waits or runs
+            return no_update, no_update
+        try:
+            params = {}
+            if part == "profile":
+                require_tracing(os.environ)
+                params = {"folder": str(folder_of(source, dropped).path)}
+            job = host().queue(KINDS[part], params)
+        except ChironError as error:
+            return no_update, faults_of(error)
+        return [*before, job.id], []
+
+    @dash.callback(
+        Output("measuring", "children"),
+        Output("measuring-jobs", "data", allow_duplicate=True),
+        Output("measured-parts", "data"),
+        Input("tick", "n_intervals"),
+        Input("measuring-jobs", "data"),
+        prevent_initial_call=True,
+    )
+    def follow(_: int | None, followed: list[str]) -> tuple[Any, ...]:
+        if not followed:
+            return no_update, no_update, no_update
+        shown, left, done = list[Component](), list[str](), list[str]()
+        for name in followed:
+            try:
+                job = host().store.get(name)
+            except ChironError:  # it has been forgotten
+                continue
+            shown.append(progress.panel(job, host()))
+            (done if job.status == "done" else left).append(name)
+            if job.status in ("failed", "cancelled"):
+                left.remove(name)
+        changed = left if left != followed else no_update
+        return shown, changed, done or no_update
