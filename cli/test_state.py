@@ -13,7 +13,7 @@ from chiron.workflow.documents import parse_json, read_json
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import default_name
 from chiron.workflow.forms import read_source
-from chiron.workflow.mocked import Mocked, Mocks, read_mock, read_mocks
+from chiron.workflow.mocked import Mocked, Mocks, read_context, read_mock, read_mocks
 
 
 @click.command("test-state")
@@ -33,6 +33,11 @@ from chiron.workflow.mocked import Mocked, Mocks, read_mock, read_mocks
 )
 @click.option("--variables", metavar="JSON", default="{}", help="The variables that it sees.")
 @click.option(
+    "--context",
+    metavar="JSON",
+    help='Fields of the context object that it sees: {"Execution": {"Name": "n"}}.',
+)
+@click.option(
     "--retrier-retry-count",
     "retries",
     type=click.IntRange(min=0),
@@ -46,6 +51,7 @@ def command(
     mocks_file: Path | None,
     mock: str | None,
     variables: str,
+    context: str | None,
     retries: int,
 ) -> None:
     """Run a state machine, or one of its states, with mocks of its tasks: for tests in a CI.
@@ -58,8 +64,9 @@ def command(
     Example:
       chiron test-state machine.json --state-name Pay --mock '{"result": 5}'
     """
-    if state_name is None and mock is not None:
-        raise click.UsageError("--mock is of one state: name it with --state-name")
+    for option, given in (("--mock", mock), ("--context", context)):
+        if state_name is None and given is not None:
+            raise click.UsageError(f"{option} is of one state: name it with --state-name")
     if mock is not None and mocks_file is not None:
         raise click.UsageError("--mock and --mocks exclude each other: keep one")
     machine = _read(source)
@@ -70,7 +77,8 @@ def command(
     else:
         if mock is not None:
             mocks = read_mock(state_name, parse_json(mock, "--mock"))
-        told = machine.test(state_name, content, mocks, _variables(variables), retries)
+        seen = read_context(parse_json(context, "--context")) if context is not None else {}
+        told = machine.test(state_name, content, mocks, _variables(variables), retries, seen)
     data(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -99,10 +99,15 @@ def path_or_function(value: Any, path: str, _: Reading) -> str:
     return _valid(check_expression, value, path)
 
 
-def template(value: Any, path: str, _: Reading) -> Any:
+def template(value: Any, path: str, reading: Reading) -> Any:
     """A payload template: an object, or a list, which may have some in it."""
     if not isinstance(value, dict | list):
         raise bad(path, "has to be an object")
+    return parameters(value, path, reading)
+
+
+def parameters(value: Any, path: str, _: Reading) -> Any:
+    """Any JSON value, in which objects are payload templates."""
     try:
         check_template(value)
     except ValueError as error:

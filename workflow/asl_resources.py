@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from chiron.workflow.asl_shapes import required, typed
+from chiron.workflow.asl_shapes import bad, required, typed
 from chiron.workflow.errors import ChironError
 from chiron.workflow.names import FunctionNames, shown
 
@@ -42,7 +42,7 @@ def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
         return state | _invoked(state, path, functions)
     if service and not functions.knows(resource):
         kind = _KINDS.get(service["action"].split(":")[0], _OTHER)
-        raise _refused(resource, _KINDS.get(service["pattern"], kind), path)
+        raise _refused(state, _KINDS.get(service["pattern"], kind), path)
     return state | {"Resource": functions.function(resource, f"{path}.Resource")}
 
 
@@ -53,9 +53,12 @@ def is_call(resource: str) -> bool:
 
 
 def _invoked(state: dict[str, Any], path: str, functions: FunctionNames) -> dict[str, Any]:
-    field = "Arguments" if "Arguments" in state else "Parameters"
+    field = _input_field(state)
     path = f"{path}.{field}"
-    parameters = dict(typed(state.get(field, {}), dict, path))
+    given = state.get(field, {})
+    if not isinstance(given, dict):
+        raise bad(path, 'has to be an object that names the function: {"FunctionName": ...}')
+    parameters = dict(given)
     name = typed(parameters.get("FunctionName", ""), str, f"{path}.FunctionName")
     if "FunctionName.$" in parameters or name.startswith("{%"):
         chosen = "FunctionName.$" if "FunctionName.$" in parameters else "FunctionName"
@@ -71,27 +74,34 @@ def _invoked(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
     return {"Resource": function, field: parameters, "Invoke": True}
 
 
+def _input_field(state: dict[str, Any]) -> str:
+    """The field that makes a task's input, in the language of the state."""
+    return "Arguments" if "Arguments" in state else "Parameters"
+
+
 def _refused_call(state: dict[str, Any], kind: tuple[str, str], path: str) -> ChironError:
     """The error of a Task whose Parameters name the function that would do its work otherwise."""
-    parameters, (what, instead) = state.get("Arguments", state.get("Parameters")), kind
+    field, (what, instead) = _input_field(state), kind
+    parameters = state.get(field)
     named = parameters.get("FunctionName") if isinstance(parameters, dict) else None
     function = named if isinstance(named, str) else "NAME"
     return ChironError(
         "unsupported-resource",
         f"{shown(state['Resource'])} is {what}: write a function that {instead}, given the task's "
-        f'Parameters, and call that function by its name: "Resource": {json.dumps(function)}',
+        f'{field}, and call that function by its name: "Resource": {json.dumps(function)}',
         path=f"{path}.Resource",
         functions=[function],
     )
 
 
-def _refused(resource: str, kind: tuple[str, str], path: str) -> ChironError:
+def _refused(state: dict[str, Any], kind: tuple[str, str], path: str) -> ChironError:
+    resource = state["Resource"]
     proposal = json.dumps(FunctionNames.proposal([resource], ()), ensure_ascii=False)
     what, instead = kind
     return ChironError(
         "unsupported-resource",
         f"{shown(resource)} is {what}: write a function that {instead}, given the task's "
-        f"Parameters, and name it in functions.json: {proposal}",
+        f"{_input_field(state)}, and name it in functions.json: {proposal}",
         path=f"{path}.Resource",
         functions=[resource],
     )

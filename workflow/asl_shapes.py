@@ -34,8 +34,8 @@ Check = Callable[[Any, str, Reading], Any]
 _LONGEST = 40
 _REFUSED = {
     "Credentials": "functions have the rights of their deployment: remove it",
-    "ItemReader": "a Map reads no files: have a function read the items, and give ItemsPath",
-    "ResultWriter": "a Map writes no files: have a function write the results after it",
+    "ItemReader": "a Map reads nothing from S3: have a function return the items before the Map",
+    "ResultWriter": "a Map writes nothing to S3: have a function write the results after the Map",
 }
 
 

@@ -12,6 +12,7 @@ from chiron.workflow.asl_fields import (
     comment,
     factor,
     one_of,
+    parameters,
     path_of_data,
     path_of_one,
     path_or_function,
@@ -239,7 +240,7 @@ _SCOPE: dict[str, Check] = {
 _STATE: dict[str, Check] = {"Type": text, "Comment": comment, "QueryLanguage": _unseen}
 _NEXT: dict[str, Check] = {"Next": text, "End": anything, "Assign": assigned}
 _DATA: dict[str, Check] = {"InputPath": path_or_null, "OutputPath": path_or_null}
-_MADE: dict[str, Check] = {"Parameters": template, "ResultPath": place_or_null}
+_MADE: dict[str, Check] = {"Parameters": parameters, "ResultPath": place_or_null}
 _RUN: dict[str, Check] = {
     **(_STATE | _NEXT | _DATA | _MADE),
     "ResultSelector": template,

@@ -42,8 +42,12 @@ def check_scopes(
                 f"variable {shown(name)} is assigned around these states too: rename one of them",
                 path=own[name],
             )
-    visible = outer | own.keys()
     for name, state in scope["States"].items():
+        # Its catchers assign when the states within it have ended.
+        alone = {key: value for key, value in state.items() if key != "Catch"}
+        others = scope | {"States": scope["States"] | {name: alone}}
+        before = dict(chain.from_iterable(_assigned(others, path))) if "Catch" in state else own
+        visible = outer | before.keys()
         at = join(path, f"States.{name}")
         for index, branch in enumerate(state.get("Branches", ())):
             check_scopes(branch, f"{at}.Branches[{index}]", faults, visible)

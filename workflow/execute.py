@@ -10,9 +10,10 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from chiron.workflow.model import Workflow
-from chiron.workflow.running import Running
+from chiron.workflow.running import GivenContext, Running
 from chiron.workflow.states.errors import StatesError, failure_of
 from chiron.workflow.states.visits import Begin, Delay
 from chiron.workflow.trace import Instance
@@ -32,14 +33,18 @@ class Execution:
     trace: list[Instance] = field(default_factory=list)
 
 
-def execute(workflow: Workflow, request: bytes, run: Run) -> Execution:
+def execute(
+    workflow: Workflow, request: bytes, run: Run, context: GivenContext = MappingProxyType({})
+) -> Execution:
     """Run the state machine of `workflow` on `request`, one task at a time.
+
+    `context` has fields of the context object that are not as of an execution, by their sections.
 
     A task that takes longer than its TimeoutSeconds fails when it has ended.
 
     Raises ``endless`` as `chiron.workflow.running.Running` does.
     """
-    return _Executing(workflow, run).run(request)
+    return _Executing(workflow, run).run(request, context)
 
 
 class _Executing:
@@ -54,8 +59,8 @@ class _Executing:
     def _now(self) -> float:
         return time.time() + self._skipped_s
 
-    def run(self, request: bytes) -> Execution:
-        running, done = Running(self._workflow, request, self._now), self._done
+    def run(self, request: bytes, context: GivenContext) -> Execution:
+        running, done = Running(self._workflow, request, self._now, context), self._done
         while not running.over:
             if running.ready:
                 self._begun(running, running.begin())

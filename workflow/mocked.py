@@ -9,18 +9,18 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from chiron.workflow.asl import read_states
-from chiron.workflow.asl_shapes import states_in
+from chiron.workflow.asl_shapes import listed, states_in
 from chiron.workflow.asl_transitions import transitions
 from chiron.workflow.documents import parse_json
 from chiron.workflow.errors import ChironError
 from chiron.workflow.execute import Execution, execute
 from chiron.workflow.model import Task, Workflow
 from chiron.workflow.names import AsWritten, shown
-from chiron.workflow.running import MOST
+from chiron.workflow.running import MOST, GivenContext
 from chiron.workflow.states.errors import StatesError
 from chiron.workflow.states.retries import names_of, retrier_for
 
@@ -30,6 +30,15 @@ Mock = str | StatesError
 _NEXT = "next: "
 #: The state before the tested one, which assigns the variables, and the one in a mocked branch.
 _BEFORE, _WITHIN = "(variables)", "(mocked)"
+#: The sections of the context object and their fields (AWS Step Functions Developer Guide,
+#: "Accessing execution data from the Context object in Step Functions").
+_CONTEXT = {
+    "Execution": ("Id", "Input", "Name", "RedriveCount", "RedriveTime", "RoleArn", "StartTime"),
+    "State": ("EnteredTime", "Name", "RetryCount"),
+    "StateMachine": ("Id", "Name"),
+    "Task": ("Token",),
+    "Map": ("Item",),
+}
 _ATTEMPTS = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -83,6 +92,26 @@ def read_mock(state: str, document: Any) -> Mocks:
     raise ChironError("bad-mock", message, path="mock")
 
 
+def read_context(document: Any) -> GivenContext:
+    """The fields of a context object, by their sections. Raises ``bad-context``."""
+    for path, value, known in _sections(document):
+        if not isinstance(value, dict):
+            raise ChironError("bad-context", "a context has to be an object", path=path)
+        for field in value:
+            if field not in known:
+                message = f"{shown(field)} is no field of a context: known: {listed(known)}"
+                raise ChironError("bad-context", message, path=path)
+    found: GivenContext = document
+    return found
+
+
+def _sections(document: Any) -> Iterator[tuple[str, Any, Collection[str]]]:
+    """The document and its sections, each with its path and the fields that it may have."""
+    yield "context", document, _CONTEXT
+    for section, fields in document.items():
+        yield f"context.{section}", fields, _CONTEXT[section]
+
+
 def _mock(answer: Any, path: str) -> Mock:
     fields = _object(answer, path)
     if fields.keys() == {"Return"}:
@@ -132,10 +161,16 @@ class Mocked:
     def run(self, request: bytes, mocks: Mocks) -> dict[str, str]:
         """What the whole machine ends with: its status, and output or error and cause."""
         self._check(mocks)
-        return _told(self._executed(self._machine, request, mocks).done)
+        return _told(self._executed(self._machine, request, mocks, {}).done)
 
     def test(
-        self, name: str, request: bytes, mocks: Mocks, variables: dict[str, Any], retries: int
+        self,
+        name: str,
+        request: bytes,
+        mocks: Mocks,
+        variables: dict[str, Any],
+        retries: int,
+        context: GivenContext,
     ) -> dict[str, str]:
         """What the state `name` ends with, as TestState tells it.
 
@@ -145,6 +180,8 @@ class Mocked:
             Those that the state sees.
         retries
             How often its retrier has been used.
+        context
+            Fields of the context object that it sees, by their sections.
         """
         if name not in self._states:
             raise _unknown(name)
@@ -153,10 +190,12 @@ class Mocked:
         if name in mocks.answers:
             state = _answered(state, mocks.answers[name][0][1])
 
+        seen = {**context, "State": {"RetryCount": retries, **context.get("State", {})}}
+
         def without(*fields: str) -> _Ran:
             alone = {field: value for field, value in state.items() if field not in fields}
             definition = _alone(name, alone, variables)
-            return self._executed(definition, request, Mocks(mocks.answers))
+            return self._executed(definition, request, Mocks(mocks.answers), seen)
 
         ran = without("Retry", "Catch")
         error = ran.done.error
@@ -180,7 +219,9 @@ class Mocked:
                 message = f"state {shown(name)} is a {kind}, which no mock stands for"
                 raise ChironError("bad-mock", message, path=name, functions=[name])
 
-    def _executed(self, definition: dict[str, Any], request: bytes, mocks: Mocks) -> _Ran:
+    def _executed(
+        self, definition: dict[str, Any], request: bytes, mocks: Mocks, context: GivenContext
+    ) -> _Ran:
         tasks = [name for name, state in states_in(definition) if state["Type"] == "Task"]
         workflow = Workflow(
             name=self._name,
@@ -196,7 +237,7 @@ class Mocked:
             reached.append((task.removeprefix(_NEXT), text))
             return text
 
-        done = execute(workflow, request, answer)
+        done = execute(workflow, request, answer, context)
         return _Ran(done, reached[0][0] if reached else None)
 
 

@@ -285,7 +285,8 @@ class Profile(Document):
         if missing:
             raise ChironError(
                 "unknown-function",
-                f"the profile lacks {', '.join(missing)}: run chiron profile on its folder",
+                f"the profile lacks {', '.join(missing)}: run chiron profile on the workflow's "
+                "folder, with a payload for which each of them answers",
                 path="functions",
                 functions=missing,
             )

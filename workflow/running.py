@@ -9,9 +9,10 @@ import heapq
 import math
 import time
 from collections import deque
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from random import SystemRandom
+from types import MappingProxyType
+from typing import Any
 from uuid import uuid4
 
 from chiron.workflow.data import text_of
@@ -24,6 +25,8 @@ from chiron.workflow.states.machine import Machine
 from chiron.workflow.states.values import dump
 from chiron.workflow.states.visits import Begin, Delay, Step
 
+#: Fields of the context object, by their sections.
+GivenContext = Mapping[str, dict[str, Any]]
 #: Tasks and waits that one execution may have: beyond that its loops are taken for endless.
 MOST = 200_000
 
@@ -35,6 +38,8 @@ class Running:
     ----------
     now
         The time of day in seconds since 1970.
+    context
+        Fields of the context object that are not as of an execution: section -> field -> value.
 
     Attributes
     ----------
@@ -43,11 +48,20 @@ class Running:
     """
 
     def __init__(
-        self, workflow: Workflow, request: bytes, now: Callable[[], float] = time.time
+        self,
+        workflow: Workflow,
+        request: bytes,
+        now: Callable[[], float] = time.time,
+        context: GivenContext = MappingProxyType({}),
     ) -> None:
-        context = partial(execution_context, workflow.name, str(uuid4()))
+        ident = str(uuid4())
+
+        def context_of(given: Any, began: float) -> dict[str, Any]:
+            made = execution_context(workflow.name, ident, given, began)
+            return made | {name: made.get(name, {}) | fields for name, fields in context.items()}
+
         self._machine = Machine(
-            workflow.machine or {}, context, SystemRandom(), evaluator=Jsonata()
+            workflow.machine or {}, context_of, SystemRandom(), evaluator=Jsonata()
         )
         self._now = now
         self._request = text_of(request)

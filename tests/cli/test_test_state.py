@@ -149,6 +149,57 @@ def test_a_state_sees_variables_as_they_are(tested, variables, told) -> None:
     assert {field: found[field] for field in told} == told
 
 
+SEEING = {
+    "Path": {"Type": "Pass", "InputPath": "$$", "Next": "Query"},
+    "Query": {
+        "Type": "Pass",
+        "QueryLanguage": "JSONata",
+        "Output": "{% $states.context %}",
+        "End": True,
+    },
+}
+ITEM = {"Index": 2, "Value": "v"}
+
+
+@pytest.mark.parametrize("state", SEEING)
+@pytest.mark.parametrize(
+    ("options", "seen"),
+    [
+        ((), {"Execution": {"Input": {}, "RedriveCount": 0}, "State": {"RetryCount": 0}}),
+        (("--retrier-retry-count", "3"), {"State": {"RetryCount": 3}}),
+        (
+            ("--context", '{"Execution": {"Name": "n"}, "State": {"RetryCount": 2}}'),
+            {"Execution": {"Name": "n", "Input": {}}, "State": {"RetryCount": 2}},
+        ),
+        (
+            ("--context", json.dumps({"Map": {"Item": ITEM}, "Task": {"Token": "t"}})),
+            {"Map": {"Item": ITEM}, "Task": {"Token": "t"}, "StateMachine": {"Name": "machine"}},
+        ),
+    ],
+)
+def test_a_state_sees_the_context_that_it_is_given(tested, state, options, seen) -> None:
+    result = tested({"StartAt": "Path", "States": SEEING}, *of(state, None, *options))
+    context = json.loads(result.json["output"])
+    assert context["State"]["Name"] == state
+    found = {name: {field: context[name][field] for field in seen[name]} for name in seen}
+    assert found == seen
+
+
+def test_the_states_of_a_map_see_their_own_context(tested) -> None:
+    template = {"n.$": "$$.State.RetryCount", "i.$": "$$.Map.Item.Index"}
+    inner = {"Type": "Pass", "Parameters": template, "End": True}
+    each = {
+        "Type": "Map",
+        "ItemProcessor": {"StartAt": "In", "States": {"In": inner}},
+        "End": True,
+    }
+    context = json.dumps({"Map": {"Item": ITEM}, "State": {"RetryCount": 2}})
+    options = of("Each", None, "--context", context, "--input", "[1]")
+    document = {"StartAt": "First", "States": {"First": {**PAY, "Next": "Each"}, "Each": each}}
+    document["States"]["First"].pop("Catch")
+    assert tested(document, *options).json["output"] == '[{"n":0,"i":0}]'
+
+
 @pytest.mark.parametrize(
     ("mocks", "told"),
     [
@@ -201,6 +252,16 @@ def test_mocks_that_do_not_fit_are_refused(tested, tmp_path, mocks, words) -> No
         ({"StartAt": "Pay", "States": STATES}, of("Pay", {"results": 1}), "errorOutput"),
         ({"StartAt": "Pay", "States": STATES}, of("Later", {"result": 1}), "Wait"),
         ({"StartAt": "Pay", "States": STATES}, ["--mock", "{}"], "--state-name"),
+        ({"StartAt": "Pay", "States": STATES}, ["--context", "{}"], "--state-name"),
+        *[
+            ({"StartAt": "Pay", "States": STATES}, of("Later", None, "--context", context), word)
+            for context, word in [
+                ("[]", "an object"),
+                ('{"Execution": 1}', "context.Execution"),
+                ('{"Executions": {}}', "'Executions'"),
+                ('{"State": {"Retries": 1}}', "'Retries'"),
+            ]
+        ],
         ({"StartAt": "Pai", "States": STATES}, of("Pay"), "StartAt"),
     ],
 )

@@ -165,6 +165,7 @@ def test_functions_without_a_profile_are_named(profile, platform, planner):
         )
     assert caught.value.code == "unknown-function"
     assert caught.value.functions == ("b", "c", "d", "e")
+    assert "with a payload for which each of them answers" in caught.value.message
 
 
 @pytest.mark.parametrize("planner", ["pgp", "sand", "faastlane-t"])

@@ -89,11 +89,16 @@ def test_a_name_of_another_platform_gets_a_proposal_that_mends_it(
         ("arn:aws:states:us-east-1:123456789012:activity:cook", "an activity"),
     ],
 )
-def test_what_is_no_function_is_named_with_how_to_have_one_instead(refused, resource, what):
-    document = machine_of(resource, Parameters={"a.$": "$.b"})
+@pytest.mark.parametrize(
+    "fields",
+    [{"Parameters": {"a.$": "$.b"}}, {"QueryLanguage": "JSONata", "Arguments": {"a": 1}}],
+)
+def test_what_is_no_function_is_named_with_how_to_have_one_instead(refused, resource, what, fields):
+    document = machine_of(resource, **fields)
     error = refused(parse_states, document, "demo")
     assert (error.code, error.path) == ("unsupported-resource", "States.A.Resource")
     assert f"is {what}:" in error.message
+    assert f"given the task's {[*fields][-1]}," in error.message
     proposal = json.loads(error.message[error.message.index('{"') :])
     assert parse_states(document, "demo", FunctionNames(proposal)).functions == tuple(
         proposal.values()

@@ -57,7 +57,11 @@ ACCEPTED = [
         (kind, {"ResultSelector": {"a.$": "$$.Execution.Id", "b": [1]}, "Retry": [], "Catch": []})
         for kind in ("Task", "Parallel", "Map")
     ],
-    ("Task", {"Parameters": [1, {"a.$": "States.UUID()"}]}),
+    *[
+        (kind, {"Parameters": value})
+        for kind in ("Task", "Parallel", "Pass")
+        for value in ([1, {"a.$": "States.UUID()"}], "$.a", 1, None, True)
+    ],
     ("Task", {"TimeoutSeconds": 99_999_999}),
     ("Task", {"TimeoutSecondsPath": "$.limit"}),
     (
@@ -217,8 +221,8 @@ REFUSED = [
             ("ResultPath", "$.a[*]"),
             ("ResultPath", "$$.a"),
             ("ResultPath", {}),
-            ("Parameters", "$.a"),
             ("Parameters", {"a.$": "a"}),
+            ("ResultSelector", "$.a"),
             ("Parameters", {"b": [{"a.$": 1}]}),
             ("ResultSelector", {"a.$": "States.Nothing()"}),
             ("TimeoutSeconds", 0),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from chiron.workflow.asl import parse_states
 from chiron.workflow.errors import ChironError
+from chiron.workflow.jsonata import Jsonata
 from chiron.workflow.states.context import execution_context
 from chiron.workflow.states.errors import StatesError
 from chiron.workflow.states.machine import Machine
@@ -25,6 +26,8 @@ EXAMPLES, MANY = 100, 30_000
 LOOKS = 20_000
 #: Tasks and waits of one example.
 EVENTS = 60
+#: Seconds that an expression of JSONata may take.
+LEFT_S = 0.2
 
 NUMBERS = [
     *("0", "-0", "-1", "1.5", "3", "1E-999", "99999999", "100000000", "1e308"),
@@ -267,8 +270,9 @@ class OverdueError(Exception):
 def outcome_of(document: dict[str, Any], request: str, answers: list[Any]) -> Any:
     """What came of it: a text, an error, None where it goes on and on."""
     # What drops an answer is no static workflow.
-    first = {"Type": "Task", "Resource": "f", "ResultPath": None, "Next": document["StartAt"]}
-    document = {"StartAt": "Begin", "States": {"Begin": first, **document["States"]}}
+    dropping = {"Output": "{}"} if "QueryLanguage" in document else {"ResultPath": None}
+    first = {"Type": "Task", "Resource": "f", "Next": document["StartAt"], **dropping}
+    document = document | {"StartAt": "Begin", "States": {"Begin": first, **document["States"]}}
     workflow = parse_states(document, "demo")
     looks, now = count(), 1.7e9
 
@@ -277,7 +281,11 @@ def outcome_of(document: dict[str, Any], request: str, answers: list[Any]) -> An
             raise OverdueError
 
     machine = Machine(
-        workflow.machine or {}, partial(execution_context, "demo", "1"), Random(1), check
+        workflow.machine or {},
+        partial(execution_context, "demo", "1"),
+        Random(1),
+        check,
+        Jsonata(lambda: LEFT_S),
     )
     step = machine.start(request, now)
     waiting: list[Begin | Delay] = []

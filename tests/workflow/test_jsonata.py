@@ -57,12 +57,53 @@ def test_null_is_a_value_and_nothing_is_none() -> None:
         ("($f := function($n) { $f($n + 1) }; $f(0))", "timeout"),  # goes on for ever
         ("($f := function($n) { 1 + $f($n) }; $f(0))", "Stack overflow"),
         ("[1..9000000]", "exceed the size limit"),
+        ("($s := $pad('', 1000000); [1..40].$s)", "exceed the size limit"),
+        ("$replace($pad('', 1000000), ' ', $pad('', 1000000))", "exceed the size limit"),
+        ("$replace($pad('', 1000000), ' ', $pad('', 1000000), 99)", "exceed the size limit"),
         ("$pad('', 90000000)", "size of the string"),
     ],
 )
 def test_an_evaluation_is_bounded(expression: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         value(expression, left_s=0.1)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("$replace('banana', 'a', 'o')", "bonono"),
+        ("$replace('banana', 'a', 'o', 2)", "bonona"),
+        ("$replace('banana', /(a)/, '$1$1')", "baanaanaa"),
+        ("$replace('ab', /a/, function($m) { $m.match & '!' })", "a!b"),
+        ("('banana').$replace('a', '')", "bnn"),
+        ("'banana' ~> $replace('n', 'm')", "bamama"),
+        ("($replace := function($x) { $x }; $replace(5))", 5),
+    ],
+)
+def test_replacing_is_that_of_jsonata(expression: str, expected: Any) -> None:
+    assert value(expression) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("$distinct($x)", [1, True, "1", None, {"b": [1], "a": 2}, {"a": 2}, [1], [[1]]]),
+        ("$distinct($x)[[0..1]]", [1, True]),
+        ("$distinct($x.a)", 2),
+        ("$distinct([1, 1])", [1]),
+        ("$x ~> $distinct ~> $count", 8),
+        ("$distinct(5)", 5),
+    ],
+)
+@pytest.mark.parametrize("times", [1, 1000])
+def test_each_value_is_once_among_the_distinct(expression: str, expected: Any, times: int) -> None:
+    few = [1, 1.0, True, "1", None, {"b": [1], "a": 2}, {"a": 2, "b": [1]}, {"a": 2}, [1], [[1]]]
+    assert value(expression, x=few * times) == expected
+
+
+@pytest.mark.timeout(30)
+def test_many_values_are_not_compared_with_each_other() -> None:
+    assert value("$count($distinct($x))", x=[{"a": each} for each in range(200_000)]) == 200_000
 
 
 def test_without_time_nothing_is_evaluated() -> None:

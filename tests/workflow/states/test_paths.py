@@ -67,6 +67,7 @@ CONTEXT = {"Execution": {"Id": "e"}, "Map": {"Item": {"Index": 2, "Value": [7, 8
         ("$.detail-type['it\\'s']", 5),
         ('$.detail-type["it\'s"]', 5),
         ("$.\\most", 10),
+        ("$.\\most  ", 10),
     ],
 )
 def test_a_definite_path_selects_one_value(path, value):

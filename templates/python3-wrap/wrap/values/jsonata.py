@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 #: Bounds of one evaluation: seconds, nested calls, characters, items, and bytes of its value.
 _MOST_S, _MOST_CALLS = 60.0, 400
-_MOST_CHARACTERS, _MOST_ITEMS, _MOST_BYTES = 1 << 25, 1 << 20, 1 << 27
+_MOST_CHARACTERS, _MOST_ITEMS, _MOST_BYTES = 1 << 25, 1 << 20, 1 << 25
 #: Seconds for which an evaluation may hold the GIL. After these it begins again without.
 _HELD_S = 0.02
+#: Values of which each may be compared with every other one.
+_FEW = 1000
 #: Compiled expressions that are kept; a workflow has far fewer.
 _KEPT = 4096
 #: The code of jlens for an evaluation that takes too long.
@@ -26,6 +28,50 @@ _NAME = r"[^\W\d]\w*"
 _VARIABLE = re.compile(rf"\$({_NAME})")
 #: A variable, and names of fields in it: what most expressions are.
 _PATH = re.compile(rf"\s*\$({_NAME})((?:\.{_NAME})*)\s*")
+
+
+def _replaceable(text: str, pattern: str, by: str, limit: float | None = None) -> None:
+    """Raise ValueError if `pattern` replaced `by` another text makes `text` too long."""
+    times = text.count(pattern) if pattern else 0
+    if limit is not None:
+        times = min(times, max(0, int(limit)))
+    if len(text) + times * (len(by) - len(pattern)) > _MOST_CHARACTERS:
+        raise ValueError(f"$replace would exceed the size limit of {_MOST_CHARACTERS} characters")
+
+
+def _distinct(values: Any) -> list[Any] | None:
+    """Many values, each once; None if they are few, or equal, which jlens does in no time."""
+    if not isinstance(values, list) or len(values) <= _FEW:
+        return None
+    found: dict[Any, Any] = {}
+    for value in values:
+        found.setdefault(_key(value), value)
+    return list(found.values()) if len(found) > 1 else None
+
+
+def _key(value: Any) -> Any:
+    """What equal values of JSON have in common, and no others; it can be a key."""
+    if isinstance(value, dict):
+        return dict, frozenset((name, _key(each)) for name, each in value.items())
+    if isinstance(value, list):
+        return list, tuple(map(_key, value))
+    return (bool, value) if isinstance(value, bool) else value
+
+
+#: Functions for which jlens looks at no limit, and that take quadratic memory or time -> what is
+#: bound in their place, and the function that this calls by the name ``$checked``.
+_GUARDS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "replace": (
+        "function($s, $p, $by, $n)<s-(sf)(sf)n?:s> {("
+        "($type($s) & $type($p) & $type($by)) = 'stringstringstring' ? $checked($s, $p, $by, $n);"
+        "$own($s, $p, $by, $n))}",
+        _replaceable,
+    ),
+    "distinct": (
+        "function($x)<x:x> {($found := $checked($x); $exists($found) ? $found : $own($x))}",
+        _distinct,
+    ),
+}
 
 
 class Jsonata:
@@ -57,6 +103,7 @@ class Jsonata:
         mentioned = _mentioned(expression)
         bound = tuple(name for name in mentioned if name in names)
         called = {name: functions[name] for name in mentioned if name in functions}
+        called |= {f"checked_{name}": _GUARDS[name][1] for name in mentioned if name in _GUARDS}
         result = self._result(
             _compiled(expression, bound), {name: names[name] for name in bound}, called, now, seed
         )
@@ -154,7 +201,12 @@ def _compiled(expression: str, bound: tuple[str, ...]) -> Expression:
 
     try:
         Expression(expression)  # alone, as its brackets may not close those around it
-        given = "".join(f"${name} := `{name}`;" for name in bound)
+        guards = [name for name in _mentioned(expression) if name in _GUARDS]
+        given = "".join(
+            f"${name} := ($own := ${name}; $checked := $checked_{name}; {_GUARDS[name][0]});"
+            for name in guards
+        )
+        given += "".join(f"${name} := `{name}`;" for name in bound)
         return Expression(f"({given} (null).{{'value': (\n{expression}\n)}})")
     except JlensError as error:
         raise ValueError(str(error)) from None

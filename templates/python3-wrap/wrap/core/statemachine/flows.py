@@ -19,7 +19,8 @@ class Flows:
     Attributes
     ----------
     context
-        The context object, but for what changes from state to state.
+        The context object, but for what changes from state to state. A test of a state may give
+        fields of `State` here, for states outside of Map and Parallel.
     """
 
     def __init__(self, chance: Chance, now: Callable[[], float], evaluator: Evaluator) -> None:
@@ -33,10 +34,12 @@ class Flows:
 
     def _context_of(self, visit: Visit) -> Context:
         """The context object in a state, and its variables."""
+        given = self.context.get("State", {}) if visit.scope.parent is None else {}
         state = {
             "EnteredTime": timestamp(visit.entered),
             "Name": visit.name,
             "RetryCount": sum(visit.retried.values()),
+            **given,
         }
         item = visit.scope.item
         fields = {**self.context, "State": state, **({} if item is None else {"Map": item})}

@@ -317,6 +317,7 @@ class _Compiled(NamedTuple):
 
 @lru_cache(_KEPT)
 def _compiled(path: str) -> _Compiled:
+    path = path.rstrip(" ")  # as Jayway does, and published machines have it
     if not path.startswith("$"):
         raise ValueError(f"{path!r} is no path: it has to begin with $")
     source, keys, at = _beginning(path)
