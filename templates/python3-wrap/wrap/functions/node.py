@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from werkzeug.datastructures import Headers
-from werkzeug.wrappers import Response
+from werkzeug.http import HTTP_STATUS_CODES
 
 from wrap.config.wrap_spec import Seen
 from wrap.core.errors import TaskError
@@ -36,11 +35,14 @@ STYLES = ("node", "node22", "node-callback", "node-classic")
 _FRAME = re.compile(r"^    at (?:(.*) \()?(?:file://)?(/[^()]*):(\d+):\d+\)?$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a handler answers; `error` is the TaskError of an answer that stands for an error."""
 
-    response: Response
+    status: int
+    kind: str
+    headers: list[tuple[str, str]]
+    content: bytes | bytearray
     error: TaskError | None
 
 
@@ -100,18 +102,16 @@ class Node(FunctionRunner):
         error = self._error(answer)
         if error is not None and "status" not in answer:
             raise error
-        response = Response(bytes(content), answer["status"])
-        response.headers = Headers(answer["headers"])
-        if answer["type"]:
-            response.headers["Content-Type"] = answer["type"]
-        return Answer(response, error)
+        headers = styles.sent(answer["headers"])
+        return Answer(answer["status"], answer["type"], headers, content, error)
 
     def answer(self, value: Any, seen: Seen) -> Object:
         """See `FunctionRunner.answer`."""
         if value.error is not None and seen is not Seen.BY_CLIENT:
             raise value.error
-        response = value.response
-        return styles.unless_failed(response.status_code, styles.whole(response, seen), seen)
+        line = f"{value.status} {HTTP_STATUS_CODES.get(value.status, 'Unknown').upper()}"
+        found = styles.found(line, value.kind, value.headers, value.content, seen)
+        return styles.unless_failed(value.status, found, seen)
 
     @contextmanager
     def marked(self, task: int) -> Iterator[None]:

@@ -10,6 +10,8 @@ const PARAMETERS = 1000
 const UNITS = { b: 0, kb: 10, mb: 20, gb: 30 }
 const INFLATE = { gzip: zlib.gunzipSync, deflate: zlib.inflateSync }
 const TYPE = /^[^/\s]+\/[^/\s]+$/
+// As the template, it looks when it starts.
+const RAW = process.env.RAW_BODY === 'true'
 const FORM = 'application/x-www-form-urlencoded'
 
 // A request that never gets to the handler: the template answers this status.
@@ -21,7 +23,14 @@ class Refused extends Error {
   }
 }
 
+const limits = new Map()
+
 function bytesOf(variable) {
+  if (!limits.has(variable)) limits.set(variable, readBytes(variable))
+  return limits.get(variable)
+}
+
+function readBytes(variable) {
   const said = (variable && process.env[variable]) || LIMIT
   const [, count, unit] = /^ *([\d.]+) *(b|kb|mb|gb)? *$/i.exec(said) || []
   if (!count) throw new TypeError(`${variable} is ${said}: say bytes, or such as 100kb, 5mb`)
@@ -50,7 +59,10 @@ function plain(headers, body, variable, express5) {
 }
 
 function decoded(body, charset) {
-  if (charset === 'utf-8') return new TextDecoder().decode(body)
+  if (charset === 'utf-8') {
+    const text = body.toString()
+    return text.startsWith('\ufeff') ? text.slice(1) : text
+  }
   if (charset === 'iso-8859-1' || charset === 'latin1') return body.toString('latin1')
   try {
     return new TextDecoder(charset).decode(body)
@@ -86,7 +98,7 @@ function parsed(style, headers, body) {
   const whole = variable => plain(headers, body, variable, express5)
   const older = style === 'node-callback'
   if (headers['content-length'] === undefined && !headers['transfer-encoding']) return express5 ? undefined : {}
-  if (!older && process.env.RAW_BODY === 'true' && TYPE.test(type)) return whole('MAX_RAW_SIZE')
+  if (!older && RAW && TYPE.test(type)) return whole('MAX_RAW_SIZE')
   if (older && type === 'application/octet-stream') return whole()
   const named = parameters.map(each => /^charset *= *"?([^"]*)"?$/i.exec(each)).find(Boolean)
   const charset = named ? named[1].toLowerCase() : 'utf-8'
@@ -139,6 +151,7 @@ function dense(value) {
 // `a[b][]=1` as { a: { b: ['1'] } }, to this depth and with arrays of up to `longest`.
 function nested(text, depth, longest, decodeURIComponent = unescaped) {
   const found = {}
+  if (!text) return found
   const flat = querystring.parse(text, '&', '=', { maxKeys: PARAMETERS, decodeURIComponent })
   for (const [name, value] of Object.entries(flat)) {
     const parts = name.match(/\[[^[\]]*\]/g) || []

@@ -12,6 +12,8 @@ const { EMPTY, succeeded } = require('./node_answer')
 const { Refused, eventOf } = require('./node_request')
 
 const HEAD = 12
+// Bytes of an answer that are copied to be written at once.
+const SMALL = 1 << 16
 const TOKEN = process.env.CHIRON_NODE_TOKEN
 delete process.env.CHIRON_NODE_TOKEN
 // A line of the log that is longer is broken.
@@ -213,18 +215,23 @@ function connected(socket) {
 
   function head(bytes) {
     const length = bytes.readUInt32BE(0)
-    const bodyLength = Number(bytes.readBigUInt64BE(4))
+    const bodyLength = bytes.readUInt32BE(4) * 2 ** 32 + bytes.readUInt32BE(8)
     next(length, text => {
       const asked = JSON.parse(text.toString())
       next(bodyLength, async body => {
         next(HEAD, head)
         const [told, answer] = await serve(asked, body)
-        const said = Buffer.from(JSON.stringify(told))
-        const lengths = Buffer.alloc(HEAD)
-        lengths.writeUInt32BE(said.length, 0)
-        lengths.writeBigUInt64BE(BigInt(answer.length), 4)
-        socket.write(Buffer.concat(answer.length < 1 << 16 ? [lengths, said, answer] : [lengths, said]))
-        if (answer.length >= 1 << 16) socket.write(answer)
+        const isSmall = answer.length < SMALL
+        const text = JSON.stringify(told)
+        const length = Buffer.byteLength(text)
+        const message = Buffer.allocUnsafe(HEAD + length + (isSmall ? answer.length : 0))
+        message.writeUInt32BE(length, 0)
+        message.writeUInt32BE(Math.floor(answer.length / 2 ** 32), 4)
+        message.writeUInt32BE(answer.length % 2 ** 32, 8)
+        message.write(text, HEAD)
+        if (isSmall) answer.copy(message, HEAD + length)
+        socket.write(message)
+        if (!isSmall) socket.write(answer)
       })
     })
   }

@@ -10,7 +10,7 @@ import io
 import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from functools import partial
@@ -218,7 +218,7 @@ def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
                 headers = Headers(pairs or ())
                 value, kind = body, headers.pop("Content-Type", "") or kind
                 if headers and seen is not Seen.BY_NOBODY:
-                    head = ("200 OK", _sent(headers))
+                    head = ("200 OK", sent(headers))
         if isinstance(value, str):
             if not value.isascii():
                 value.encode()  # a lone surrogate is no text
@@ -242,8 +242,17 @@ def whole(response: BaseResponse, seen: Seen) -> Object:
     """An answer as an object."""
     complete(response)
     status, kind, headers = begin_of(response)
-    body = b"" if response.status_code in _WITHOUT_BODY else response.get_data()
-    plain = response.status_code == 200 and not headers and "Content-Type" in response.headers
+    return found(status, kind, headers, response.get_data(), seen)
+
+
+def found(
+    status: str, kind: str, headers: list[tuple[str, str]], body: bytes | bytearray, seen: Seen
+) -> Object:
+    """The answer of that status line, content type (empty if it has none), headers and body."""
+    code = int(status[:3])
+    if code in _WITHOUT_BODY:
+        body = b""
+    plain = code == _OK and not headers and kind
     if seen is not Seen.BY_CLIENT and kind == UNSAID:
         kind = ""
     head = None if plain or seen is Seen.BY_NOBODY else (status, headers)
@@ -274,10 +283,10 @@ def is_streamed(response: BaseResponse) -> bool:
 
 def begin_of(response: BaseResponse) -> tuple[str, str, list[tuple[str, str]]]:
     """Status, content type and the other headers of an answer."""
-    return response.status, response.headers.get("Content-Type", ""), _sent(response.headers)
+    return response.status, response.headers.get("Content-Type", ""), sent(response.headers)
 
 
-def _sent(headers: Headers) -> list[tuple[str, str]]:
+def sent(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """The headers of an answer that its server does not set, but for the content type."""
     left_out = OF_SERVER | {"content-type"}
     return [(name, value) for name, value in headers if name.lower() not in left_out]
