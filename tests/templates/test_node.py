@@ -292,6 +292,38 @@ def test_a_handler_that_hangs_is_killed_and_the_next_run_answers(
     assert server.request(body="fine", Content_Type="text/plain").text == "ok"
 
 
+@in_each_place
+def test_its_module_keeps_what_it_has_from_one_request_to_the_next(place: str, serve: Any) -> None:
+    server = serve(
+        "let served = 0\nmodule.exports = async () => `${++served} ${process.pid}`", place
+    )
+    told = [server.request().text.split() for _ in range(3)]
+    assert [count for count, _ in told] == ["1", "2", "3"]
+    assert len({pid for _, pid in told}) == 1
+
+
+def test_requests_at_the_same_time_have_node_processes_of_their_own(
+    serve: Any, in_background: Any, tmp_path: Path
+) -> None:
+    server = serve(
+        """
+        const fs = require('fs')
+        module.exports = async event => {
+          fs.writeFileSync(`${event.body}/${process.pid}`, '')
+          while (fs.readdirSync(event.body).length < 2) await new Promise(setImmediate)
+          return String(process.pid)
+        }
+        """,
+        "fork",
+    )
+    met = tmp_path / "met"
+    met.mkdir()
+    asked = [
+        in_background(server.request, body=str(met), Content_Type="text/plain") for _ in range(2)
+    ]
+    assert len({each.result().text for each in asked}) == 2
+
+
 def test_its_node_process_ends_with_the_wrap(serve: Any, eventually: Any) -> None:
     server = serve("module.exports = async () => 'ok'")
     nodes = [each for each in server.family() if each.name() == "node"]
