@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import socket
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,6 +35,9 @@ _HOSTNAME = os.environ.get("HOSTNAME") or socket.gethostname()
 _SHOWN = 200
 #: Lower ones are no answers yet.
 _OK = 200
+_MOST = 999
+#: What a header may be called (RFC 9110, 5.6.2).
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 #: No server sends the body of an answer with such a status.
 _WITHOUT_BODY = (204, 304)
 #: What Flask says where a handler does not.
@@ -174,6 +178,8 @@ def output(style: str, value: Any, seen: Seen = Seen.BY_NOBODY) -> Object:
     """
     try:
         status, found = _answer(style, value, seen)
+        if status > _MOST:
+            raise ValueError(f"{status} is no status: use one of three digits")
     except Exception as error:
         raise _unsendable(error) from error
     return unless_failed(status, found, seen)
@@ -287,6 +293,13 @@ def begin_of(response: BaseResponse) -> tuple[str, str, list[tuple[str, str]]]:
 
 
 def sent(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The headers of an answer that its server does not set, but for the content type."""
+    """The headers of an answer that its server does not set, but for the content type.
+
+    Raises ValueError if a name is no token, which no server could send.
+    """
     left_out = OF_SERVER | {"content-type"}
+    headers = list(headers)
+    for name, _ in headers:
+        if not _TOKEN.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a header: use letters, digits and -")
     return [(name, value) for name, value in headers if name.lower() not in left_out]
