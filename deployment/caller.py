@@ -11,7 +11,7 @@ from urllib.parse import quote
 import urllib3
 
 from chiron.deployment.function_error import late
-from chiron.openfaas.client import FUNCTION_HEADERS
+from chiron.openfaas.function_headers import function_headers
 from chiron.workflow.errors import ChironError
 
 #: Connections kept open: a one-to-one stage of this width opens no new one per request.
@@ -59,7 +59,7 @@ class Caller:
         """
         patience_s = min(self._timeout_s, timeout_s or self._timeout_s)
         url = f"{self._url}/function/{quote(name, safe='')}"
-        sent = {**FUNCTION_HEADERS, **(headers or {})}
+        sent = {**function_headers(body), **(headers or {})}
         start = time.perf_counter()
         try:
             response = self._pool.request(

@@ -25,7 +25,8 @@ from pathlib import Path
 import requests
 
 from chiron.generator.generate import Sources, generate
-from chiron.openfaas.client import FUNCTION_HEADERS, Gateway
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.function_headers import function_headers
 from chiron.openfaas.objects import LogLine
 from chiron.openfaas.stack import environment, read_stack
 from chiron.templates import TEMPLATES
@@ -60,7 +61,7 @@ class Ports:
         """The answer of the wrap `name`; ``no-answer`` where its process has ended."""
         url = f"http://127.0.0.1:{self.port_of[name]}/"
         try:
-            sent = {**FUNCTION_HEADERS, **(headers or {})}
+            sent = {**function_headers(body), **(headers or {})}
             return requests.post(url, body, headers=sent, timeout=_ANSWER_S)
         except requests.RequestException as error:
             why = type(error).__name__

@@ -18,17 +18,10 @@ from requests.adapters import HTTPAdapter
 
 from chiron.openfaas.credentials import Credentials
 from chiron.openfaas.endings import TAIL, FailedImports, by_memory, last_words, missing_package
+from chiron.openfaas.function_headers import function_headers
 from chiron.openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, LogLine, SecretName
 from chiron.workflow.errors import ChironError
 
-#: What a function gets beside the headers of its caller. A function may answer with them, and its
-#: answers are compared: whoever sends a payload sends these.
-FUNCTION_HEADERS = {
-    "Accept": "*/*",
-    "Accept-Encoding": "identity",
-    "Content-Type": "application/json",
-    "User-Agent": "chiron",
-}
 #: What faas-cli allows a call to the gateway's API, in seconds.
 TIMEOUT_S = 60.0
 #: Connections kept to the gateway: as many calls may be under way without opening new ones.
@@ -174,7 +167,7 @@ class Gateway:
             "POST",
             f"/function/{quote(name, safe='')}{path}",
             body=body,
-            headers={**FUNCTION_HEADERS, **(headers or {})},
+            headers={**function_headers(body), **(headers or {})},
             timeout_s=timeout_s,
         )
 

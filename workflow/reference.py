@@ -32,6 +32,7 @@ HandlerStyle = Literal[
     "command",
     "remote",
     "node",
+    "node22",
     "node-callback",
     "node-classic",
 ]

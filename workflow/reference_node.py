@@ -30,19 +30,37 @@ const fs = require('fs')
 const { file, style, body } = JSON.parse(fs.readFileSync(0))
 const given = Buffer.from(body, 'base64')
 const text = given.toString()
-let value = Buffer.from(text).equals(given) ? text : given
-try { value = text ? JSON.parse(text) : {} } catch {}
+const raw = process.env.RAW_BODY === 'true'
+const set = raw ? process.env.MAX_RAW_SIZE : process.env.MAX_JSON_SIZE
+const limit = (set || '100kb').toLowerCase()
+const most = parseFloat(limit) * (limit.endsWith('kb') ? 1024 : limit.endsWith('mb') ? 1 << 20 : 1)
+let value = text
+try {
+  const read = JSON.parse(text)
+  if (typeof read === 'object' && read) value = read
+} catch {}
+const isText = Buffer.from(text).equals(given)
+const counted = raw || isText && style !== 'node-classic'
+const refused = counted && given.length > (raw || typeof value === 'object' ? most : 100 << 10)
+if (raw) value = given
+else if (!isText) value = { 'node-callback': given, node22: undefined, node: {} }[style]
 const tell = told => { fs.writeSync(ANSWERS, JSON.stringify(told)); process.reallyExit(0) }
-const fail = error => error instanceof Error
+const fail = error => {
+  if (context.code == 200) context.code = 500
+  failed(error)
+}
+const failed = error => error instanceof Error
   ? tell({ error: error.name, message: error.message, stack: error.stack })
-  : tell({ status: context.code === 200 ? 500 : context.code, body: encoded(String(error)) })
+  : context.code < 400
+  ? tell({ error: 'Error', message: String(error), stack: '' })
+  : tell({ status: context.code, body: encoded(String(error)) })
 const encoded = value => Buffer.from(value).toString('base64')
 const succeed = value => {
   const plain = typeof value === 'string' || Buffer.isBuffer(value)
   const sent = value === undefined || value === null ? '' : plain ? value : JSON.stringify(value)
   tell({ status: context.code, body: encoded(sent) })
 }
-const answer = (error, value) => error ? fail(error) : succeed(value)
+const answer = (error, value) => error ? failed(error) : succeed(value)
 const context = {
   code: 200,
   values: {},
@@ -51,14 +69,14 @@ const context = {
   succeed,
   fail
 }
-const event = { body: process.env.RAW_BODY === 'true' ? given : value, headers: {}, method: 'POST',
-  query: {}, path: '/' }
-process.on('uncaughtException', fail)
+const event = { body: value, headers: {}, method: 'POST', query: {}, path: '/' }
+process.on('uncaughtException', failed)
+if (refused) tell({ status: 413, body: encoded('PayloadTooLargeError: request entity too large') })
 const handle = require(file)
 const classic = style === 'node-classic'
 const back = classic ? handle(text, answer) : handle(event, context, answer)
 const waits = classic || style === 'node-callback' || handle.length > 2
-if ((back && back.then) || !waits) Promise.resolve(back).then(succeed, fail)
+if ((back && back.then) || !waits) Promise.resolve(back).then(succeed, failed)
 """
 
 

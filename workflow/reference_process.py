@@ -280,7 +280,7 @@ def _function(
             return Command(folder, environment, command, emitted)
         case "remote":
             return Remote(url)
-        case "node" | "node-callback" | "node-classic":
+        case "node" | "node22" | "node-callback" | "node-classic":
             return Node(folder, style, environment)
     return Function(folder, style, environment, emitted)
 

@@ -17,7 +17,7 @@ import aiohttp
 from chiron.deployment.function_error import function_error, late
 from chiron.deployment.measure import Checked
 from chiron.deployment.route import Asked, Route, Steps
-from chiron.openfaas.client import FUNCTION_HEADERS
+from chiron.openfaas.function_headers import function_headers
 from chiron.workflow.data import text_of
 from chiron.workflow.errors import ChironError
 
@@ -67,10 +67,11 @@ class Client(NamedTuple):
     async def _call(self, asked: Asked) -> str:
         url = f"{self.url}/function/{quote(asked.function, safe='')}"
         timeout_s = asked.timeout_s or TIMEOUT_S
+        sent = function_headers(asked.body)
         try:
             async with (
                 asyncio.timeout(timeout_s),
-                self.session.post(url, data=asked.body) as response,
+                self.session.post(url, data=asked.body, headers=sent) as response,
             ):
                 answer = await response.read()
         except TimeoutError:
@@ -105,6 +106,5 @@ async def client_of(url: str, route: Route, requests: Iterator[Checked]) -> Asyn
         connector=aiohttp.TCPConnector(limit=0),
         timeout=aiohttp.ClientTimeout(),
         cookie_jar=aiohttp.DummyCookieJar(),
-        headers=FUNCTION_HEADERS,
     ) as session:
         yield Client(session, url, route, requests)

@@ -11,8 +11,8 @@ from chiron.workflow.reference import HandlerStyle
 
 #: What a template requires, as Node finds it.
 _ENTRIES = ("handler.js", "handler/index.js")
-#: Templates before these answer by a callback alone.
-_NEWER = (12, 14, 16, 17, 18, 20, 22)
+#: Templates before these answer by a callback alone; node22 has Express 5.
+_NEWER = (12, 14, 16, 17, 18, 20)
 _USUAL = ("", "node index.js")
 
 
@@ -24,6 +24,7 @@ class Node:
         "node8-express": "node-callback",
         "node10-express": "node-callback",
         **{f"node{version}": "node" for version in _NEWER},
+        "node22": "node22",
     }
     start = "node index.js"
     only_answers = True

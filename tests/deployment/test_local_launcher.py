@@ -8,7 +8,8 @@ import pytest
 
 from chiron.deployment.caller import Caller
 from chiron.deployment.local_launcher import LocalLauncher, Ports
-from chiron.openfaas.client import FUNCTION_HEADERS, Gateway
+from chiron.openfaas.client import Gateway
+from chiron.openfaas.function_headers import function_headers
 
 #: Headers that tell of the connection and the body.
 _OF_ALL = {"host", "connection", "content-length"}
@@ -75,4 +76,4 @@ def test_whoever_asks_a_function_sends_it_the_same_headers(behind):
         {name.lower(): value for name, value in headers.items() if name.lower() not in _OF_ALL}
         for _, _, headers in behind.calls
     ]
-    assert sent == [{name.lower(): value for name, value in FUNCTION_HEADERS.items()}] * 3
+    assert sent == [{name.lower(): value for name, value in function_headers(b"x").items()}] * 3

@@ -67,6 +67,22 @@ def test_the_reference_run_has_them_answer(write):
 
 
 @needs_node
+@pytest.mark.parametrize(
+    ("request_", "given"),
+    [(b"5", "string"), (b"", "string"), (b"[5]", "object"), (b"\xff", "object"), (b"{", "string")],
+)
+def test_the_reference_run_gives_them_what_a_wrap_does(write, request_, given):
+    telling = write("module.exports = async event => typeof event.body\n", {"tasks": {"t": "more"}})
+    assert Sources.read(telling).reference(request_, "http://127.0.0.1:1").output == given
+
+
+@needs_node
+def test_the_reference_run_refuses_what_the_template_refuses(write):
+    with pytest.raises(WorkflowFailedError, match="answered 413: PayloadTooLargeError"):
+        Sources.read(write()).reference(b"[%s0]" % (b"0," * 60_000), "http://127.0.0.1:1")
+
+
+@needs_node
 def test_the_reference_run_tells_their_errors(write):
     failing = write("module.exports = async () => { throw new TypeError('no stock') }\n")
     with pytest.raises(WorkflowFailedError, match=r"function more failed.*no stock") as failed:

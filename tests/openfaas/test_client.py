@@ -248,7 +248,7 @@ def test_invoke_returns_any_answer_of_the_function(client, gateway):
     answer = client.invoke("side", b"in", headers={"X-Chiron-Call": "1", "Content-Type": "a/b"})
 
     assert answer.content == b"\x00out"
-    assert gateway.calls[0].headers["content-type"] == "application/json"
+    assert gateway.calls[0].headers["content-type"] == "text/plain"
     assert gateway.calls[1].headers["content-type"] == "a/b"
     assert gateway.calls[1].headers["x-chiron-call"] == "1"
     assert gateway.calls[1].body == b"in"

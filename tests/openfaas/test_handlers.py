@@ -99,7 +99,12 @@ def test_a_missing_handler_names_the_function_and_the_mend(write, tmp_path, hand
 
 @pytest.mark.parametrize(
     ("lang", "style"),
-    [("node20", "node"), ("node10-express", "node-callback"), ("node", "node-classic")],
+    [
+        ("node20", "node"),
+        ("node22", "node22"),
+        ("node10-express", "node-callback"),
+        ("node", "node-classic"),
+    ],
 )
 def test_node_handlers_run_in_processes_of_their_own_runtime(write, tmp_path, lang, style):
     write("side/handler.js", "nobody reads this")

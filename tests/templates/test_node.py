@@ -48,7 +48,7 @@ def test_a_handler_gets_the_request_and_its_answer_is_the_tasks(place: str, serv
             "PUT", "/a/b?x=1&y=2&y=3", '{"n": 1}', Content_Type="application/json", X_Own="own"
         )
         assert answer.status == 200, answer.text
-        assert answer.headers["Content-Type"] == "application/json"
+        assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
         assert answer.json == {
             "body": {"n": 1},
             "kind": "application/json",
@@ -60,20 +60,40 @@ def test_a_handler_gets_the_request_and_its_answer_is_the_tasks(place: str, serv
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "seen"),
+    ("given", "seen"),
     [
-        ("application/json", '[1, "a"]', [1, "a"]),
-        ("application/json", "plain", "plain"),
-        ("application/json", "", {}),
-        ("text/plain", '{"n": 1}', '{"n": 1}'),
-        ("application/x-www-form-urlencoded", "a=1&b=x+y", {"a": "1", "b": "x y"}),
-        ("image/png", "\u20ac", {"type": "Buffer", "data": [0xE2, 0x82, 0xAC]}),
+        ("'[1, \"a\"]'", [1, "a"]),
+        ("'5'", "5"),
+        ("'plain'", "plain"),
+        ("''", ""),
+        ("b'\\xff'", {}),
+        ("('{}', 200, {'Content-Type': 'text/plain'})", "{}"),
     ],
 )
-def test_the_body_is_what_its_content_type_says(
-    kind: str, body: str, seen: Any, serve: Any
+def test_what_another_task_gives_is_parsed_if_it_is_an_object_or_a_list(
+    given: str, seen: Any, serve: Any
 ) -> None:
-    assert serve(SEES).request(body=body.encode(), Content_Type=kind).json["body"] == seen
+    gives = {"gives": f"def handle(req):\n    return {given}"}
+    server = serve(SEES, processes=[[0], [1]], others=gives, inputs={1: None, 0: 1})
+    assert server.request().json["body"] == seen
+
+
+def test_a_body_that_its_template_refuses_fails_the_task_with_its_status(serve: Any) -> None:
+    after = {"after": "def handle(req):\n    return req"}
+    server = serve(
+        SEES, others=after, processes=[[0, 1]], inputs={0: None, 1: 0}, entry={"output": 1}
+    )
+    told = server.request(body="[" * 200_000, Content_Type="application/json").json
+    assert (told["code"], told["function"]) == ("status", "run")
+    assert "answered 413: PayloadTooLargeError" in told["message"]
+    assert "MAX_JSON_SIZE allows 102400 bytes" in told["message"]
+
+
+@pytest.mark.parametrize(("most", "status"), [("1mb", 200), ("150kb", 413), ("1000", 413)])
+def test_a_variable_sets_the_largest_body(most: str, status: int, serve: Any) -> None:
+    server = serve(SEES, settings={"MAX_JSON_SIZE": most})
+    body = json.dumps(["a" * 200_000])
+    assert server.request(body=body, Content_Type="application/json").status == status
 
 
 @pytest.mark.parametrize(
@@ -100,21 +120,18 @@ def test_the_first_template_gives_a_text(source: str, serve: Any) -> None:
     assert server.request(body='{"a": 1}').json == {"ok": '{"a": 1}'}
 
 
-def test_headers_texts_and_bytes_are_answered_as_they_are(serve: Any) -> None:
-    server = serve("""
+def test_headers_and_large_bodies_are_answered_as_they_are(serve: Any) -> None:
+    source = """
         module.exports = async (event, context) => {
-          if (event.path === '/text') return 'text'
-          if (event.path === '/none') return
           context.headers({ 'Content-Type': 'image/png', 'X-Own': 'own' })
           return Buffer.from(event.body)
         }
-    """)
+    """
+    server = serve(source, settings={"RAW_BODY": "true", "MAX_RAW_SIZE": "3mb"})
     content = os.urandom(3_000_000)
     answer = server.request(body=content, Content_Type="image/png")
     assert (answer.body, answer.headers["Content-Type"]) == (content, "image/png")
     assert answer.headers["X-Own"] == "own"
-    assert server.request(path="/text").text == "text"
-    assert server.request(path="/none").body == b""
 
 
 def test_node_and_python_tasks_give_each_other_json(serve: Any) -> None:
@@ -273,6 +290,38 @@ def test_a_handler_that_hangs_is_killed_and_the_next_run_answers(
 
     assert eventually(lambda: not hang())
     assert server.request(body="fine", Content_Type="text/plain").text == "ok"
+
+
+@in_each_place
+def test_its_module_keeps_what_it_has_from_one_request_to_the_next(place: str, serve: Any) -> None:
+    server = serve(
+        "let served = 0\nmodule.exports = async () => `${++served} ${process.pid}`", place
+    )
+    told = [server.request().text.split() for _ in range(3)]
+    assert [count for count, _ in told] == ["1", "2", "3"]
+    assert len({pid for _, pid in told}) == 1
+
+
+def test_requests_at_the_same_time_have_node_processes_of_their_own(
+    serve: Any, in_background: Any, tmp_path: Path
+) -> None:
+    server = serve(
+        """
+        const fs = require('fs')
+        module.exports = async event => {
+          fs.writeFileSync(`${event.body}/${process.pid}`, '')
+          while (fs.readdirSync(event.body).length < 2) await new Promise(setImmediate)
+          return String(process.pid)
+        }
+        """,
+        "fork",
+    )
+    met = tmp_path / "met"
+    met.mkdir()
+    asked = [
+        in_background(server.request, body=str(met), Content_Type="text/plain") for _ in range(2)
+    ]
+    assert len({each.result().text for each in asked}) == 2
 
 
 def test_its_node_process_ends_with_the_wrap(serve: Any, eventually: Any) -> None:

@@ -439,3 +439,16 @@ def test_a_traced_stream_and_one_without_body_come_whole(streams: Any) -> None:
     assert traced["output"] == "begin\nend\n"
     with Streaming(server, "anything", "HEAD") as answer:
         assert (answer.status, answer.read()) == (203, b"")
+
+
+def test_an_answer_that_no_server_could_send_fails_its_task(wrap_image: Any, start: Any) -> None:
+    source = """
+        def handle(req):
+            status, name = {"name": (200, "bad header"), "status": (1000, "x-a")}[req]
+            return "x", status, {name: "1"}
+    """
+    server = start(wrap_image({"f": source}, entry={"output": 0}))
+    for given, said in (("name", "'bad header' is no name"), ("status", "1000 is no status")):
+        told = server.request(body=given)
+        assert (told.status, told.json["code"]) == (500, "bad-output")
+        assert said in told.json["message"]

@@ -16,7 +16,7 @@ import math
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
@@ -112,7 +112,8 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         sandbox.keep_to_cores(settings.cpus)
         with server.OneProcess():
             wrap, functions = _load_shared(image, options, sockets, settings)
-        mechanism = mechanism_of(wrap.mechanism, wrap.slots, os.environ)
+        unforked = _unforked(wrap, functions)
+        mechanism = mechanism_of(wrap.mechanism, wrap.slots, os.environ, unforked)
         gc.collect()
         malloc.keep_freed(settings.memory_bytes, 1 + mechanism.lasting)
         ROOMS.keep(settings.memory_bytes, 1 + mechanism.lasting)
@@ -378,6 +379,15 @@ def _load_shared(
         words = [word for option in (options | found_out).items() for word in option]
         server.begin_anew(sockets, words)
     return wrap, functions
+
+
+def _unforked(wrap: Wrap, functions: Mapping[str, FunctionRunner]) -> list[int]:
+    """The slots, further processes, with functions alone after whose import nothing can fork."""
+    return [
+        slot
+        for slot, tasks in enumerate(wrap.processes[1:])
+        if not any(functions[wrap.function_of(task)].forkable for task in tasks)
+    ]
 
 
 def _load_own(wrap: Wrap, functions: dict[str, FunctionRunner]) -> None:

@@ -10,11 +10,13 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from werkzeug.wrappers import Response
+from werkzeug.http import HTTP_STATUS_CODES
 
+from wrap.config.wrap_spec import Seen
 from wrap.core.errors import TaskError
 from wrap.functions import styles
 from wrap.functions.function_runner import FunctionRunner, Place, raised
@@ -22,16 +24,26 @@ from wrap.functions.node_process import Content, NodeProcess
 from wrap.functions.public import PACKAGE
 from wrap.functions.remote import asked
 from wrap.observe import log
-from wrap.values.value import Object
+from wrap.values.value import JSON, TEXT, Object
 
 if TYPE_CHECKING:
-    from wrap.config.wrap_spec import Seen
     from wrap.functions.task_io import TaskIO
 
-#: How templates call handlers: the newer ones, those that wait for a callback, the first one.
-STYLES = ("node", "node-callback", "node-classic")
+#: How templates call handlers: with Express 4, with Express 5, by a callback, without a request.
+STYLES = ("node", "node22", "node-callback", "node-classic")
 #: A line of a stack trace: the function, if it has a name, the file and the line.
 _FRAME = re.compile(r"^    at (?:(.*) \()?(?:file://)?(/[^()]*):(\d+):\d+\)?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a handler answers; `error` is the TaskError of an answer that stands for an error."""
+
+    status: int
+    kind: str
+    headers: list[tuple[str, str]]
+    content: bytes | bytearray
+    error: TaskError | None
 
 
 class Node(FunctionRunner):
@@ -71,12 +83,14 @@ class Node(FunctionRunner):
     ) -> tuple[Any, ...]:
         """What the event is made of, and its body."""
         method, target, headers = asked(given, trace)
+        body = given.view()
         lowered = {name.lower(): value for name, value in headers.items()}
-        lowered["content-type"] = given.answer_type()
-        request = {"method": method, "target": target or "/", "headers": lowered}
-        return request, given.view()
+        lowered["content-type"] = given.content_type or _unsaid_type(given)
+        if len(body) or not isinstance(given.head, dict) or "CONTENT_LENGTH" in given.head:
+            lowered.setdefault("content-length", str(len(body)))
+        return {"method": method, "target": target or "/", "headers": lowered}, body
 
-    def call(self, request: dict[str, Any], body: Content) -> Response:
+    def call(self, request: dict[str, Any], body: Content) -> Answer:
         """The handler's answer, whatever its status.
 
         Raises TaskError: ``raised`` or ``exited`` by the handler, or the Node process has died.
@@ -85,17 +99,19 @@ class Node(FunctionRunner):
         if self._task is not None:
             told["task"] = self._task
         answer, content = self._loaded().call(told, body)
-        self._check(answer)
-        response = Response(bytes(content), answer["status"])
-        response.headers.clear()
-        response.headers["Content-Type"] = answer["type"] or styles.UNSAID
-        for name, value in answer["headers"]:
-            response.headers[name] = value
-        return response
+        error = self._error(answer)
+        if error is not None and "status" not in answer:
+            raise error
+        headers = styles.sent(answer["headers"])
+        return Answer(answer["status"], answer["type"], headers, content, error)
 
     def answer(self, value: Any, seen: Seen) -> Object:
         """See `FunctionRunner.answer`."""
-        return styles.unless_failed(value.status_code, styles.whole(value, seen), seen)
+        if value.error is not None and seen is not Seen.BY_CLIENT:
+            raise value.error
+        line = f"{value.status} {HTTP_STATUS_CODES.get(value.status, 'Unknown').upper()}"
+        found = styles.found(line, value.kind, value.headers, value.content, seen)
+        return styles.unless_failed(value.status, found, seen)
 
     @contextmanager
     def marked(self, task: int) -> Iterator[None]:
@@ -127,25 +143,23 @@ class Node(FunctionRunner):
             if self._loaded_in is not process:
                 told = {"name": self.name, "load": str(self._folder / "handler")}
                 answer, _ = process.call(told, b"")
-                try:
-                    self._check(answer)
-                except TaskError as error:
+                if error := self._error(answer):
                     raise ImportError(f"function {self.name}: {error.message}") from error
                 self._loaded_in, self.is_prepared = process, True
                 self.after_import()
         return process
 
-    def _check(self, answer: dict[str, Any]) -> None:
-        """Raise TaskError if the handler failed."""
+    def _error(self, answer: dict[str, Any]) -> TaskError | None:
+        """The error that the handler failed with, which is logged."""
         if "exited" in answer:
             message = f"the handler called process.exit({answer['exited']}): return instead"
-            raise TaskError("exited", message)
+            return TaskError("exited", message)
         if "error" not in answer:
-            return
+            return None
         log.tell(self.name, answer["stack"] or f"{answer['error']}: {answer['message']}")
         frames = list(self._frames(answer["stack"]))
         place = frames[-1].partition(" in ")[0] if frames else ""
-        raise raised(answer["error"], answer["message"], frames, place)
+        return raised(answer["error"], answer["message"], frames, place)
 
     def _frames(self, stack: str) -> Iterator[str]:
         """The frames of the function's own files, the innermost last."""
@@ -153,3 +167,11 @@ class Node(FunctionRunner):
         for name, file, line in reversed(_FRAME.findall(stack)):
             if file.startswith(own) and "/node_modules/" not in file:
                 yield f"{file.removeprefix(own)}:{line} in {name or '<anonymous>'}"
+
+
+def _unsaid_type(given: Object) -> str:
+    """What the template says if nobody says it; of another task's output, JSON that it parses."""
+    if isinstance(given.head, dict):
+        return "text/plain"
+    kind = given.answer_type()
+    return TEXT if kind == JSON and bytes(given.view()[:1]) in b'"0123456789-tfn' else kind

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import secrets
@@ -18,6 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
+import msgspec
+
 from wrap.core.errors import TaskError
 from wrap.core.run import WORKER_DIED
 from wrap.observe import log
@@ -28,12 +29,17 @@ _WORKER = Path(__file__).with_name("node_worker.js")
 _TOKEN = "CHIRON_NODE_TOKEN"  # noqa: S105 (the name of the variable)
 #: The lengths of what is told and of a body.
 _HEAD = struct.Struct("!IQ")
+_ENCODE, _DECODE = msgspec.json.Encoder().encode, msgspec.json.Decoder().decode
+#: Bytes that one call reads, or that are joined to be written by one.
+_SMALL = 1 << 16
 _BACKLOG = 1024
 #: How late a cancelled thread ends that waits, and how long a sound event loop may take to notice
 #: that a connection was closed, in milliseconds.
 _LOOK_MS, _NOTICE_MS = 250, 1000
 _END_S = 5.0
 Content = bytes | memoryview
+#: What the Node process tells, and the body of that.
+Message = tuple[dict[str, Any], bytes | bytearray]
 _PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
@@ -96,15 +102,13 @@ class NodeProcess:
             known[1]._process.kill()
             known[1]._process.wait()
 
-    def call(self, told: Mapping[str, Any], body: Content) -> tuple[dict[str, Any], bytearray]:
+    def call(self, told: Mapping[str, Any], body: Content) -> Message:
         """What it tells, and the body of that. Raises TaskError if it has died."""
         connection = None
         try:
             connection = self._connection()
-            _send(connection, json.dumps(told).encode(), body)
-            told_length, length = _HEAD.unpack(_received(connection, _HEAD.size))
-            answer = json.loads(_received(connection, told_length))
-            content = _received(connection, length)
+            _send(connection, _ENCODE(told), body)
+            answer, content = _received(connection)
         except OSError as error:
             raise self._died() from error
         except BaseException:  # the task is given up
@@ -154,24 +158,39 @@ class NodeProcess:
 
 
 def _send(connection: socket.socket, told: bytes, body: Content) -> None:
-    connection.sendall(_HEAD.pack(len(told), len(body)) + told)
-    if len(body):
+    head = _HEAD.pack(len(told), len(body)) + told
+    if len(body) <= _SMALL:  # in one piece, which the event loop reads at once
+        connection.sendall(b"".join((head, body)))
+    else:
+        connection.sendall(head)
         connection.sendall(body)
 
 
-def _received(connection: socket.socket, length: int) -> bytearray:
-    """So many bytes, waited for in short calls. Raises ConnectionError at the end of the stream."""
-    received = bytearray(length)
-    left = memoryview(received)
+def _received(connection: socket.socket) -> Message:
+    """A message, waited for in short calls. Raises ConnectionError at the end of the stream."""
     poll = select.poll()
     poll.register(connection, select.POLLIN)
+    begin = b""
+    while len(begin) < _HEAD.size or len(begin) < _HEAD.size + _HEAD.unpack_from(begin)[0]:
+        while not poll.poll(_LOOK_MS):
+            pass
+        if not (piece := connection.recv(_SMALL)):
+            raise ConnectionError
+        begin += piece
+    told_length, length = _HEAD.unpack_from(begin)
+    told, content = begin[_HEAD.size :][:told_length], begin[_HEAD.size + told_length :]
+    if len(content) == length:
+        return _DECODE(told), content
+    whole = bytearray(length)
+    whole[: len(content)] = content
+    left = memoryview(whole)[len(content) :]
     while left:
         if poll.poll(_LOOK_MS):
             count = connection.recv_into(left)
             if not count:
                 raise ConnectionError
             left = left[count:]
-    return received
+    return _DECODE(told), whole
 
 
 def _pass_on(said: IO[bytes]) -> None:

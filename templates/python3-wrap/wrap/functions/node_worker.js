@@ -7,10 +7,13 @@
 const { AsyncLocalStorage } = require('async_hooks')
 const fs = require('fs')
 const net = require('net')
-const querystring = require('querystring')
 const { Writable } = require('stream')
+const { EMPTY, succeeded } = require('./node_answer')
+const { Refused, eventOf } = require('./node_request')
 
 const HEAD = 12
+// Bytes of an answer that are copied to be written at once.
+const SMALL = 1 << 16
 const TOKEN = process.env.CHIRON_NODE_TOKEN
 delete process.env.CHIRON_NODE_TOKEN
 // A line of the log that is longer is broken.
@@ -100,88 +103,59 @@ class Context {
   }
 
   fail(value) {
-    if (this.statusCode === 200) this.statusCode = 500
+    if (this.statusCode == 200) this.statusCode = 500
     this.cbCalled++
     this.cb(value)
   }
 }
 
-function ofJson(text) {
-  try {
-    return text ? JSON.parse(text) : {}
-  } catch {
-    return text // clients, chiron among them, call any text JSON
-  }
-}
-
-// The body as the middleware of the template leaves it, which goes by the content type.
-function parsed(type, body) {
-  if (process.env.RAW_BODY === 'true') return body
-  const kind = type.split(';')[0].trim().toLowerCase()
-  if (kind === 'application/json') return ofJson(body.toString())
-  if (kind === 'application/x-www-form-urlencoded') return { ...querystring.parse(body.toString()) }
-  return kind.startsWith('text/') ? body.toString() : body
-}
-
-function eventOf(asked, body) {
-  const [path, query] = asked.target.split(/\?(.*)/s)
-  return {
-    body: parsed(asked.headers['content-type'], body),
-    headers: asked.headers,
-    method: asked.method,
-    query: { ...querystring.parse(query) },
-    path
-  }
-}
-
-// What express sends of a value: its bytes, and a content type if it chooses one.
-function sent(value) {
-  if (value === undefined || value === null) return [Buffer.alloc(0), '']
-  if (typeof value === 'string') return [Buffer.from(value), '']
-  if (Buffer.isBuffer(value)) return [value, 'application/octet-stream']
-  if (typeof value === 'object' || typeof value === 'boolean') {
-    return [Buffer.from(JSON.stringify(value)), 'application/json']
-  }
-  throw new TypeError(`a handler cannot answer a ${typeof value}: answer a string or an object`)
-}
-
-function answered(context, error, value) {
-  if (error) {
-    if (error instanceof Error) throw error
-    const text = error.toString ? error.toString() : String(error)
-    return [{ status: context.statusCode, headers: [], type: '' }, Buffer.from(text)]
-  }
-  const [body, type] = sent(value)
-  const headers = Object.entries(context.headerValues).flatMap(([name, each]) =>
-    [each].flat().map(one => [name, String(one)])
-  )
-  return [{ status: context.statusCode, headers, type }, body]
+// The error of a handler, which is an answer as well if the status that it set is one of errors.
+function failed(error, context) {
+  if (error instanceof Exited) return [{ exited: error.message }, EMPTY]
+  const plain = !(error instanceof Error)
+  const message = String(plain ? error : error.message)
+  const told = { error: plain ? 'Error' : error.name, message, stack: String((error && error.stack) || '') }
+  if (!context || context.statusCode < 400) return [told, EMPTY]
+  const answer = { status: context.statusCode, headers: [], type: 'text/html; charset=utf-8' }
+  return [plain ? answer : { ...told, ...answer }, Buffer.from(String(error))]
 }
 
 // What a handler answers. `style` says what its template does with what it returns.
 function called(style, handle, asked, body, run) {
-  return new Promise((resolve, reject) => {
-    run.fail = reject
+  return new Promise(resolve => {
+    const fail = error => resolve(failed(error, context))
     const answer = (error, value) => {
       try {
-        resolve(answered(context, error, value))
+        resolve(error ? failed(error, context) : succeeded(style, context, value))
       } catch (fault) {
-        reject(fault)
+        resolve(failed(fault))
       }
     }
     const context = new Context(answer)
-    if (style === 'node-classic') {
-      const returned = handle(body.toString(), answer)
-      if (returned instanceof Promise) returned.then(value => answer(undefined, value), reject)
-      return
+    run.fail = error => resolve(failed(error))
+    try {
+      if (style === 'node-classic') {
+        const returned = handle(body.toString(), answer)
+        if (returned instanceof Promise) returned.then(value => answer(undefined, value), fail)
+        return
+      }
+      const returned = handle(eventOf(style, asked, body), context, answer)
+      const isPromise = !!returned && typeof returned.then === 'function'
+      if (!isPromise && (style === 'node-callback' || handle.length > 2)) return
+      Promise.resolve(returned).then(value => {
+        if (!context.cbCalled) context.succeed(value)
+      }, fail)
+    } catch (error) {
+      resolve(refused(error) || failed(error, context))
     }
-    const returned = handle(eventOf(asked, body), context, answer)
-    const isPromise = !!returned && typeof returned.then === 'function'
-    if (!isPromise && (style === 'node-callback' || handle.length > 2)) return
-    Promise.resolve(returned).then(value => {
-      if (!context.cbCalled) context.succeed(value)
-    }, reject)
   })
+}
+
+// What the template answers of a request that it cannot read.
+function refused(error) {
+  if (!(error instanceof Refused)) return undefined
+  const { status, name, message } = error
+  return [{ status, headers: [], type: 'text/plain; charset=utf-8' }, Buffer.from(`${name}: ${message}`)]
 }
 
 function mark(task, place) {
@@ -213,21 +187,14 @@ function load(name, file) {
       run.end()
     }
   })
-  return [{}, Buffer.alloc(0)]
-}
-
-function failed(error) {
-  if (error instanceof Exited) return { exited: error.message }
-  const plain = !(error instanceof Error)
-  const message = String(plain ? error : error.message)
-  return { error: plain ? 'Error' : error.name, message, stack: String((error && error.stack) || '') }
+  return [{}, EMPTY]
 }
 
 async function serve(asked, body) {
   try {
     return asked.load ? load(asked.name, asked.load) : await perform(asked, body)
   } catch (error) {
-    return [failed(error), Buffer.alloc(0)]
+    return failed(error)
   }
 }
 
@@ -248,18 +215,23 @@ function connected(socket) {
 
   function head(bytes) {
     const length = bytes.readUInt32BE(0)
-    const bodyLength = Number(bytes.readBigUInt64BE(4))
+    const bodyLength = bytes.readUInt32BE(4) * 2 ** 32 + bytes.readUInt32BE(8)
     next(length, text => {
       const asked = JSON.parse(text.toString())
       next(bodyLength, async body => {
         next(HEAD, head)
         const [told, answer] = await serve(asked, body)
-        const said = Buffer.from(JSON.stringify(told))
-        const lengths = Buffer.alloc(HEAD)
-        lengths.writeUInt32BE(said.length, 0)
-        lengths.writeBigUInt64BE(BigInt(answer.length), 4)
-        socket.write(Buffer.concat(answer.length < 1 << 16 ? [lengths, said, answer] : [lengths, said]))
-        if (answer.length >= 1 << 16) socket.write(answer)
+        const isSmall = answer.length < SMALL
+        const text = JSON.stringify(told)
+        const length = Buffer.byteLength(text)
+        const message = Buffer.allocUnsafe(HEAD + length + (isSmall ? answer.length : 0))
+        message.writeUInt32BE(length, 0)
+        message.writeUInt32BE(Math.floor(answer.length / 2 ** 32), 4)
+        message.writeUInt32BE(answer.length % 2 ** 32, 8)
+        message.write(text, HEAD)
+        if (isSmall) answer.copy(message, HEAD + length)
+        socket.write(message)
+        if (!isSmall) socket.write(answer)
       })
     })
   }

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +35,9 @@ _HOSTNAME = os.environ.get("HOSTNAME") or socket.gethostname()
 _SHOWN = 200
 #: Lower ones are no answers yet.
 _OK = 200
+_MOST = 999
+#: What a header may be called (RFC 9110, 5.6.2).
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 #: No server sends the body of an answer with such a status.
 _WITHOUT_BODY = (204, 304)
 #: What Flask says where a handler does not.
@@ -174,6 +178,8 @@ def output(style: str, value: Any, seen: Seen = Seen.BY_NOBODY) -> Object:
     """
     try:
         status, found = _answer(style, value, seen)
+        if status > _MOST:
+            raise ValueError(f"{status} is no status: use one of three digits")
     except Exception as error:
         raise _unsendable(error) from error
     return unless_failed(status, found, seen)
@@ -218,7 +224,7 @@ def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
                 headers = Headers(pairs or ())
                 value, kind = body, headers.pop("Content-Type", "") or kind
                 if headers and seen is not Seen.BY_NOBODY:
-                    head = ("200 OK", _sent(headers))
+                    head = ("200 OK", sent(headers))
         if isinstance(value, str):
             if not value.isascii():
                 value.encode()  # a lone surrogate is no text
@@ -242,8 +248,17 @@ def whole(response: BaseResponse, seen: Seen) -> Object:
     """An answer as an object."""
     complete(response)
     status, kind, headers = begin_of(response)
-    body = b"" if response.status_code in _WITHOUT_BODY else response.get_data()
-    plain = response.status_code == 200 and not headers and "Content-Type" in response.headers
+    return found(status, kind, headers, response.get_data(), seen)
+
+
+def found(
+    status: str, kind: str, headers: list[tuple[str, str]], body: bytes | bytearray, seen: Seen
+) -> Object:
+    """The answer of that status line, content type (empty if it has none), headers and body."""
+    code = int(status[:3])
+    if code in _WITHOUT_BODY:
+        body = b""
+    plain = code == _OK and not headers and kind
     if seen is not Seen.BY_CLIENT and kind == UNSAID:
         kind = ""
     head = None if plain or seen is Seen.BY_NOBODY else (status, headers)
@@ -274,10 +289,17 @@ def is_streamed(response: BaseResponse) -> bool:
 
 def begin_of(response: BaseResponse) -> tuple[str, str, list[tuple[str, str]]]:
     """Status, content type and the other headers of an answer."""
-    return response.status, response.headers.get("Content-Type", ""), _sent(response.headers)
+    return response.status, response.headers.get("Content-Type", ""), sent(response.headers)
 
 
-def _sent(headers: Headers) -> list[tuple[str, str]]:
-    """The headers of an answer that its server does not set, but for the content type."""
+def sent(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The headers of an answer that its server does not set, but for the content type.
+
+    Raises ValueError if a name is no token, which no server could send.
+    """
     left_out = OF_SERVER | {"content-type"}
+    headers = list(headers)
+    for name, _ in headers:
+        if not _TOKEN.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a header: use letters, digits and -")
     return [(name, value) for name, value in headers if name.lower() not in left_out]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from wrap.workers.fork_client import ForkClient
@@ -69,17 +69,21 @@ class Mechanism(Protocol):
         """Be done with it; `sound` if it has answered all that it was asked."""
 
 
-_MECHANISMS: dict[str, Callable[[int, Mapping[str, str]], Mechanism]] = {
+_MECHANISMS: dict[str, Callable[[int, Mapping[str, str], Collection[int]], Mechanism]] = {
     "fork": Fork,
     "pool": Pool,
 }
 
 
-def mechanism_of(name: str, slots: int, environment: Mapping[str, str]) -> Mechanism:
+def mechanism_of(
+    name: str, slots: int, environment: Mapping[str, str], unforked: Collection[int] = ()
+) -> Mechanism:
     """The mechanism called `name` for a wrap of so many slots, its further processes.
+
+    No process can be forked that has the functions of the slots `unforked`.
 
     Raises ValueError where there is none, or where a setting of it in `environment` is none.
     """
     if name not in _MECHANISMS:
         raise ValueError(f"mechanism {name!r} is none of {', '.join(_MECHANISMS)}")
-    return _MECHANISMS[name](slots, environment)
+    return _MECHANISMS[name](slots, environment, unforked)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from wrap.config.settings import count
@@ -30,7 +30,9 @@ class Pool:
     new one, so that what handlers leave behind does not pile up.
     """
 
-    def __init__(self, slots: int, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, slots: int, environment: Mapping[str, str], unforked: Collection[int]
+    ) -> None:
         self._fork_client: ForkClient
         self._limit = count(environment, "pool_concurrency", 2)
         self._requests = count(environment, "pool_requests", 1000)
