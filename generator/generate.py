@@ -402,9 +402,11 @@ def _stack_function(
     run = wrap_environment(allowed, allowed.wraps[index], given_timeout_s)
     settings = run | {KEY_VARIABLE: marks[KEY_ANNOTATION], **needs.variables}
     buckets = sources.folder.workflow.buckets
-    if buckets is not None and not buckets["durable"]:
+    is_entry = index == 0 or plan.orchestrator == "client"
+    is_called = not is_entry and plan.path != "gateway"
+    if is_called or (buckets is not None and not buckets["durable"]):
         settings["healthcheck_interval"] = HOLDING_WATCHDOG_SLEEP
-    if index == 0 and plan.orchestrator != "client":
+    if is_entry and plan.orchestrator != "client":
         settings |= _sized_for(sources.folder)
         settings |= {SLO_VARIABLE: f"{plan.slo_ms:g}"} if plan.slo_ms else {}
     settled = dict[str, object](
