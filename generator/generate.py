@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from chiron.generator.annotations import CALLED, annotate
+from chiron.generator.annotations import CALLED, GIVEN, annotate, given
 from chiron.generator.declaration import declare, functions_in
 from chiron.generator.merging import merge_environments, merge_fields, merge_requirements
 from chiron.generator.render import render_handler
@@ -409,6 +409,14 @@ def _stack_function(
     if is_entry and plan.orchestrator != "client":
         settings |= _sized_for(sources.folder)
         settings |= {SLO_VARIABLE: f"{plan.slo_ms:g}"} if plan.slo_ms else {}
+    labels = {**shared.labels, **_replicas(buckets)}
+    annotations = {
+        **annotate(plan, index, sources.folder.workflow),
+        **_calls(wrap, sources),
+        **without_triggers(shared.annotations),
+        **_triggers(plan, index, sources),
+        **marks,
+    }
     settled = dict[str, object](
         lang=WRAP,
         handler=f"./{wrap.name}",
@@ -418,14 +426,8 @@ def _stack_function(
         | NATIVE_THREADS
         | merge_environments(wrap.name, sources.variables(functions), sources.styles, settings),
         secrets=tuple(dict.fromkeys([*shared.secrets, *needs.secrets])),
-        labels={**shared.labels, **_replicas(buckets)},
-        annotations={
-            **annotate(plan, index, sources.folder.workflow),
-            **_calls(wrap, sources),
-            **without_triggers(shared.annotations),
-            **_triggers(plan, index, sources),
-            **marks,
-        },
+        labels=labels,
+        annotations={**annotations, GIVEN: given(labels, annotations)},
         limits=limits,
         requests=requests,
         build_args={
