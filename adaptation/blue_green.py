@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from requests import Response
 
 from chiron.adaptation.events import Event, Tell
+from chiron.adaptation.keeping import keep_replicas
 from chiron.adaptation.latency import Wait
 from chiron.adaptation.version import Candidate, Serving, serving
 from chiron.deployment.deploy import remove_all
@@ -59,11 +60,16 @@ class BlueGreen:
         Raises ``not-switched``, or the gateway's own: then `old` serves, and `candidate` is
         removed.
         """
+        called = old.called if old else None
         try:
+            stay = {n: f for n, f in candidate.before.items() if by_route or f is not called}
+            keep_replicas(self.gateway, stay, self.tell, self.switch_s)
             if old and by_route:
                 self._put_behind(candidate, old.called)
             else:
                 self.gateway.deploy(_in_role("entry", candidate.entry, name))
+                again = {name: called} if called else {}
+                keep_replicas(self.gateway, again, self.tell, self.switch_s)
             self._confirm(name, lambda wrap: wrap == candidate.entry.service)
         except ChironError as error:
             self._roll_back(candidate, name, old, by_route=by_route)

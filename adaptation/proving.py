@@ -232,7 +232,8 @@ class _Proof:
         what = self.launcher, plan, self.prepared.sources, self.prepared.request
         update = self.former is not None and not self.tried
         with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
-            candidate = deploy_beside(*what, Path(scratch) / "build", check, key, update=update)
+            build = Path(scratch) / "build"
+            candidate = deploy_beside(*what, build, check, key, current=current, update=update)
         if self.former is None:
             self.created += candidate.created
         if self._is_better(trial):

@@ -77,7 +77,8 @@ def concluded(windows: Sequence[Window], prediction: DeployedPrediction, rules: 
     The mean of all their requests counts.
     """
     telling = [each for each in windows if each.requests >= rules.fewest]
-    looked = f"{len(windows)} window{'s' * (len(windows) != 1)} of {rules.window_s:g} s"
+    length = f" of {rules.window_s:g} s" if rules.window_s else ""
+    looked = f"{len(windows)} window{'s' * (len(windows) != 1)}{length}"
     if not telling:
         requests = sum(each.requests for each in windows)
         return (

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from chiron.adaptation.keeping import all_keeping
 from chiron.deployment.deploy import removed_on_failure, spec_of
 from chiron.deployment.invoke import Invoker
 from chiron.deployment.launcher import Launcher, invoker_for
@@ -143,6 +144,8 @@ class Candidate:
     ready_s: float
     #: What its answers took.
     measured: Measurement
+    #: The functions in whose place its wraps are, by the names of these.
+    before: Mapping[str, FunctionStatus] = field(default_factory=dict)
 
 
 def deploy_beside(
@@ -154,6 +157,7 @@ def deploy_beside(
     check: Callable[[Invoker], Measurement],
     trace_key: str | None = None,
     *,
+    current: Serving | None = None,
     update: bool = False,
 ) -> Candidate:
     """`plan` deployed under names of its own; nothing of it stays where it does not work.
@@ -161,18 +165,20 @@ def deploy_beside(
     Supporting functions of the workflow's stack.yaml belong to all versions: those that are
     missing are deployed, those that are there stay as they are, unless this is to `update` them.
     The deployable folder is generated in `out`. `check` invokes it. `trace_key` is that of the wrap
-    that will hand requests on to it, if there is one.
+    that will hand requests on to it, if there is one. What others have set on the wraps of
+    `current`, which serves, stays on those in their place.
 
     Raises what comes of generating, building and deploying, and what `check` raises.
     """
     gateway = launcher.gateway
     marks = request.marks(sources)
     version = version_of(plan, marks)
+    before = in_place_of(plan, version, current) if current else {}
     plan = named(plan, version)
     marks = {**marks, VERSION: version}
     stack_file = generate(plan, sources, out, request.timeout_s, trace_key, marks)
     present = set() if update else {function.name for function in gateway.functions()}
-    generated = read_stack(stack_file, {})
+    generated = all_keeping(read_stack(stack_file, {}), before)
     stack = _of_version(generated, plan, present)
     write_stack(stack_file, stack)
     launcher.build(stack_file)
@@ -186,7 +192,18 @@ def deploy_beside(
     ):
         measured = check(invoker)
     entry = spec_of(generated, plan.wraps[0].name, stack_file.parent)
-    return Candidate(version, entry, created, ready_s, measured)
+    return Candidate(version, entry, created, ready_s, measured, before)
+
+
+def in_place_of(plan: Plan, version: str, current: Serving) -> dict[str, FunctionStatus]:
+    """The names of the wraps of a new `version` -> the wraps of `current` with their numbers."""
+    there = {function.name: function for function in current.wraps}
+    found = dict[str, FunctionStatus]()
+    for number, wrap in enumerate(plan.wraps, start=1):
+        for name in (wrap.name, _name(plan.workflow, number, current.version)):
+            if name in there:
+                found.setdefault(_name(plan.workflow, number, version), there[name])
+    return found
 
 
 def _of_version(stack: StackFile, plan: Plan, present: Collection[str]) -> StackFile:

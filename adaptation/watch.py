@@ -169,6 +169,7 @@ class Watcher:
             *(self.launcher, plan, sources, self.request, build),
             lambda invoker: measure(invoker, checked, _CHECKS),
             key,
+            current=current,
         )
         p50_ms = candidate.measured.p50_ms
         figures = {

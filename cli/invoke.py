@@ -11,8 +11,10 @@ import click
 from chiron.cli import options
 from chiron.cli.output import data, progress, warn, write_timeline
 from chiron.cli.place import Place, place
+from chiron.cli.told import untold
 from chiron.deployment.invoke import find_invoker
 from chiron.deployment.postmortem import explained
+from chiron.services import state_folder
 from chiron.workflow.data import bytes_of, in_json
 
 
@@ -34,6 +36,7 @@ def command(
     """Run the deployed WORKFLOW; its request is read from stdin, its answer goes to stdout.
 
     The answer is byte for byte in a file or a pipe; on a terminal control characters are escaped.
+    A prediction with a star is not to be relied on. Why is told once; --json has it always.
 
     \b
     Example:
@@ -58,4 +61,5 @@ def command(
         data(bytes_of(answer.output) + b"\n")
     beside = f" (predicted: {prediction.shown} ms)" if prediction else ""
     progress(f"{answer.latency_ms:.1f} ms{beside}")
-    warn(prediction.warnings if prediction else ())
+    if prediction:
+        warn(untold(f"{launcher.gateway.url} {workflow}", prediction.warnings, state_folder()))

@@ -7,8 +7,10 @@ import click
 from chiron.cli import options
 from chiron.cli.output import emit, progress, table, warn
 from chiron.cli.place import Place, place
+from chiron.cli.told import untold
 from chiron.deployment.deployed import deployed
 from chiron.generator.annotations import DeployedPrediction
+from chiron.services import state_folder
 
 _COLUMNS = ["workflow", "planner", "functions", "CPUs", "predicted ms", "replicas", "calls"]
 
@@ -18,6 +20,8 @@ _COLUMNS = ["workflow", "planner", "functions", "CPUs", "predicted ms", "replica
 @options.as_json
 def command(place: Place, as_json: bool) -> None:
     """List the workflows that are deployed.
+
+    A prediction with a star is not to be relied on. Why is told once; --json has it always.
 
     \b
     Example:
@@ -41,7 +45,10 @@ def command(place: Place, as_json: bool) -> None:
     ]
     if rows:
         table("deployed workflows", _COLUMNS, rows)
-        warn(line for each in found.deployments if (p := each.predicted) for line in p.warnings)
+        for each in found.deployments:
+            if each.predicted:
+                scope = f"{launcher.gateway.url} {each.workflow}"
+                warn(untold(scope, each.predicted.warnings, state_folder()))
     else:
         progress("no workflow is deployed: chiron deploy does that")
 

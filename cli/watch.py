@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -157,6 +158,8 @@ def command(
         )
         if latencies is probes:
             progress("the gateway tells no latencies: sending a few requests each window instead")
+            if once:  # nobody else's requests are waited for
+                rules = replace(rules, window_s=0.0)
         watcher = Watcher(
             request=request,
             launcher=launcher,
@@ -167,7 +170,7 @@ def command(
             tell=tell,
             out=output,
         )
-        if once:
+        if once and rules.window_s:
             seconds = rules.windows * rules.window_s
             progress(f"{rules.windows} windows of {rules.window_s:g} s: a verdict in {seconds:g} s")
         watcher.run(once=once)

@@ -146,6 +146,13 @@ class Deployment(_Body):
         requested = self.requests.cpu if self.requests else None
         return math.ceil(1000 * cpu_cores(requested)) if requested else 0
 
+    def behind_watchdog(self) -> Deployment:
+        """The same, for a wrap that is to wake of-watchdog at its end, and gets no more requests.
+
+        Its template's image says the same in its Dockerfile.
+        """
+        return self.model_copy(update={"env_vars": {"WRAP_LINGER_MS": "1", **self.env_vars}})
+
     def environment(self, secrets_dir: str, gateway_url: str) -> dict[str, str]:
         """The variables that a function gets wherever it runs."""
         return {

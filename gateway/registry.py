@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
 from chiron.gateway.backend import ImageInUse, Tasks
@@ -184,11 +184,14 @@ class Registry:
         return function
 
     async def _forget_when_ended(self, function: Function) -> None:
-        running = bool(function.newest.ready)
+        children = [replica.child for replica in function.newest.ready]
         await function.retire()
-        if running:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), function.newest.asleep_s)
+        if children:
+            asleep = asyncio.ensure_future(function.newest.slept(children))
+            closing = asyncio.ensure_future(self._closing.wait())
+            await asyncio.wait([asleep, closing], return_when=asyncio.FIRST_COMPLETED)
+            asleep.cancel()
+            closing.cancel()
         del self._functions[function.name]
         self._leaving.remove(function.name)
 

@@ -7,10 +7,11 @@ import logging
 import secrets
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chiron.gateway.backend import Backend, ImageInUse, Order
+from chiron.gateway.backend import Backend, Child, ImageInUse, Order
 from chiron.gateway.deployment import Deployment
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.logs import LineReader, Log
@@ -23,6 +24,7 @@ _FIRST_DELAY_S = 0.25
 _PATIENCE_S = 1.0
 _LONGEST_DELAY_S = 30.0
 _STEADY_AFTER_S = 10.0
+_LOOK_S = 0.05
 _log = logging.getLogger("gateway")
 #: How long calls that run may take until they end, when their replica has to.
 DRAIN_S = 60.0
@@ -85,9 +87,9 @@ class Revision:
         """
         if not self.desired:
             return
+        children = [replica.child for replica in self.ready]
         self.scale(0)
-        await asyncio.sleep(self.asleep_s)
-        if self.limits.asleep_s > self.asleep_s:
+        if not await self.slept(children) and self.limits.asleep_s > self.asleep_s:
             name = self.deployment.service
             message = f"error deleting container {name}: cannot delete running task {name}"
             raise GatewayError("not-removed", message, 500)
@@ -96,6 +98,15 @@ class Revision:
     def asleep_s(self) -> float:
         """How long of-watchdog sleeps at the end of a replica, in seconds, if it is let."""
         return min(self._host.provider.grace_s, self.limits.asleep_s)
+
+    async def slept(self, children: Sequence[Child]) -> bool:
+        """Wait as long as of-watchdog sleeps; whether the failing ends of `children` woke it."""
+        until = time.monotonic() + self.asleep_s
+        while time.monotonic() < until:
+            if children and all(each.ended.done() and each.ended.result() > 0 for each in children):
+                return True
+            await asyncio.sleep(_LOOK_S)
+        return False
 
     async def retire(self, drain_s: float = DRAIN_S) -> None:
         """Drain and end every replica and give back what they held."""
@@ -192,7 +203,10 @@ class Revision:
     async def _run(self, instance: str) -> str:
         """One life of a replica; returns how it ended."""
         folder = self._folder / instance
-        order = Order(instance, self.deployment, folder, self._secrets)
+        deployment = self.deployment
+        if self._host.provider.grace_s:  # else nothing that imitates of-watchdog is to be woken
+            deployment = deployment.behind_watchdog()
+        order = Order(instance, deployment, folder, self._secrets)
         replica = None
         try:
             async with self._host.starting:

@@ -34,6 +34,8 @@ FLOW = f"{_PREFIX}flow"
 #: Where the first part of a state machine is; those that follow have numbers from 1 on.
 MACHINE = f"{_PREFIX}machine"
 PREDICTION = f"{_PREFIX}prediction"
+#: What labels and annotations the stack.yaml gave a function: what differs was set by others.
+GIVEN = f"{_PREFIX}given"
 #: Has the Prometheus of OpenFaaS's Helm chart read the metrics of each replica: faas-netes hands
 #: annotations on to pods, and says "false" where a function says nothing.
 SCRAPE = "prometheus.io.scrape"
@@ -69,6 +71,34 @@ class DeployedPrediction(PredictedRange):
 
     cpus: int
     slo_ms: Milliseconds | None = None
+
+
+@dataclass(frozen=True)
+class Given:
+    """The labels and annotations that a stack.yaml gave a function, but for those of `is_ours`."""
+
+    labels: dict[str, str]
+    annotations: dict[str, str]
+
+
+def is_ours(annotation: str) -> bool:
+    """Whether nobody but this program sets an annotation."""
+    return annotation.startswith(_PREFIX)
+
+
+def given(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    """The annotation by which `given_of` knows what a function was given."""
+    theirs = {key: value for key, value in annotations.items() if not is_ours(key)}
+    return json.dumps({"labels": dict(labels), "annotations": theirs}, sort_keys=True)
+
+
+def given_of(annotations: Mapping[str, str]) -> Given | None:
+    """What a function was given; None where it does not say."""
+    try:
+        told = json.loads(annotations[GIVEN])
+        return Given(dict(told["labels"]), dict(told["annotations"]))
+    except (KeyError, ValueError, TypeError):
+        return None
 
 
 def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from chiron.generator.annotations import CALLED, annotate
+from chiron.generator.annotations import CALLED, GIVEN, annotate, given
 from chiron.generator.declaration import declare, functions_in
 from chiron.generator.merging import merge_environments, merge_fields, merge_requirements
 from chiron.generator.render import render_handler
@@ -402,11 +402,21 @@ def _stack_function(
     run = wrap_environment(allowed, allowed.wraps[index], given_timeout_s)
     settings = run | {KEY_VARIABLE: marks[KEY_ANNOTATION], **needs.variables}
     buckets = sources.folder.workflow.buckets
-    if buckets is not None and not buckets["durable"]:
+    is_entry = index == 0 or plan.orchestrator == "client"
+    is_called = not is_entry and plan.path != "gateway"
+    if is_called or (buckets is not None and not buckets["durable"]):
         settings["healthcheck_interval"] = HOLDING_WATCHDOG_SLEEP
-    if index == 0 and plan.orchestrator != "client":
+    if is_entry and plan.orchestrator != "client":
         settings |= _sized_for(sources.folder)
         settings |= {SLO_VARIABLE: f"{plan.slo_ms:g}"} if plan.slo_ms else {}
+    labels = {**shared.labels, **_replicas(buckets)}
+    annotations = {
+        **annotate(plan, index, sources.folder.workflow),
+        **_calls(wrap, sources),
+        **without_triggers(shared.annotations),
+        **_triggers(plan, index, sources),
+        **marks,
+    }
     settled = dict[str, object](
         lang=WRAP,
         handler=f"./{wrap.name}",
@@ -416,14 +426,8 @@ def _stack_function(
         | NATIVE_THREADS
         | merge_environments(wrap.name, sources.variables(functions), sources.styles, settings),
         secrets=tuple(dict.fromkeys([*shared.secrets, *needs.secrets])),
-        labels={**shared.labels, **_replicas(buckets)},
-        annotations={
-            **annotate(plan, index, sources.folder.workflow),
-            **_calls(wrap, sources),
-            **without_triggers(shared.annotations),
-            **_triggers(plan, index, sources),
-            **marks,
-        },
+        labels=labels,
+        annotations={**annotations, GIVEN: given(labels, annotations)},
         limits=limits,
         requests=requests,
         build_args={

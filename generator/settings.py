@@ -21,8 +21,9 @@ TIMEOUT_STEP_S = 2.0
 #: How long of-watchdog sleeps once it is told to end, by default for as long as a request may take:
 #: faasd kills after 30 s, and then fails to remove the function.
 WATCHDOG_SLEEP = "1s"
-#: How long of a wrap that holds events in its memory, which it runs before it ends. The watchdog
-#: knows nothing of these, and the sandbox ends with it; the wrap wakes it when it has run them.
+#: How long of a wrap that holds events in its memory, or that others call directly: it runs these
+#: before it ends. The watchdog knows nothing of them, and the sandbox ends with it; the wrap wakes
+#: it when it has run them.
 HOLDING_WATCHDOG_SLEEP = "25s"
 #: Requests that a wrap runs at once for each CPU of the plan's widest wrap: at least, which is what
 #: it gets where nothing is known of its functions.

@@ -7,6 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from chiron.adaptation.latency import GatewayMetrics
 from chiron.cli.watch import command
 from chiron.deployment.journal import Journal
 from chiron.services import state_folder
@@ -60,6 +61,21 @@ def test_for_people_events_are_lines_on_stderr(watch, place):
     result = watch("-g", place.gateway.url)
     assert result.stdout == ""
     assert "adapting: profiling and planning, as it is not deployed" in result.stderr
+
+
+def test_once_waits_for_no_window_where_it_sends_the_requests_itself(watch, place, monkeypatch):
+    assert watch("-g", place.gateway.url).exit_code == 0
+
+    def none(*_):
+        raise ChironError("no-metrics", "there are none")
+
+    monkeypatch.setattr(GatewayMetrics, "totals", none)
+    slow = "--window", "10m", "--windows", "3", "--tolerance", "1000"
+    result = watch("-g", place.gateway.url, *slow, "--json")
+    assert result.exit_code == 0, result.exception
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [event["event"] for event in events] == ["window"] * 3 + ["verdict"]
+    assert "30 requests in 3 windows took" in events[-1]["message"]
 
 
 def test_a_planner_without_an_entry_cannot_be_watched(watch):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from chiron.adaptation.blue_green import as_it_was
 from chiron.adaptation.version import VERSION, serving
 from chiron.cli.place import build_local
 from chiron.deployment.local_launcher import LocalLauncher
@@ -59,6 +60,28 @@ def test_a_slower_function_is_noticed_under_load_and_switched_without_a_failed_r
     assert new.prediction.latency_ms > old.prediction.high_ms
     assert place.names() == {"pair-wrap1", f"pair-wrap2-{new.version}"}
     assert place.drains == [client_timeout_s(old.entry.env_vars)]
+
+
+def test_replicas_labels_and_annotations_that_others_have_set_stay(watcher, place, knob, load):
+    knob.turn(0.05)
+    watcher().run(once=True)
+    noted = place.names()
+    for name in noted:
+        spec = as_it_was(place.gateway.describe(name))
+        set_by_hand = {"labels": {**spec.labels, "team": "mine"}}
+        set_by_hand["annotations"] = {**spec.annotations, "note": name}
+        place.gateway.deploy(spec.model_copy(update=set_by_hand))
+        place.gateway.scale(name, 2)
+    with load:
+        load.await_each()
+        knob.turn(0.15)
+        while "switched" not in place.kinds()[1:]:
+            watcher(window_s=1.0).run(once=True)
+    assert load.answers == {RIGHT}
+    functions = place.gateway.functions()
+    assert [function.replicas for function in functions] == [2, 2]
+    assert {function.labels["team"] for function in functions} == {"mine"}
+    assert {function.annotations["note"] for function in functions} == noted
 
 
 @pytest.mark.parametrize("later", [("second", "third")])

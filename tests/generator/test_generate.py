@@ -497,6 +497,19 @@ def test_a_watchdog_waits_for_events_that_only_its_wrap_has(
     assert wrap.environment["healthcheck_interval"] == sleep
 
 
+@pytest.mark.parametrize(("path", "sleep"), [("auto", "25s"), ("gateway", "1s")])
+def test_a_watchdog_waits_for_what_others_ask_its_wrap_for_directly(
+    write_folder, plan_by_hand, tmp_path, path, sleep
+):
+    document = {"tasks": {"a": "wave", "b": "wave"}, "edges": [["a", "b"]]}
+    folder = write_folder(tmp_path / "f", document, {"wave": HANDLER}, {})
+    plan = plan_by_hand({"f-a": [["a"]], "f-b": [["b"]]}, workflow="f", path=path)
+    stack = generate(plan, Sources.read(folder), tmp_path / "build")
+    functions = read_stack(stack, {}).functions
+    slept = [functions[name].environment["healthcheck_interval"] for name in ("f-a", "f-b")]
+    assert slept == ["1s", sleep]
+
+
 @pytest.mark.parametrize(("language", "expected"), [("JSONata", "jlens>=0.25\n"), ("JSONPath", "")])
 def test_the_wrap_that_runs_a_machine_in_jsonata_has_its_evaluator(
     language, expected, write_folder, plan_by_hand, tmp_path

@@ -262,6 +262,47 @@ def test_a_wrap_that_is_ending_takes_part_where_no_other_one_can(
     assert not gateway.addresses
 
 
+def test_a_wrap_that_is_ending_leaves_executions_to_another_replica_at_once(
+    cluster: Cluster, eventually: Callable[..., bool]
+) -> None:
+    """With one attempt: nothing was begun, so nothing is lost."""
+    far = NAMES[1]
+    cluster.begin(chain(), CHAIN_INPUTS, 4, attempts=1, timeout_s=10.0, WRAP_LINGER_MS="600000")
+    assert cluster.ask().text == nested(CHAIN_INPUTS, 4, "in")
+    ending = cluster.servers[far].process
+    cluster.start(far)
+    ending.send_signal(signal.SIGTERM)
+    for number in range(5):
+        assert cluster.ask(f"n{number}").text == nested(CHAIN_INPUTS, 4, f"n{number}")
+    assert int((cluster.folder / "pid-f1").read_text()) == cluster.servers[far].process.pid
+    assert cluster.runs("f1") == 6
+    assert ending.poll() is None
+
+
+@pytest.mark.parametrize(("settings", "status"), [({}, 0), ({"WRAP_LINGER_MS": "1"}, 1)])
+def test_a_wrap_that_is_told_to_end_finishes_its_part_and_then_wakes_its_watchdog(
+    cluster: Cluster,
+    in_background: Any,
+    eventually: Callable[..., bool],
+    settings: dict[str, str],
+    status: int,
+) -> None:
+    far = NAMES[1]
+    cluster.begin(chain(), CHAIN_INPUTS, 4, attempts=1, **settings)
+    cluster.hold("f1")
+    answer = in_background(cluster.ask)
+    assert eventually(lambda: cluster.has_begun("f1"))
+    ending = cluster.servers[far].process
+    cluster.start(far)
+    ending.send_signal(signal.SIGTERM)
+    assert cluster.servers[far].request("GET", "/_/health").status == 200
+    assert ending.poll() is None
+    cluster.let_go("f1")
+    assert answer.result().text == nested(CHAIN_INPUTS, 4, "in")
+    assert ending.wait(60) == status
+    assert cluster.runs("f1") == 1
+
+
 def test_with_one_attempt_a_lost_wrap_is_an_error_that_names_it(
     cluster: Cluster, in_background: Any, eventually: Callable[..., bool]
 ) -> None:

@@ -97,3 +97,25 @@ def test_where_there_is_a_new_one_others_are_soon_asked_for(network: Network) ->
     there = addresses
     seconds_pass(7)
     assert known.known() == tuple(addresses)
+
+
+def test_one_that_is_ending_is_asked_only_where_no_other_one_is_known(network: Network) -> None:
+    there = [ADDRESS, "10.0.0.2 4000"]
+    known = Replicas(lambda: there[0], network.reach)
+    assert known.of(0) == ADDRESS
+    known.ends(ADDRESS)
+    assert (known.of(0), known.known(), known.is_ending(ADDRESS)) == (ADDRESS, (), True)
+    network.now += 0.1
+    there.reverse()
+    assert [known.of(number) for number in range(2)] == [there[0], there[0]]
+    known.forget(ADDRESS)
+    assert not known.is_ending(ADDRESS)
+
+
+def test_an_address_whose_replica_has_long_ended_may_be_another_ones(network: Network) -> None:
+    known = Replicas(lambda: ADDRESS, network.reach)
+    assert known.of(0) == ADDRESS
+    known.ends(ADDRESS)
+    network.now += 61
+    assert known.known() == (ADDRESS,)
+    assert network.tried == 2

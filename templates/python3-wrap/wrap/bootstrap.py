@@ -16,6 +16,7 @@ import math
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ from wrap.config.settings import GATEWAY_URL, TRACE_KEY, Settings
 from wrap.config.wrap_spec import Wrap
 from wrap.core.buckets import triggers
 from wrap.core.buckets.own import MODULE, TriggerError, loaded
+from wrap.core.ending import may_go
 from wrap.core.errors import TaskError
 from wrap.core.program import MAIN
 from wrap.dispatch.runtime import Runtime
@@ -83,6 +85,8 @@ _REQUEST_SHARE = 24
 #: The status with which a wrap ends that of-watchdog waits for: it ends at once where its program
 #: has failed, and sleeps on (``healthcheck_interval``) after 0.
 _WAKES = 1
+#: How long of-watchdog may take to hand on the last answer, in seconds, before that status ends it.
+_HANDS_ON_S = 0.5
 _WATCHDOG_BYTES = 16 << 20
 #: How long the server's loops may stand still beyond what a request may take, in seconds.
 _SPARE_S = 2.0
@@ -162,6 +166,7 @@ def _serve(
     participant = Participant(runtime, runtime.exchange)
     if listener is not None:
         listener.serve(participant)
+    is_called = wrap.entry is None and wrap.path != "gateway"
     drain_s = wrap.timeout_s + GRACE_S
     pulse = Pulse(runtime.loop, fork_client.beat, drain_s + _SPARE_S, runtime.threads.start)
     events = _events(settings, runtime, keeper, image / "function" / "triggers")
@@ -177,14 +182,18 @@ def _serve(
             function.close()
         if runtime.spans is not None:
             runtime.spans.close(_FLUSH_S)
-        wakes = events is not None and keeper is None and settings.linger_s > 0
-        return _WAKES if wakes else 0
+        holds = is_called or (events is not None and keeper is None)
+        return _woken() if holds and settings.linger_s else 0
+
+    def may_end(since_s: float) -> bool:
+        in_hand = is_called and listener is not None and listener.busy
+        return may_go(since_s, settings.linger_s, in_hand, drain_s)
 
     hooks = server.Hooks(
         probes=PROBES,
         drain_s=drain_s,
-        linger_s=settings.linger_s,
-        ending=listener.drain if listener is not None else lambda: None,
+        may_go=may_end,
+        ending=listener.end if listener is not None else lambda: None,
         close=close,
         worn=runtime.threads.worn,
         turned=pulse.turned,
@@ -195,6 +204,12 @@ def _serve(
     server.serve(
         app, sockets, lambda: route.threads, settings.memory_bytes, runtime.threads.start, hooks
     )
+
+
+def _woken() -> int:
+    """The status with which the program ends that wakes of-watchdog."""
+    time.sleep(_HANDS_ON_S)
+    return _WAKES
 
 
 def _runtime(

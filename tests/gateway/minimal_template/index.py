@@ -44,7 +44,7 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = answer  # noqa: N815
 
 
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(int(os.environ.get("END_STATUS", "0"))))
 server = ThreadingHTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False)
 server.socket.close()
 server.socket = socket.socket(fileno=int(os.environ["LISTEN_FD"]))

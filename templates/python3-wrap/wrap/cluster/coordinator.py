@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wrap.cluster.notices import ENDING, PAUSE_S, UNKNOWN, Notices, address_of, is_there
+from wrap.cluster.notices import UNKNOWN, Notices, address_of, is_there, other_than
 from wrap.cluster.peers import BEGIN, PeerProtocol, Peers, is_needed
 from wrap.cluster.store_path import outputs
 from wrap.core.errors import TaskError
@@ -17,7 +17,7 @@ from wrap.core.recovery import Again, Tally, to_run_again
 from wrap.dispatch.live import begin_next, fail_later
 from wrap.dispatch.storing import fetched
 from wrap.event_loop.threads import ThreadPool
-from wrap.net.direct import answered
+from wrap.net.direct import answered, is_refused
 from wrap.net.gateway_client import OK
 from wrap.net.messages import Request, Result
 from wrap.net.peer_connection import Message, Received
@@ -129,7 +129,7 @@ class Coordinator(Peers):
             self._lose(name, partial(self._recover, name, request))
         elif answer.fields[0] == UNKNOWN:
             self._lose(name, partial(self._replace, name, self.routes[name]))
-        elif answer.fields[0] == ENDING and not answer.content:
+        elif is_refused(answer):
             self._lose(name, partial(self._turn_to_another, name, request))
         else:
             results = answered(name, answer, request, asked)
@@ -147,7 +147,15 @@ class Coordinator(Peers):
         """Go on without a wrap until there is one in its place."""
         del self._open[name]
         self._losing.add(name)
-        self._threads.start(find)
+        self._threads.start(partial(self._recovers, find))
+
+    def _recovers(self, find: Callable[[], None]) -> None:
+        """Fail the execution if `find` cannot go on: else it would wait until its deadline."""
+        try:
+            find()
+        except Exception as error:  # no thread, descriptor or memory could be had
+            message = f"{type(error).__name__}: {error}"
+            self._execution.fail(TaskError("wrap-failed", message))
 
     def _recover(self, name: str, request: Request) -> None:
         """A connection broke: make another one, or have another replica do what was lost."""
@@ -163,26 +171,27 @@ class Coordinator(Peers):
 
     def _turn_to_another(self, name: str, request: Request) -> None:
         """A wrap has not begun, as it is ending: where no other one is of its build, it has to."""
-        time.sleep(PAUSE_S)
-        replicas = self.exchange.direct.replicas(name)
-        replicas.forget(self.routes[name])
-        address = replicas.of(self._execution.ident.number, PAUSE_S)
-        self.routes[name] = address or self.routes[name]
-        self._execution.event(self._begin_lost, name, request.tasks, address is None)
+        direct, number = self.exchange.direct, self._execution.ident.number
+        if address := other_than(direct, name, self.routes[name], number):
+            self._replace(name, address, has_begun=False)
+        else:
+            self._execution.event(self._urge, name, request.tasks)
 
-    def _begin_lost(self, name: str, tasks: Iterable[int], urged: bool) -> None:
+    def _urge(self, name: str, tasks: Iterable[int]) -> None:
         self._losing.discard(name)
-        self._begin(name, tasks, urged=urged)
+        self._begin(name, tasks, urged=True)
 
-    def _replace(self, name: str, address: str) -> None:
-        """Run what is needed of what a wrap has lost.
+    def _replace(self, name: str, address: str, has_begun: bool = True) -> None:
+        """Run what is needed of what a wrap has lost, or has not begun.
 
         What others send it, or one that has to run more than before, may come before it begins.
         """
         with self._recovering:
             others = list[str]()
-            self._execution.event(self._moved, name, address, others)
-            self._run_what_is_gone(name, self._notices.of_place(others, name))
+            self._execution.event(self._moved, name, address, has_begun, others)
+            spared = "" if has_begun else name
+            has = self._notices.of_place(others, name)
+            self._run_what_is_gone(name, has, spared=spared)
 
     def broke(self, execution: Execution, task: int, attempt: int, error: TaskError) -> None:
         """All that live streams connect with a task runs again, or the execution has failed."""
@@ -191,7 +200,7 @@ class Coordinator(Peers):
         if again is None:
             fail_later(execution, error)
         elif again:
-            self._threads.start(partial(self._repeat, component))
+            self._threads.start(partial(self._recovers, partial(self._repeat, component)))
 
     def _repeat(self, component: Component) -> None:
         with self._recovering:
@@ -200,13 +209,20 @@ class Coordinator(Peers):
             self._run_what_is_gone("", self._notices.of_attempt(others, component), component)
 
     def _run_what_is_gone(
-        self, name: str, has: dict[str, set[int]], broken: Collection[int] = ()
+        self,
+        name: str,
+        has: dict[str, set[int]],
+        broken: Collection[int] = (),
+        spared: str = "",
     ) -> None:
-        """Run again what is gone with a wrap, or what broke, by what the others have."""
+        """Run again what is gone with a wrap, or what broke, by what the others have.
+
+        The wrap that is `spared` had begun nothing, so that no attempt is over with it.
+        """
         ended = True
         while ended:
             seen = list[Again]()
-            self._execution.event(self._see, name, has, broken, seen)
+            self._execution.event(self._see, name, has, broken, spared, seen)
             if not seen:
                 return  # it is over
             ended = False
@@ -217,6 +233,8 @@ class Coordinator(Peers):
                     for each in wraps & has.keys()
                     if each != self.home and not self._tally.knows(each, component)
                 ]
+                if not told:
+                    continue
                 for each in set(told).difference(self._notices.of_attempt(told, component)):
                     ended = True  # so it has kept nothing
                     del has[each]
@@ -234,15 +252,21 @@ class Coordinator(Peers):
             raise TaskError("remote", f"connections to wrap {name} break again and again")
         self._begin(name, request.tasks, renewed=True)
 
-    def _moved(self, name: str, address: str, others: list[str]) -> None:
-        self._lost[name] = self._lost.get(name, 0) + (self.routes[name] != "")
+    def _moved(self, name: str, address: str, has_begun: bool, others: list[str]) -> None:
+        is_lost = has_begun and self.routes[name] != ""
+        self._lost[name] = self._lost.get(name, 0) + is_lost
         if self._lost[name] >= self._wrap.attempts:
             raise _ended_while_it_ran(name)
         self.routes[name] = address
         others += [other for other in self._open if other != name]
 
     def _see(
-        self, name: str, has: Mapping[str, set[int]], broken: Collection[int], seen: list[Again]
+        self,
+        name: str,
+        has: Mapping[str, set[int]],
+        broken: Collection[int],
+        spared: str,
+        seen: list[Again],
     ) -> None:
         """See what is to be run again. Raises TaskError where no attempt is left for that."""
         wrap, home = self._wrap, self.home
@@ -262,7 +286,7 @@ class Coordinator(Peers):
         )
         for place, tasks in found.begin.items():
             for component in {wrap.components[task] for task in tasks if task in wrap.components}:
-                if self._tally.lost(place, component) is None:
+                if place != spared and self._tally.lost(place, component) is None:
                     raise _ended_while_it_ran(name)
         for task in found.repeat:
             if wrap.wrap_of[task] == home:

@@ -16,14 +16,16 @@ from wrap.net.peer_connection import Message
 if TYPE_CHECKING:
     from wrap.dispatch.execution import Execution
 
-#: What a wrap answers that does not know an execution, that has ended all its tasks in it, and
-#: that takes part in no more.
-UNKNOWN, ENDED, ENDING = 404, 410, 503
+#: What a wrap answers that does not know an execution, and that has ended all its tasks in it.
+UNKNOWN, ENDED = 404, 410
 #: How long to wait before the gateway is asked again where a wrap is, in seconds.
 PAUSE_S = 0.05
 #: How long another wrap is waited for that is told of a loss, in seconds; and how often.
 _ANSWER_S = 2.0
 _TOLD = 3
+#: How often the gateway is asked for another replica than one that is ending, and the pause before
+#: it is asked again, in seconds.
+_LOOKS, _LOOK_S = 10, 0.02
 
 
 class Notices:
@@ -74,8 +76,8 @@ class Notices:
             addresses = {other: self._routes[other] for other in left}
             answers = self._direct.lines.ask_all(addresses, message, _ANSWER_S)
             for other, answer in answers.items():
-                if answer.fields[0] == UNKNOWN and message.kind == AGAIN:
-                    continue  # it may be about to begin, with the attempt before
+                if answer.fields[0] == UNKNOWN:
+                    continue  # it may be about to begin, with the attempt or the place before
                 left.remove(other)
                 if answer.fields[0] == OK:
                     has[other] = set(answer.fields[1])
@@ -95,6 +97,20 @@ def is_there(direct: Direct, address: str) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def other_than(direct: Direct, name: str, ending: str, number: int) -> str | None:
+    """Another replica of a wrap than one that is ending; None where none is soon to be found.
+
+    Each time that the gateway is asked it may name any of them.
+    """
+    replicas = direct.replicas(name)
+    replicas.ends(ending)
+    for _ in range(_LOOKS):
+        if others := replicas.known(but=ending, within_s=_LOOK_S):
+            return others[number % len(others)]
+        time.sleep(_LOOK_S)
+    return None
 
 
 def address_of(

@@ -14,7 +14,7 @@ from functools import partial
 
 from wrap.core.errors import TaskError
 from wrap.event_loop.threads import ThreadPool
-from wrap.net.direct import CALL, Direct, answered
+from wrap.net.direct import CALL, Direct, answered, is_refused
 from wrap.net.messages import Request, Result
 from wrap.net.peer_connection import Message, Received
 
@@ -64,7 +64,10 @@ class Offload:
 
         def got(answer: Received | None) -> None:
             try:
-                returned(answer and answered(self._name, answer, request, asked))
+                if answer is None or is_refused(answer):
+                    returned(None)
+                else:
+                    returned(answered(self._name, answer, request, asked))
             except TaskError as error:
                 returned(error)
 

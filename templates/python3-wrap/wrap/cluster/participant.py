@@ -10,7 +10,7 @@ from functools import partial
 
 from wrap.cluster import store_path
 from wrap.cluster.coordinator import Coordinator
-from wrap.cluster.notices import ENDED, ENDING, UNKNOWN
+from wrap.cluster.notices import ENDED, UNKNOWN
 from wrap.cluster.offload import ROOM
 from wrap.cluster.peers import (
     AGAIN,
@@ -26,6 +26,7 @@ from wrap.cluster.peers import (
 from wrap.cluster.store_path import outputs
 from wrap.config.redaction import redacted
 from wrap.core.dag import Engine
+from wrap.core.ending import keeps, takes_part
 from wrap.core.errors import SERVER_FAULT, TaskError
 from wrap.core.program import Key, Program, given_to
 from wrap.dispatch.execution import CANCELLED, Execution, Outcome
@@ -34,7 +35,7 @@ from wrap.dispatch.placement import Asked
 from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
 from wrap.event_loop.threads import own_run
-from wrap.net.direct import ANSWER, CALL
+from wrap.net.direct import ANSWER, CALL, ENDING
 from wrap.net.framing import Unsent, unsent
 from wrap.net.gateway_client import OK, answer
 from wrap.net.messages import Request
@@ -43,6 +44,8 @@ from wrap.pipes.broker import STREAM, Which
 from wrap.pipes.frames import bounded
 from wrap.pipes.piecewise import Far
 
+#: Says that this replica is ending, and leaves what was asked for to others.
+_REFUSAL = Message(ANSWER, [ENDING])
 #: How long an execution goes on whose home's connection broke, in seconds: it may make another.
 _UNASKED_S = 2.0
 
@@ -52,8 +55,8 @@ class Participant:
 
     Attributes
     ----------
-    draining
-        Whether it takes on no more.
+    ending
+        Whether its replica was told to end: it takes on no more.
     """
 
     def __init__(self, runtime: Runtime, exchange: PeerProtocol | None) -> None:
@@ -78,11 +81,7 @@ class Participant:
         #: Answers whose homes' connections broke.
         self._unsent: dict[int, Message] = {}
         self._answering: set[PeerConnection] = set()
-        self.draining = False
-
-    def awaits(self, line: PeerConnection) -> bool:
-        """Whether an answer is to go over a connection."""
-        return line in self._answering or line in list(self._homes.values())
+        self.ending = False
 
     @property
     def in_hand(self) -> int:
@@ -91,8 +90,9 @@ class Participant:
 
     @property
     def busy(self) -> bool:
-        """Whether something is in hand."""
-        return bool(self._answering) or (self._exchange is not None and self._exchange.busy)
+        """Whether something is in hand, or an answer has still to be sent."""
+        answers = self._answering or self._homes or self._unsent
+        return bool(answers) or (self._exchange is not None and self._exchange.busy)
 
     def got(self, line: PeerConnection, message: Received) -> None:
         """Do what a message says. Raises ValueError or TypeError where it is none."""
@@ -115,20 +115,26 @@ class Participant:
         if self._homes.get(execution) is line:
             execution.fail(CANCELLED)
 
+    def _expects(self, number: int) -> bool:
+        """Whether an execution runs here, or something of it has come."""
+        broker, exchange = self._runtime.broker, self._exchange
+        streams = broker is not None and broker.expects(number)
+        return streams or (exchange is not None and exchange.expects(number))
+
     def _forget(self, number: int) -> None:
         self._unsent.pop(number, None)
 
     def _called(self, line: PeerConnection, message: Received) -> None:
         (seconds,) = message.fields
         request = _request(message)
-        if self.draining:
-            line.close()
+        if self.ending:
+            line.send(_REFUSAL)
             return
         self._answering.add(line)
         self._runtime.threads.start(partial(self._run, line, request, float(seconds)))
 
     def _asked_for_room(self, line: PeerConnection, _: Received) -> None:
-        room = 0 if self.draining else self._runtime.mechanism.room
+        room = 0 if self.ending else self._runtime.mechanism.room
         line.send(Message(ANSWER, [room]))
 
     def _streamed(self, line: PeerConnection, message: Received) -> None:
@@ -136,6 +142,9 @@ class Participant:
         which = Which(*map(int, message.fields))
         if self._runtime.broker is None:
             raise ValueError("a stream that nothing reads here")
+        if not keeps(self.ending, self._expects(which.execution)):
+            line.close()
+            return
         channel = bounded(line.detached())
         channel.send(b"1")
         self._runtime.broker.arrived(which, channel)
@@ -176,8 +185,8 @@ class Participant:
                 return
             line.send(self._unsent.pop(number, Message(ANSWER, [UNKNOWN])))
             return
-        if self.draining and not urged:
-            line.send(Message(ANSWER, [ENDING]))
+        if not takes_part(self.ending, bool(urged), self._expects(number)):
+            line.send(_REFUSAL)
             return
         try:
             part = self._runtime.wrap.share_of(frozenset(request.tasks), request.gives)
@@ -186,10 +195,11 @@ class Participant:
             return
 
         def ended(ended: Execution, outcome: Outcome) -> None:
-            home = self._homes.pop(ended)
+            home = self._homes[ended]
             _export(self._runtime, ended, outcome)
             if outcome is CANCELLED:  # where its home has come back, it begins again
                 home.send(Message(ANSWER, [UNKNOWN]))
+                del self._homes[ended]
                 return
             answer, pressure = self._answer(outcome, arrived), exchange.pressure
             size = 0 if isinstance(outcome, TaskError) else bytes_of(outputs(outcome).values())
@@ -198,6 +208,7 @@ class Participant:
                 self._unsent[number] = answer
                 forget = partial(self._forget, number)
                 self._runtime.loop.call_at(time.monotonic() + _UNASKED_S, forget)
+            del self._homes[ended]
 
         deadline = arrived + min(self._runtime.wrap.timeout_s, float(seconds))
         peers = Peers(exchange, str(home), dict(routes), request.gives)
@@ -219,6 +230,9 @@ class Participant:
         number, to, named = message.fields
         given = given_in(named, message.content)
         if to == self._runtime.wrap.name:
+            if not keeps(self.ending, self._expects(int(number))):
+                line.send(_REFUSAL)
+                return
             exchange.deliver(int(number), given)  # what begins by it does not wait for the answer
         else:
             execution = exchange.get(int(number))

@@ -20,7 +20,7 @@ from wrap.config.wrap_spec import Wrap
 from wrap.dispatch.backpressure import Pressure
 from wrap.dispatch.storing import stored
 from wrap.event_loop.loop import Loop, Timer
-from wrap.net.direct import Direct
+from wrap.net.direct import Direct, is_refused
 from wrap.net.framing import Frame, Unsent
 from wrap.net.peer_connection import Message, Received
 from wrap.net.transport import GRACE_S
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 #: The kinds of messages: take part in an execution; objects have come to be; a wrap has another
 #: address than before; streams broke; tasks that they connect are in another attempt.
 BEGIN, OBJECTS, MOVED, BROKE, AGAIN = "begin", "objects", "moved", "broke", "again"
-#: How long to wait before a stream is opened again to a wrap that is not there, in seconds.
+#: How long to wait before a stream is opened again to a wrap that is not there, and before objects
+#: are sent again that a wrap has refused, in seconds.
 _PAUSE_S = 0.05
 #: How often the home is told that streams broke.
 _TOLD = 3
@@ -112,13 +113,20 @@ class PeerProtocol:
             try:
                 return self.direct.lines.stream(peers.routes[name], Message(STREAM, which))
             except (OSError, ValueError) as error:
-                if self.wrap.attempts == 1:
+                ends = self.direct.replicas(name).is_ending(peers.routes[name])
+                if self.wrap.attempts == 1 and not ends:
                     raise lost(f"no stream to wrap {name}: {error}") from error
             sleep(_PAUSE_S)
 
     def get(self, number: int) -> Execution | None:
         """The execution of that number, while it runs here."""
         return self._running.get(number)
+
+    def expects(self, number: int) -> bool:
+        """Whether what comes for an execution has a place: it runs, or is to begin, or is done."""
+        with self._lock:
+            known = number in self._running or number in self._early
+            return known or self._ended.get(number, False)
 
     def has_ended(self, number: int) -> bool:
         """Whether that execution was here, and is no more."""
@@ -135,6 +143,10 @@ class PeerProtocol:
             timer.cancel()
         for given in early:
             execution.arrived(given)
+
+    def later(self, seconds: float, action: Callable[[], None]) -> None:
+        """Have the loop do something after so many seconds."""
+        self._loop.call_at(monotonic() + seconds, action)
 
     def remove(self, execution: Execution) -> None:
         """An execution has ended."""
@@ -313,6 +325,17 @@ class Peers:
 
         self._send(execution.ident.number, to, given, 0, done)
 
+    def _refused(self, number: int, to: str, given: Given, done: Callable[[], None]) -> None:
+        """A wrap is ending, and has not begun: the home knows where it begins, or will."""
+        again = partial(self._send, number, to, given, 2, done)
+        if self.home != self._wrap.name:
+            again()
+        elif self.exchange.get(number) is None:
+            done()
+        else:
+            again = partial(self._send, number, to, given, 0, done)
+            self.exchange.later(_PAUSE_S, again)
+
     def _send(
         self, number: int, to: str, given: Given, tries: int, done: Callable[[], None]
     ) -> None:
@@ -332,6 +355,8 @@ class Peers:
         def sent(answer: Received | None) -> None:
             if answer is None:
                 self._send(number, to, given, tries + 1, done)
+            elif is_refused(answer):
+                self._refused(number, to, given, done)
             else:
                 done()
 

@@ -23,6 +23,8 @@ from wrap.values.shared_memory import Shared
 CALL = "call"
 #: The kind of all answers: their field is a status.
 ANSWER = "answer"
+#: What a replica answers that is ending, and takes on no more.
+ENDING = 503
 
 
 class Direct:
@@ -34,7 +36,7 @@ class Direct:
     def __init__(
         self, gateway: Gateway, key: bytes, longest: int, loop: Loop, threads: ThreadPool
     ) -> None:
-        self.lines = PeerPool(key, longest, loop, threads, self._gone)
+        self.lines = PeerPool(key, longest, loop, threads, self._gone, self._ends)
         self._gateway = gateway
         self._replicas: dict[str, Replicas] = {}
         self._lock = threading.Lock()
@@ -46,6 +48,10 @@ class Direct:
                 ask = partial(self._gateway.address, wrap)
                 self._replicas[wrap] = Replicas(ask, self.lines.reach)
             return self._replicas[wrap]
+
+    def _ends(self, address: str) -> None:
+        for replicas in list(self._replicas.values()):
+            replicas.ends(address)
 
     def _gone(self, address: str) -> None:
         for replicas in list(self._replicas.values()):
@@ -59,26 +65,41 @@ class Direct:
         A connection that breaks before the answer leaves it open whether the tasks have run: they
         are called again through the gateway.
         """
-        asked = time.monotonic()
         replicas = self.replicas(wrap)
-        address = replicas.of(request.ident.number)
-        if address is not None:
-            remaining = max(0.001, deadline - time.monotonic())
-            answers = SimpleQueue[Received | None]()
-            call = Message(CALL, [remaining], request.frames())
-            question = self.lines.ask(address, call, answers.put)
-            sent()
-            try:
-                answer = answers.get(timeout=remaining + GRACE_S)
-            except Empty:
-                question.cancel()
-                message = f"wrap {wrap} did not answer in time"
-                raise TaskError("timeout", message, status=504) from None
-            if answer is not None:
+        while address := replicas.of(request.ident.number):
+            asked = time.monotonic()
+            answer = self._ask(wrap, address, request, deadline, sent)
+            if answer is None:
+                replicas.forget(address)
+                print(f"wrap {wrap} at {address} broke off")
+                break
+            if not is_refused(answer):
                 return answered(wrap, answer, request, asked)
-            replicas.forget(address)
-            print(f"wrap {wrap} at {address} broke off")
+            replicas.ends(address)
+            if not replicas.known():
+                break
         return self._gateway.call(wrap, request, deadline, sent)
+
+    def _ask(
+        self,
+        wrap: str,
+        address: str,
+        request: Request,
+        deadline: float,
+        sent: Callable[[], None],
+    ) -> Received | None:
+        """The answer of a replica; None where the connection broke. Raises TaskError, timeout."""
+        remaining = max(0.001, deadline - time.monotonic())
+        answers = SimpleQueue[Received | None]()
+        call = Message(CALL, [remaining], request.frames())
+        question = self.lines.ask(address, call, answers.put)
+        sent()
+        try:
+            return answers.get(timeout=remaining + GRACE_S)
+        except Empty:
+            question.cancel()
+            message = f"wrap {wrap} did not answer in time"
+            raise TaskError("timeout", message, status=504) from None
 
     def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
         """As `Transport.forward` says: a whole request goes through the gateway."""
@@ -86,6 +107,11 @@ class Direct:
 
     def release(self, execution: Ident) -> None:
         """As `wrap.net.transport.Transport.release` says: there is nothing."""
+
+
+def is_refused(answer: Received) -> bool:
+    """Whether a replica that is ending has left what was asked for to others."""
+    return answer.fields[0] == ENDING and not answer.content
 
 
 def answered(wrap: str, answer: Received, request: Request, asked: float) -> list[Result]:

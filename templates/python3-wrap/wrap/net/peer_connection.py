@@ -22,6 +22,9 @@ from wrap.values.budget import MemoryBudget
 from wrap.values.shared_memory import Shared
 from wrap.values.value import SHARED_FROM
 
+#: The kind of what a replica that was told to end sends over each of its connections, unasked.
+ENDS = "ends"
+
 
 class Message(NamedTuple):
     """What one wrap says to another.

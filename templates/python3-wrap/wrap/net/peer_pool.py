@@ -18,7 +18,7 @@ from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool
 from wrap.net import framing
 from wrap.net.handshake import CONNECT_S, introduce
-from wrap.net.peer_connection import Message, PeerConnection, Received
+from wrap.net.peer_connection import ENDS, Message, PeerConnection, Received
 from wrap.pipes.frames import bounded
 
 #: Idle connections that are kept to a replica.
@@ -68,6 +68,8 @@ class PeerPool:
         Bytes that a frame may have.
     gone
         Called by the loop when a connection to an address has ended on the other side.
+    ends
+        Called by the loop when the replica at an address says that it is ending.
     """
 
     def __init__(
@@ -77,12 +79,14 @@ class PeerPool:
         loop: Loop,
         threads: ThreadPool,
         gone: Callable[[str], None],
+        ends: Callable[[str], None],
     ) -> None:
         self._key = key
         self._longest = longest
         self._loop = loop
         self._threads = threads
         self._other_gone = gone
+        self._other_ends = ends
         self._idle: dict[str, list[PeerConnection]] = {}
         self._asked = weakref.WeakKeyDictionary[PeerConnection, Asked]()
 
@@ -173,6 +177,9 @@ class PeerPool:
         return channel
 
     def _answered(self, address: str, line: PeerConnection, message: Received) -> None:
+        if message.kind == ENDS:
+            self._other_ends(address)
+            return
         asked = self._asked.pop(line, None)
         if asked is None:
             raise ValueError("an answer that nobody asked for")

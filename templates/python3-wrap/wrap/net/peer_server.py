@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import threading
 import time
 import weakref
 from functools import partial
@@ -19,7 +20,7 @@ from urllib.parse import urlsplit
 from wrap.event_loop.loop import Loop
 from wrap.http.server import within_descriptors
 from wrap.net.handshake import CONNECT_S, Handshake, prepare
-from wrap.net.peer_connection import PeerConnection, Received
+from wrap.net.peer_connection import ENDS, Message, PeerConnection, Received
 from wrap.net.refusals import Refusals
 from wrap.net.unproven import Unproven
 from wrap.values.budget import MemoryBudget
@@ -39,14 +40,11 @@ _AT_ONCE = 16
 class Served(Protocol):
     """What does as the messages of other wraps say."""
 
-    draining: bool
+    ending: bool
 
     @property
     def busy(self) -> bool:
         """Whether something is in hand."""
-
-    def awaits(self, line: PeerConnection) -> bool:
-        """Whether an answer is to go over a connection."""
 
     def got(self, line: PeerConnection, message: Received) -> None:
         """Do what a message says. Raises ValueError or TypeError where it is none."""
@@ -131,7 +129,9 @@ class PeerServer:
         self._loop = loop
         self._sink = sink
         self._served: Served
+        #: Connections that carry answers: what has said nothing yet may be a stream's.
         self._lines = weakref.WeakSet[PeerConnection]()
+        self._adding = threading.Lock()
         most = within_descriptors(_UNPROVED, _SHARE)
         self._unproved = Unproven[_Caller](most, _MOMENT_S, CONNECT_S)
         self._looks = self._closing = False
@@ -146,22 +146,32 @@ class PeerServer:
         self._served = served
         self._loop.watch(self, self._accept)
 
-    def drain(self) -> None:
-        """Take on nothing more; others can still send what is needed for what is in hand."""
-        self._served.draining = True
-        for line in list(self._lines):
-            if not self._served.awaits(line):
-                line.close()  # who has it looks for another replica
+    @property
+    def busy(self) -> bool:
+        """Whether something is in hand, or has not gone yet."""
+        return self._served.busy or any(line.sending for line in self._all_lines())
+
+    def end(self) -> None:
+        """Tell the others that this replica is ending.
+
+        Connections stay: what is on its way is answered, and what is in hand may need more.
+        """
+        self._served.ending = True
+        for line in self._all_lines():
+            line.send(Message(ENDS))
 
     def close(self, patience_s: float) -> None:
-        """The same, and end when what is in hand is done."""
-        self.drain()
+        """End when what is in hand is done."""
         until = time.monotonic() + patience_s
-        while self._served.busy and time.monotonic() < until:
+        while self.busy and time.monotonic() < until:
             time.sleep(_PAUSE_S)
         self._closing = True
         self._loop.forget(self)
         self._socket.close()
+
+    def _all_lines(self) -> list[PeerConnection]:
+        with self._adding:
+            return list(self._lines)
 
     def _let_go(self) -> None:
         """In a process that a handler has forked: keep nothing of it."""
@@ -228,17 +238,20 @@ class PeerServer:
         if proved:
             self._unproved.remove(caller)
             self._loop.forget(caller)
-            loop, served = self._loop, self._served
-            line = PeerConnection(
-                caller.channel, loop, self._longest, served.got, self._gone, self._sink
+            PeerConnection(
+                caller.channel, self._loop, self._longest, self._got, self._gone, self._sink
             )
-            self._lines.add(line)
 
     def _refuse(self, caller: _Caller, why: Exception) -> None:
         self._unproved.remove(caller)
         self._loop.forget(caller)
         caller.channel.close()
         self.refusals.add(why)
+
+    def _got(self, line: PeerConnection, message: Received) -> None:
+        with self._adding:
+            self._lines.add(line)
+        self._served.got(line, message)
 
     def _gone(self, line: PeerConnection, why: Exception | None) -> None:
         if why is not None and not isinstance(why, OSError):

@@ -179,6 +179,12 @@ class Broker:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
+    def expects(self, execution: int) -> bool:
+        """Whether an execution runs here, or streams of it wait."""
+        with self._changed:
+            waits = any(which.execution == execution for which in self._waiting)
+            return waits or execution in self._opened
+
     def arrived(self, which: Which, channel: socket.socket) -> None:
         """Another wrap is about to write a stream that is read here."""
         if which.reader == CLIENT:

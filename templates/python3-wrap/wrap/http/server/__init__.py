@@ -76,9 +76,9 @@ class Hooks:
         Paths of which a GET is answered at once, whatever the threads do; `app` must be quick.
     drain_s
         How long requests in flight may take in the end.
-    linger_s
-        How long new connections are taken even then: a watchdog is told to end at the same time,
-        and hands on meanwhile what comes from who does not know it yet.
+    may_go
+        Whether it may take no more requests, that many seconds after it was told to end: a watchdog
+        is told at the same time, and hands on meanwhile what comes from who does not know it yet.
     ending
         Called as soon as the program is told to end.
     close
@@ -95,7 +95,7 @@ class Hooks:
 
     probes: Collection[str] = ("/_/health",)
     drain_s: float = _DRAIN_S
-    linger_s: float = 0.0
+    may_go: Callable[[float], bool] = lambda _: True
     ending: Callable[[], None] = lambda: None
     close: Callable[[], int] = lambda: 0
     worn: Callable[[], bool] = lambda: False
@@ -186,8 +186,8 @@ def _finish(
 ) -> int:
     """Answer what is in flight; what `close` returns."""
     hooks.ending()
-    lingering = time.monotonic() + hooks.linger_s
-    while time.monotonic() < lingering:
+    told = time.monotonic()
+    while not hooks.may_go(time.monotonic() - told):
         turn(_ENDING_S)
     while _is_called(listener) and server.accept_waiting():
         pass  # what has connected counts as in flight

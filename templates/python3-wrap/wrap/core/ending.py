@@ -1,0 +1,70 @@
+"""What a replica still takes after it was told to end, when it may go, and who is asked instead."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+
+def takes_part(ending: bool, urged: bool, is_expected: bool) -> bool:
+    """Whether a replica takes part in another execution.
+
+    Parameters
+    ----------
+    ending
+        Whether the replica was told to end.
+    urged
+        Whether its wrap has no other replica.
+    is_expected
+        Whether objects or streams of the execution are here: nobody would send them again.
+
+    Examples
+    --------
+    >>> takes_part(ending=True, urged=False, is_expected=False)
+    False
+    >>> takes_part(ending=True, urged=True, is_expected=False)
+    True
+    """
+    return not ending or urged or is_expected
+
+
+def keeps(ending: bool, is_expected: bool) -> bool:
+    """Whether a replica keeps an object or a stream for an execution, which may begin later."""
+    return not ending or is_expected
+
+
+def may_go(since_s: float, linger_s: float, in_hand: bool, patience_s: float) -> bool:
+    """Whether a replica may go that was told to end so many seconds ago.
+
+    Parameters
+    ----------
+    linger_s
+        How long others may take to hear of the end, in seconds.
+    in_hand
+        Whether a task, an answer or an object has still to be finished or sent.
+    patience_s
+        How long what is in hand may take after that, in seconds.
+
+    Examples
+    --------
+    >>> may_go(1.0, linger_s=1.5, in_hand=False, patience_s=60.0)
+    False
+    >>> may_go(2.0, linger_s=1.5, in_hand=False, patience_s=60.0)
+    True
+    >>> may_go(2.0, linger_s=1.5, in_hand=True, patience_s=60.0)
+    False
+    """
+    return since_s >= linger_s + (patience_s if in_hand else 0.0)
+
+
+def replica_of(execution: int, known: Sequence[str], ending: Collection[str]) -> str | None:
+    """The replica for an execution: one that stays if there is one, else one that is ending.
+
+    Examples
+    --------
+    >>> replica_of(7, ["a", "b"], ending=["b"])
+    'a'
+    >>> replica_of(7, ["b"], ending=["b"])
+    'b'
+    """
+    its = [each for each in known if each not in ending] or known
+    return its[execution % len(its)] if its else None

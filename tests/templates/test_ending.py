@@ -1,0 +1,60 @@
+"""What a replica still takes after it was told to end, when it may go, and who is asked instead."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from wrap.core.ending import keeps, may_go, replica_of, takes_part
+
+BOTH = (False, True)
+
+
+@pytest.mark.parametrize(("urged", "is_expected"), [*itertools.product(BOTH, BOTH)])
+def test_a_replica_that_stays_takes_part_in_all(urged: bool, is_expected: bool) -> None:
+    assert takes_part(False, urged, is_expected)
+    assert keeps(False, is_expected)
+
+
+@pytest.mark.parametrize(
+    ("urged", "is_expected", "takes"),
+    [(False, False, False), (True, False, True), (False, True, True), (True, True, True)],
+)
+def test_one_that_is_ending_begins_what_no_other_one_can(
+    urged: bool, is_expected: bool, takes: bool
+) -> None:
+    assert takes_part(True, urged, is_expected) == takes
+
+
+def test_what_it_keeps_of_an_execution_it_takes_part_in() -> None:
+    """Else the objects that it has taken would be gone: who gave them may have ended."""
+    for is_expected in BOTH:
+        assert keeps(True, is_expected) == takes_part(True, False, is_expected)
+
+
+@pytest.mark.parametrize(
+    ("since_s", "in_hand", "goes"),
+    [
+        (0.0, False, False),
+        (1.4, False, False),
+        (1.5, False, True),
+        (1.5, True, False),
+        (11.4, True, False),
+        (11.5, True, True),
+    ],
+)
+def test_it_goes_when_others_have_heard_and_nothing_is_in_hand_or_all_is_late(
+    since_s: float, in_hand: bool, goes: bool
+) -> None:
+    assert may_go(since_s, linger_s=1.5, in_hand=in_hand, patience_s=10.0) == goes
+
+
+def test_executions_are_shared_by_those_that_stay() -> None:
+    known = ("a", "b", "c", "d")
+    assert [replica_of(each, known, ()) for each in range(5)] == ["a", "b", "c", "d", "a"]
+    assert [replica_of(each, known, ("b", "d")) for each in range(4)] == ["a", "c", "a", "c"]
+
+
+def test_where_all_are_ending_one_of_these_is_asked() -> None:
+    assert [replica_of(each, ("a", "b"), ("a", "b")) for each in range(3)] == ["a", "b", "a"]
+    assert replica_of(0, (), ("a",)) is None
