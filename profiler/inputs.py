@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,7 +37,7 @@ class WorkflowRun:
 
     ``output`` is the workflow's; None where a task that it needs did not run. A workflow that
     decides while it runs has in `trace` what it did; inputs and outputs are those of instances, and
-    `took_ms` is how long each took.
+    `took_ms` is how long each took; `lost_ms` is how long those took that failed or were late.
     """
 
     inputs: dict[str, str] = field(default_factory=dict)
@@ -44,6 +45,7 @@ class WorkflowRun:
     output: str | None = None
     trace: tuple[Instance, ...] = ()
     took_ms: dict[str, float] = field(default_factory=dict)
+    lost_ms: dict[str, float] = field(default_factory=dict)
 
 
 def run_alone(
@@ -98,13 +100,14 @@ def _decided(
 ) -> WorkflowRun:
     """What `run_alone` does where the workflow decides: failures may be what it expects."""
     failed = dict[str, ChironError]()
-    took_ms = list[float | None]()  # of each that began; None where it failed
+    took_ms = list[float]()  # of each that began
 
     def run_or_fail(function: str, text: str) -> str:
+        begun = time.monotonic()
         try:
             outputs, latency_ms = run(function, text)
         except FunctionFailedError as error:
-            took_ms.append(None)
+            took_ms.append(round(1000 * (time.monotonic() - begun), 3))
             failed[function] = error
             raise error.failure from error
         took_ms.append(latency_ms)
@@ -115,10 +118,11 @@ def _decided(
         failures.update(failed)
         if not failed:
             raise WorkflowFailedError(done.error.name, done.error.cause)
-    began = zip(done.inputs, took_ms, strict=True)
+    began = dict(zip(done.inputs, took_ms, strict=True))
     # A task that answered after its TimeoutSeconds has no output either.
-    took = {name: ms for name, ms in began if ms is not None and name in done.outputs}
-    return WorkflowRun(done.inputs, done.outputs, done.output, tuple(done.trace), took)
+    took = {name: ms for name, ms in began.items() if name in done.outputs}
+    lost = {name: ms for name, ms in began.items() if name not in done.outputs}
+    return WorkflowRun(done.inputs, done.outputs, done.output, tuple(done.trace), took, lost)
 
 
 def _flowed(

@@ -28,7 +28,7 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Workflow
 from chiron.workflow.payloads import Payload
-from chiron.workflow.profile import FunctionProfile, PayloadProfile, Profile
+from chiron.workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
 from chiron.workflow.trace import task_of
 
 Progress = Callable[[str], None]
@@ -56,10 +56,26 @@ class IncompleteProfileError(ChironError):
 
 def _unknown(name: str, workflow: Workflow, runs: Sequence[WorkflowRun]) -> str:
     """Why nothing is known of a function that no payload had answer in time."""
-    began = {workflow.function_of(task_of(each) or each) for run in runs for each in run.inputs}
-    if name in began:
-        return f"function {name} fails, or is late, with every payload: nothing is known of it"
+    if name in _lost(workflow, runs):
+        return (
+            f"function {name} fails, or is late, with every payload: its profile has no more than "
+            "how long that takes, as computing"
+        )
     return f"no payload reaches function {name}: nothing is known of it"
+
+
+def _lost(workflow: Workflow, runs: Sequence[WorkflowRun]) -> dict[str, FunctionProfile]:
+    """What is known of functions from calls that failed or were late: the shortest that took."""
+    shortest_ms = dict[str, float]()
+    for name, ms in (each for run in runs for each in run.lost_ms.items()):
+        function = workflow.function_of(task_of(name))
+        shortest_ms[function] = min(ms, shortest_ms.get(function, ms))
+    return {
+        function: FunctionProfile(
+            latency_ms=ms, periods=(Period(kind="cpu", start_ms=0.0, duration_ms=ms),)
+        )
+        for function, ms in shortest_ms.items()
+    }
 
 
 def _failing(workflow: Workflow, runs: Sequence[WorkflowRun]) -> list[str]:
@@ -225,9 +241,11 @@ class _Profiling:
             {name: each for name, each in profiles.items() if name not in self.failures}
         )
         weights = [payload.weight for payload in self._payloads]
+        every = [each for runs in self._runs for each in runs]
         mix = _profile(
             self._folder,
-            {
+            _lost(self._folder.workflow, every)
+            | {
                 name: mixed(each, [weights[place] for place in self._inputs[name]])
                 for name, each in measured.items()
             },
@@ -237,7 +255,6 @@ class _Profiling:
         payloads = tuple(
             self._payload_profile(number, measured) for number in range(len(self._payloads))
         )
-        every = [each for runs in self._runs for each in runs]
         for line in _failing(self._folder.workflow, every):
             self._warn(line)
         if busy := disturbance(mean_share(self._looks)):

@@ -109,6 +109,7 @@ def test_a_failure_that_is_caught_took_no_time_of_others() -> None:
     failures: dict[str, ChironError] = {}
     done = run_alone(CAUGHT, b"0", run, failures)
     assert (done.output, done.took_ms, failures) == ('"instead"', {"After#1": 7.0}, {})
+    assert done.lost_ms.keys() == {"Tried#1"}
 
 
 def test_an_answer_after_its_timeout_took_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,4 +129,4 @@ def test_an_answer_after_its_timeout_took_no_time(monkeypatch: pytest.MonkeyPatc
         return {"output": text}, 2000.0
 
     done = run_alone(parse_states(document, "demo"), b"0", run, {})
-    assert (done.output, done.took_ms) == ('"instead"', {})
+    assert (done.output, done.took_ms, done.lost_ms) == ('"instead"', {}, {"Late#1": 2000.0})

@@ -106,8 +106,18 @@ def test_a_function_that_fails_is_named_and_nothing_is_left(
     assert tracers() == []
 
 
+FAILS_LATE = """\
+import time
+
+
+def handle(req):
+    time.sleep(0.05)
+    raise ValueError('no')
+"""
+
+
 @pytest.mark.strace
-def test_a_function_that_only_fails_and_is_caught_is_named_as_unknown(
+def test_of_a_function_that_only_fails_and_is_caught_it_is_known_how_long_that_takes(
     launcher: Launcher, strace: str, write_folder: MakeFolder, tmp_path: Path
 ) -> None:
     caught = [{"ErrorEquals": ["States.ALL"], "Next": "Instead"}]
@@ -118,10 +128,13 @@ def test_a_function_that_only_fails_and_is_caught_is_named_as_unknown(
     folder = write_folder(
         tmp_path,
         {"StartAt": "Tried", "States": states},
-        functions={"faulty": "def handle(req):\n    raise ValueError('no')\n"},
+        functions={"faulty": FAILS_LATE},
     )
     found = profile(folder, launcher, samples=4)
-    assert found.functions == {}
+    faulty = found.functions["faulty"]
+    assert 50 <= faulty.latency_ms == sum(each.duration_ms for each in faulty.periods)
+    assert [each.kind for each in faulty.periods] == ["cpu"]
+    found.require(folder.workflow.functions)
     assert any("faulty fails, or is late, with every payload" in each for each in found.warnings)
 
 
