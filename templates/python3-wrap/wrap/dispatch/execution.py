@@ -160,6 +160,11 @@ class Execution:
         return self.broker is not None
 
     @property
+    def is_told(self) -> bool:
+        """Whether somebody gets to know what ran when."""
+        return self.ident.watch.traced or self.ident.is_exported
+
+    @property
     def complete(self) -> bool:
         """Whether all its tasks here have ended."""
         return self._program.is_complete
@@ -277,8 +282,7 @@ class Execution:
         """Whether there is nothing to be ended and a small answer: either may take time."""
         running = self.workers.any_taken or self.threads.running or callable(self._outcome)
         quick = self.runtime.store is None and not running
-        told = self.ident.watch.traced or self.ident.is_exported
-        return quick and not told and self.data.size <= _SMALL
+        return quick and not self.is_told and self.data.size <= _SMALL
 
     def _finish(self) -> None:
         """End what is still running, give back what was taken, and answer."""
