@@ -17,7 +17,7 @@ from .distributed import EXCEEDED
 from .entering import ENTER
 from .errors import StatesError, of_task
 from .expressions import Evaluator, NoEvaluator
-from .flows import Flows
+from .flows import Contexts, Flows
 from .limit import Check, Limited, unlimited
 from .maps import input_of, is_failed
 from .retries import backoff_s, covers, names_of, retrier_for
@@ -59,8 +59,6 @@ class Machine:
         What it then answers, or the `StatesError` that it failed with.
     given
         The value of its input.
-    now
-        The time of the event, in seconds since 1970.
     flows
         What evaluates the fields of states.
     result
@@ -86,12 +84,17 @@ class Machine:
         self._check = check
         self._most_bytes = most_bytes
         self._limited = Limited(check)
-        self.flows = Flows(chance, lambda: self.now, evaluator or NoEvaluator())
+        self._contexts = Contexts()
+        self.flows = Flows(chance, self._contexts, evaluator or NoEvaluator())
         self._numbers = count()
         self._awaited: dict[int, Visit | None] = {}
         self._whole: Scope
-        self.now = 0.0
         self._step = Step([], [], [])
+
+    @property
+    def now(self) -> float:
+        """The time of the event, in seconds since 1970."""
+        return self._contexts.now
 
     def start(self, text: str, now: float) -> Step:
         """Begin with the input `text`; `now` is in seconds since 1970, as in all events."""
@@ -103,7 +106,7 @@ class Machine:
             except StatesError as error:
                 self._over(StatesError(error.name, f"the input: {error.cause}"))
                 return
-            self.flows.context = self._make_context(given, now)
+            self._contexts.fields = self._make_context(given, now)
             if seconds := self._definition.get("TimeoutSeconds"):
                 self.delay(None, seconds, frozenset())
             self._go(scope, self._definition["StartAt"], given, frozenset())
@@ -166,7 +169,7 @@ class Machine:
         return self._event(now, lambda: handle(visit))
 
     def _event(self, now: float, handle: Callable[[], None]) -> Step:
-        self.now = now
+        self._contexts.now = now
         self._step = step = Step([], [], [])
         with self._limited:
             try:
