@@ -24,6 +24,7 @@ _KINDS = {
     ".waitForTaskToken": ("a wait for a callback", "answers when that came"),
 }
 _OTHER = ("a service integration", "does the same")
+_READS = ("a service integration", "answers the content of the file")
 
 
 def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict[str, Any]:
@@ -42,8 +43,18 @@ def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
         return state | _invoked(state, path, functions)
     if service and not functions.knows(resource):
         kind = _KINDS.get(service["action"].split(":")[0], _OTHER)
-        raise _refused(resource, _KINDS.get(service["pattern"], kind), path)
+        raise _refused(resource, _KINDS.get(service["pattern"], kind), f"{path}.Resource")
     return state | {"Resource": functions.function(resource, f"{path}.Resource")}
+
+
+def read_by(resource: str, path: str, functions: FunctionNames) -> str:
+    """The function that reads the file of an ItemReader, of which `path` has the Resource.
+
+    Raises ``unsupported-resource`` for an integration that functions.json does not name.
+    """
+    if _SERVICE.fullmatch(resource) and not functions.knows(resource):
+        raise _refused(resource, _READS, path)
+    return functions.function(resource, path)
 
 
 def is_call(resource: str) -> bool:
@@ -90,8 +101,8 @@ def _refused(resource: str, kind: tuple[str, str], path: str) -> ChironError:
     what, instead = kind
     return ChironError(
         "unsupported-resource",
-        f"{shown(resource)} is {what}: write a function that {instead}, given the task's "
+        f"{shown(resource)} is {what}: write a function that {instead}, given its "
         f"Parameters, and name it in functions.json: {proposal}",
-        path=f"{path}.Resource",
+        path=path,
         functions=[resource],
     )

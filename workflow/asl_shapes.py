@@ -34,7 +34,6 @@ Check = Callable[[Any, str, Reading], Any]
 _LONGEST = 40
 _REFUSED = {
     "Credentials": "functions have the rights of their deployment: remove it",
-    "ItemReader": "a Map reads no files: have a function read the items, and give ItemsPath",
     "ResultWriter": "a Map writes no files: have a function write the results after it",
 }
 

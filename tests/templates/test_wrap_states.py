@@ -50,6 +50,13 @@ FUNCTIONS = {
             return "x" * 20_000
         """,
     "length": "def handle(req):\n    return str(len(req))\n",
+    "read": """
+        import json
+
+        def handle(req):
+            rows = json.loads(req)["rows"]
+            return "a,b\\n" + "".join(f"{n},x\\n" for n in range(rows))
+        """,
 }
 #: Where the tasks of a machine run: in the server, in a further process, in another wrap's.
 PLACES = ("main", "further", "remote", "remote-further")
@@ -73,13 +80,16 @@ def caught(function: str, **fields: Any) -> dict[str, Any]:
     return {"StartAt": function, "States": {function: first, "echo": task("echo")}}
 
 
-def tasks_of(machine: dict[str, Any]) -> list[str]:
-    """Its Task states, each of which is called as its function is."""
-    found = list[str]()
+def tasks_of(machine: dict[str, Any]) -> dict[str, str]:
+    """The functions of its tasks: a Task state is called as its function is."""
+    found = dict[str, str]()
     for name, state in machine["States"].items():
-        found += [name] if state["Type"] == "Task" else []
+        if state["Type"] == "Task":
+            found[name] = name
+        if "ItemReader" in state:
+            found[f"{name}.ItemReader"] = state["ItemReader"]["Resource"]
         for scope in [*state.get("Branches", ()), *filter(None, [state.get("ItemProcessor")])]:
-            found += tasks_of(scope)
+            found |= tasks_of(scope)
     return found
 
 
@@ -93,14 +103,14 @@ def serve(start: Any, wrap_image: Any, gateway: Any) -> Any:
         mechanism: str = "pool",
         processes: list[list[int]] | None = None,
     ) -> Any:
-        names = tasks_of(machine)
-        numbers = list(range(len(names)))
+        tasks = tasks_of(machine)
+        names, numbers = list(tasks.values()), list(range(len(tasks)))
         remote = place.startswith("remote")
         own = processes or ([[], numbers] if "further" in place else [numbers])
         entry = {
             "output": None,
             "machine": machine,
-            "states": dict(zip(names, numbers, strict=True)),
+            "states": dict(zip(tasks, numbers, strict=True)),
             "remotes": {"test-wrap2": dict(enumerate(names))} if remote else {},
         }
         code = {name: FUNCTIONS[name] for name in names}
@@ -142,6 +152,24 @@ def test_an_evaluation_ends_with_the_requests_time_and_the_wrap_serves_on(serve:
     late = server.request(body="0", X_Chiron_Timeout="1")
     assert (late.status, "evaluated" in late.text) == (504, True), late.text
     assert server.request(body="-1").text == "1"
+
+
+@every_place
+def test_a_map_reads_a_file_by_a_function(place: str, serve: Any) -> None:
+    spread = {
+        "Type": "Map",
+        "ItemReader": {
+            "Resource": "read",
+            "Parameters": {"rows.$": "$.n"},
+            "ReaderConfig": {"InputType": "CSV"},
+        },
+        "ItemBatcher": {"MaxItemsPerBatch": 2},
+        "ItemProcessor": alone("echo") | {"ProcessorConfig": {"Mode": "DISTRIBUTED"}},
+        "End": True,
+    }
+    answer = serve({"StartAt": "M", "States": {"M": spread}}, place).request(body='{"n":3}')
+    rows = [{"a": str(n), "b": "x"} for n in range(3)]
+    assert answer.json == [{"Items": rows[:2]}, {"Items": rows[2:]}], answer.text
 
 
 @each_mechanism

@@ -7,7 +7,7 @@ decided. Definitions are as `workflow.asl` normalises them. The language: states
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from math import inf
 from typing import Any
@@ -19,7 +19,8 @@ from .errors import StatesError, of_task
 from .expressions import Evaluator, NoEvaluator
 from .flows import Contexts, Flows
 from .limit import Check, Limited, unlimited
-from .maps import input_of, is_failed
+from .maps import begins_of, input_of, is_failed, items_read
+from .readers import FAILED
 from .retries import backoff_s, covers, names_of, retrier_for
 from .values import dump, read
 from .visits import After, Begin, Delay, Following, Leaving, Scope, Step, Visit
@@ -118,6 +119,9 @@ class Machine:
 
         def end(visit: Visit) -> None:
             after = frozenset((number,))
+            if visit.state["Type"] == "Map":
+                self._read(visit, text, after)
+                return
             try:
                 _bound(text, self._most_bytes)
                 result = read(text)
@@ -137,6 +141,8 @@ class Machine:
         def fail(visit: Visit) -> None:
             late = visit.beats and error.name == "States.Timeout"
             named = StatesError("States.HeartbeatTimeout", error.cause) if late else error
+            if visit.state["Type"] == "Map":
+                named = _at(visit, StatesError(FAILED, f"{error.name}: {error.cause}"))
             self._fail(visit, named, frozenset((number,)))
 
         return self._resume(number, now, fail)
@@ -294,7 +300,17 @@ class Machine:
             visit.scope.variables = {**visit.scope.variables, **leaving.assigned}
         return name, leaving.output
 
-    def spread(self, visit: Visit, items: list[Any], limit: float) -> None:
+    def _read(self, visit: Visit, text: str, after: After) -> None:
+        """Go on with a Map whose file has been read."""
+        visit.after, flow = after, self.flows.of(visit)
+        try:
+            items, limit = begins_of(flow, visit, items_read(flow, visit, text))
+        except StatesError as error:
+            self._fail(visit, _at(visit, error), after)
+        else:
+            self.spread(visit, items, limit)
+
+    def spread(self, visit: Visit, items: Sequence[Any], limit: float) -> None:
         """Begin a scope for each of `items`, so many at once."""
         visit.items, visit.limit = items, limit
         visit.results = [None] * len(items)
@@ -335,11 +351,13 @@ class Machine:
                 scope.variables = {}
         self._go(scope, definition["StartAt"], given, after)
 
-    def begin_task(self, visit: Visit, given: Any, timeout_s: float | None) -> None:
-        """Have the task of a state begin."""
+    def begin_task(
+        self, visit: Visit, given: Any, timeout_s: float | None, task: str | None = None
+    ) -> None:
+        """Have the task of a state begin, which has its name unless it is `task`."""
         visit.number = number = next(self._numbers)
         self._awaited[number] = visit
-        self._step.begins.append(Begin(number, visit.name, given, timeout_s, visit.after))
+        self._step.begins.append(Begin(number, task or visit.name, given, timeout_s, visit.after))
 
     def delay(self, visit: Visit | None, seconds: float, after: After) -> None:
         """Have a time pass: in a state, or of the whole machine."""
