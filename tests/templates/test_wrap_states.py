@@ -27,6 +27,17 @@ FUNCTIONS = {
                 os.kill(os.getpid(), 9)
             return req
         """,
+    "dies-at": """
+        import json, os
+        from pathlib import Path
+
+        def handle(req):
+            items = json.loads(req)["Items"]
+            if 500 in items and not Path("died").exists():
+                Path("died").touch()
+                os.kill(os.getpid(), 9)
+            return str(sum(items))
+        """,
     "counts": """
         import os, time
         from pathlib import Path
@@ -102,6 +113,7 @@ def serve(start: Any, wrap_image: Any, gateway: Any) -> Any:
         place: str = "main",
         mechanism: str = "pool",
         processes: list[list[int]] | None = None,
+        **options: Any,
     ) -> Any:
         tasks = tasks_of(machine)
         names, numbers = list(tasks.values()), list(range(len(tasks)))
@@ -115,6 +127,7 @@ def serve(start: Any, wrap_image: Any, gateway: Any) -> Any:
         }
         code = {name: FUNCTIONS[name] for name in names}
         declared = {"mechanism": mechanism, "inputs": {}, "buckets": [], "instances": len(names)}
+        declared |= options
         if remote:
             other = wrap_image(code, own, name="test-wrap2", **declared)
             gateway.ports["test-wrap2"] = start(other, gateway_url=gateway.url).port
@@ -188,6 +201,19 @@ def test_a_task_whose_process_died_is_tried_again_in_another(place: str, serve: 
     retry = [{"ErrorEquals": ["States.TaskFailed"], "IntervalSeconds": 1, "MaxAttempts": 1}]
     answer = serve(alone("dies-once", End=True, Retry=retry), place).request(body='{"a":1}')
     assert (answer.status, answer.text) == (200, '{"a":1}')
+
+
+@each_mechanism
+def test_a_distributed_map_goes_on_where_its_worker_was_killed(mechanism: str, serve: Any) -> None:
+    spread = {
+        "Type": "Map",
+        "ItemBatcher": {"MaxItemsPerBatch": 10},
+        "ItemProcessor": alone("dies-at") | {"ProcessorConfig": {"Mode": "DISTRIBUTED"}},
+        "End": True,
+    }
+    server = serve({"StartAt": "M", "States": {"M": spread}}, "further", mechanism, attempts=2)
+    answer = server.request(body=json.dumps([*range(1000)]))
+    assert answer.json == [sum(range(n, n + 10)) for n in range(0, 1000, 10)], answer.text
 
 
 @every_place
