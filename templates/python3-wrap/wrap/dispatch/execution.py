@@ -97,6 +97,8 @@ class Execution:
     ) -> None:
         self.runtime = runtime
         self.ident = ident
+        #: Whether somebody gets to know what ran when.
+        self.is_told = ident.watch.traced or ident.is_exported
         self.deadline = deadline
         self.part = program.part
         self.peers = peers
@@ -158,11 +160,6 @@ class Execution:
     def live(self) -> bool:
         """Whether streams are read while they are written."""
         return self.broker is not None
-
-    @property
-    def is_told(self) -> bool:
-        """Whether somebody gets to know what ran when."""
-        return self.ident.watch.traced or self.ident.is_exported
 
     @property
     def complete(self) -> bool:

@@ -48,7 +48,7 @@ def _enter_wait(machine: Machine, visit: Visit) -> None:
     flow = machine.flows.of(visit)
     moment = flow.field(visit, "Timestamp", None)
     if moment is not None:
-        seconds = moment_of(moment, visit, flow.unfit) - machine.now
+        seconds = moment_of(moment, visit, flow.unfit) - machine.contexts.now
         if seconds > MOST_SECONDS:
             message = f"state {visit.name!a} waits until {moment}: more than {MOST_SECONDS} s"
             raise StatesError(flow.unfit, message)

@@ -60,6 +60,8 @@ class Machine:
         What it then answers, or the `StatesError` that it failed with.
     given
         The value of its input.
+    contexts
+        Has the time of the event.
     flows
         What evaluates the fields of states.
     result
@@ -85,17 +87,12 @@ class Machine:
         self._check = check
         self._most_bytes = most_bytes
         self._limited = Limited(check)
-        self._contexts = Contexts()
-        self.flows = Flows(chance, self._contexts, evaluator or NoEvaluator())
+        self.contexts = Contexts()
+        self.flows = Flows(chance, self.contexts, evaluator or NoEvaluator())
         self._numbers = count()
         self._awaited: dict[int, Visit | None] = {}
         self._whole: Scope
         self._step = Step([], [], [])
-
-    @property
-    def now(self) -> float:
-        """The time of the event, in seconds since 1970."""
-        return self._contexts.now
 
     def start(self, text: str, now: float) -> Step:
         """Begin with the input `text`; `now` is in seconds since 1970, as in all events."""
@@ -107,7 +104,7 @@ class Machine:
             except StatesError as error:
                 self._over(StatesError(error.name, f"the input: {error.cause}"))
                 return
-            self._contexts.fields = self._make_context(given, now)
+            self.contexts.fields = self._make_context(given, now)
             if seconds := self._definition.get("TimeoutSeconds"):
                 self.delay(None, seconds, frozenset())
             self._go(scope, self._definition["StartAt"], given, frozenset())
@@ -120,7 +117,13 @@ class Machine:
         def end(visit: Visit) -> None:
             after = frozenset((number,))
             if visit.state["Type"] == "Map":
-                self._read(visit, text, after)
+                visit.after, flow = after, self.flows.of(visit)
+                try:
+                    begins = begins_of(flow, visit, items_read(flow, visit, text))
+                except StatesError as error:
+                    self._fail(visit, _at(visit, error), after)
+                else:
+                    self.spread(visit, *begins)
                 return
             try:
                 _bound(text, self._most_bytes)
@@ -175,7 +178,7 @@ class Machine:
         return self._event(now, lambda: handle(visit))
 
     def _event(self, now: float, handle: Callable[[], None]) -> Step:
-        self._contexts.now = now
+        self.contexts.now = now
         self._step = step = Step([], [], [])
         with self._limited:
             try:
@@ -206,7 +209,7 @@ class Machine:
             if name_or_end is None:
                 self._end(scope, value, after)
                 return
-            visit = scope.visit = Visit(scope, name_or_end, value, after, self.now)
+            visit = scope.visit = Visit(scope, name_or_end, value, after, self.contexts.now)
             following = self._entered(visit)
         message = f"more than {_TRANSITIONS} states without a task or a wait, the last {name!a}"
         self.fail_scope(scope, StatesError("States.Runtime", message), after)
@@ -299,16 +302,6 @@ class Machine:
         if leaving.assigned:
             visit.scope.variables = {**visit.scope.variables, **leaving.assigned}
         return name, leaving.output
-
-    def _read(self, visit: Visit, text: str, after: After) -> None:
-        """Go on with a Map whose file has been read."""
-        visit.after, flow = after, self.flows.of(visit)
-        try:
-            items, limit = begins_of(flow, visit, items_read(flow, visit, text))
-        except StatesError as error:
-            self._fail(visit, _at(visit, error), after)
-        else:
-            self.spread(visit, items, limit)
 
     def spread(self, visit: Visit, items: Sequence[Any], limit: float) -> None:
         """Begin a scope for each of `items`, so many at once."""
