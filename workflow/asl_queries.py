@@ -130,7 +130,7 @@ NOT_IN_JSONATA = {
             f"{each}Path": f"{each} with {{% %}}"
             for each in (
                 *("TimeoutSeconds", "HeartbeatSeconds", "MaxConcurrency"),
-                *("MaxItemsPerBatch", "MaxInputBytesPerBatch"),
+                *("MaxItems", "MaxItemsPerBatch", "MaxInputBytesPerBatch"),
                 *("ToleratedFailureCount", "ToleratedFailurePercentage"),
                 *("Seconds", "Timestamp", "Error", "Cause"),
             )

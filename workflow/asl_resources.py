@@ -24,6 +24,7 @@ _KINDS = {
     ".waitForTaskToken": ("a wait for a callback", "answers when that came"),
 }
 _OTHER = ("a service integration", "does the same")
+_READS = ("a service integration", "answers the content of the file")
 
 
 def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict[str, Any]:
@@ -42,8 +43,20 @@ def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
         return state | _invoked(state, path, functions)
     if service and not functions.knows(resource):
         kind = _KINDS.get(service["action"].split(":")[0], _OTHER)
-        raise _refused(state, _KINDS.get(service["pattern"], kind), path)
+        kind = _KINDS.get(service["pattern"], kind)
+        raise _refused(resource, kind, f"{path}.Resource", _input_field(state))
     return state | {"Resource": functions.function(resource, f"{path}.Resource")}
+
+
+def read_by(reader: dict[str, Any], path: str, functions: FunctionNames) -> str:
+    """The function that reads the file of the ItemReader at `path`.
+
+    Raises ``unsupported-resource`` for an integration that functions.json does not name.
+    """
+    resource, path = reader["Resource"], f"{path}.Resource"
+    if _SERVICE.fullmatch(resource) and not functions.knows(resource):
+        raise _refused(resource, _READS, path, _input_field(reader))
+    return functions.function(resource, path)
 
 
 def is_call(resource: str) -> bool:
@@ -94,14 +107,13 @@ def _refused_call(state: dict[str, Any], kind: tuple[str, str], path: str) -> Ch
     )
 
 
-def _refused(state: dict[str, Any], kind: tuple[str, str], path: str) -> ChironError:
-    resource = state["Resource"]
+def _refused(resource: str, kind: tuple[str, str], path: str, field: str) -> ChironError:
     proposal = json.dumps(FunctionNames.proposal([resource], ()), ensure_ascii=False)
     what, instead = kind
     return ChironError(
         "unsupported-resource",
-        f"{shown(resource)} is {what}: write a function that {instead}, given the task's "
-        f"{_input_field(state)}, and name it in functions.json: {proposal}",
-        path=f"{path}.Resource",
+        f"{shown(resource)} is {what}: write a function that {instead}, given its "
+        f"{field}, and name it in functions.json: {proposal}",
+        path=path,
         functions=[resource],
     )

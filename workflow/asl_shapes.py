@@ -34,7 +34,6 @@ Check = Callable[[Any, str, Reading], Any]
 _LONGEST = 40
 _REFUSED = {
     "Credentials": "functions have the rights of their deployment: remove it",
-    "ItemReader": "a Map reads nothing from S3: have a function return the items before the Map",
     "ResultWriter": "a Map writes nothing to S3: have a function write the results after the Map",
 }
 

@@ -33,6 +33,7 @@ from chiron.workflow.asl_queries import (
     query_template,
     query_variables,
 )
+from chiron.workflow.asl_readers import PATH_READER, QUERY_READER, note_reader
 from chiron.workflow.asl_resources import resolved
 from chiron.workflow.asl_shapes import (
     DROPPED,
@@ -114,6 +115,7 @@ def _state(state: Any, name: str, path: str, reading: Reading) -> dict[str, Any]
         kept = {_MAP_WORDS.get(field, field): value for field, value in kept.items()}
         with reading.faults.noting():
             _check_mode(kept, path)
+            note_reader(name, kept, path, reading)
     if jsonata and not (kind in _ALIKE and kept.keys() <= _HANDING_ON):
         kept["QueryLanguage"] = "JSONata"
     return kept
@@ -268,7 +270,9 @@ _BATCHER = Shape(
 )
 #: The fields of a distributed Map that an inline one has not.
 _TOLERATED = ("ToleratedFailureCount", "ToleratedFailurePercentage")
-_OF_DISTRIBUTED = frozenset(["ItemBatcher", *_TOLERATED, *(f"{field}Path" for field in _TOLERATED)])
+_OF_DISTRIBUTED = frozenset(
+    ["ItemBatcher", "ItemReader", *_TOLERATED, *(f"{field}Path" for field in _TOLERATED)]
+)
 _WAITS = ("Seconds", "Timestamp", "SecondsPath", "TimestampPath")
 _PATH_SHAPES = {
     "Task": Shape(
@@ -286,6 +290,7 @@ _PATH_SHAPES = {
             "ItemProcessor": _items,
             "Iterator": _items,
             "ItemsPath": path_of_data,
+            "ItemReader": PATH_READER,
             "ItemSelector": template,
             "MaxConcurrency": whole(0),
             "MaxConcurrencyPath": path_of_one,
@@ -299,6 +304,7 @@ _PATH_SHAPES = {
         at_most_one=(
             ("MaxConcurrency", "MaxConcurrencyPath"),
             ("ItemSelector", "Parameters"),
+            ("ItemsPath", "ItemReader"),
             *((field, f"{field}Path") for field in _TOLERATED),
         ),
         exactly_one=(("ItemProcessor", "Iterator"),),
@@ -353,6 +359,7 @@ _QUERY_TABLES = {
         | {
             "ItemProcessor": _items,
             "Items": or_expression(elements),
+            "ItemReader": QUERY_READER,
             "ItemSelector": query_template,
             "MaxConcurrency": or_expression(whole(0)),
             "ItemBatcher": partial(_batcher, shape=_QUERY_BATCHER),
@@ -361,6 +368,7 @@ _QUERY_TABLES = {
             "ToleratedFailurePercentage": or_expression(percentage),
         },
         required=("ItemProcessor",),
+        at_most_one=(("Items", "ItemReader"),),
     ),
     "Choice": Shape(
         _STATE | _OUTPUT | {"Choices": conditions, "Default": text, "Assign": query_variables},

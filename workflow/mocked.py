@@ -22,6 +22,7 @@ from chiron.workflow.model import Task, Workflow
 from chiron.workflow.names import AsWritten, shown
 from chiron.workflow.running import MOST, GivenContext
 from chiron.workflow.states.errors import StatesError
+from chiron.workflow.states.maps import reader_of
 from chiron.workflow.states.retries import names_of, retrier_for
 
 #: What a state answers: JSON, or the error that it fails with.
@@ -147,7 +148,7 @@ class Mocked:
     """The state machine of a document, which is refused as for a deployment.
 
     A mock stands for all that a Task would get from its service: that of ``lambda:invoke`` has a
-    Payload.
+    Payload. That of NAME.ItemReader is the content of the file: a string, or a value in JSON.
     """
 
     def __init__(self, document: dict[str, Any], name: str) -> None:
@@ -157,6 +158,8 @@ class Mocked:
         self._states = dict(states_in(self._machine))
         for state in self._states.values():
             state.pop("Invoke", None)
+        #: The tasks that read the items of Maps.
+        self._readers = {reader_of(each) for each in self._states if _reads(self._states[each])}
 
     def run(self, request: bytes, mocks: Mocks) -> dict[str, str]:
         """What the whole machine ends with: its status, and output or error and cause."""
@@ -212,6 +215,8 @@ class Mocked:
 
     def _check(self, mocks: Mocks) -> None:
         for name in mocks.answers:
+            if name in self._readers:
+                continue
             if name not in self._states:
                 raise _unknown(name)
             kind = self._states[name]["Type"]
@@ -222,7 +227,9 @@ class Mocked:
     def _executed(
         self, definition: dict[str, Any], request: bytes, mocks: Mocks, context: GivenContext
     ) -> _Ran:
-        tasks = [name for name, state in states_in(definition) if state["Type"] == "Task"]
+        states = dict(states_in(definition))
+        tasks = [name for name in states if states[name]["Type"] == "Task"]
+        tasks += [reader_of(name) for name in states if _reads(states[name])]
         workflow = Workflow(
             name=self._name,
             tasks=tuple(Task(task, task, None) for task in tasks),
@@ -233,7 +240,9 @@ class Mocked:
 
         def answer(task: str, text: str) -> str:
             if not task.startswith(_NEXT):
-                return mocks.answer(task)
+                mock = mocks.answer(task)
+                content = json.loads(mock) if task in self._readers else None
+                return content if isinstance(content, str) else mock
             reached.append((task.removeprefix(_NEXT), text))
             return text
 
@@ -257,6 +266,11 @@ def _told(done: Execution) -> dict[str, str]:
     if done.error is None:
         return {"status": "SUCCEEDED", "output": done.output or ""}
     return {"status": "FAILED", "error": done.error.name, "cause": done.error.cause}
+
+
+def _reads(state: dict[str, Any]) -> bool:
+    """Whether a state is a Map whose items a function reads."""
+    return state["Type"] == "Map" and "ItemReader" in state
 
 
 def _unknown(name: str) -> ChironError:

@@ -222,6 +222,22 @@ def test_a_machine_runs_with_mocks_by_attempt(tested, tmp_path, mocks, told) -> 
     assert tested(document, "--mocks", tmp_path / "mocks.json").json == told
 
 
+def test_a_mock_is_the_file_that_a_map_reads(tested, tmp_path) -> None:
+    file = {"Map.ItemReader": {"0": {"Return": "a\n1\n2\n"}}}
+    (tmp_path / "mocks.json").write_text(json.dumps(file))
+    reader = {
+        "Resource": "arn:aws:states:::s3:getObject",
+        "Parameters": {"Bucket": "b", "Key": "k"},
+        "ReaderConfig": {"InputType": "CSV", "CSVHeaderLocation": "FIRST_ROW"},
+    }
+    each = {"StartAt": "Each", "States": {"Each": {"Type": "Pass", "End": True}}}
+    processor = each | {"ProcessorConfig": {"Mode": "DISTRIBUTED"}}
+    spread = {"Type": "Map", "ItemReader": reader, "ItemProcessor": processor, "End": True}
+    document = {"StartAt": "Map", "States": {"Map": spread}}
+    told = tested(document, "--mocks", tmp_path / "mocks.json").json
+    assert told == {"status": "SUCCEEDED", "output": '[{"a":"1"},{"a":"2"}]'}
+
+
 @pytest.mark.parametrize(
     ("mocks", "words"),
     [

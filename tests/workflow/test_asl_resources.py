@@ -98,7 +98,7 @@ def test_what_is_no_function_is_named_with_how_to_have_one_instead(refused, reso
     error = refused(parse_states, document, "demo")
     assert (error.code, error.path) == ("unsupported-resource", "States.A.Resource")
     assert f"is {what}:" in error.message
-    assert f"given the task's {[*fields][-1]}," in error.message
+    assert f"given its {[*fields][-1]}," in error.message
     proposal = json.loads(error.message[error.message.index('{"') :])
     assert parse_states(document, "demo", FunctionNames(proposal)).functions == tuple(
         proposal.values()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from chiron.workflow.asl import parse_states
+from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Task
 
 TASK = {"Type": "Task", "Resource": "f", "End": True}
@@ -150,7 +151,6 @@ REFUSED = [
             ("Pass", "Output"),
             ("Map", "Items"),
             ("Task", "Credentials"),
-            ("Map", "ItemReader"),
             ("Map", "ResultWriter"),
         ]
     ],
@@ -158,6 +158,7 @@ REFUSED = [
         ("Map", {"Iterator": INNER, field: value}, "bad-field", field)
         for field, value in [
             ("ItemBatcher", {"MaxItemsPerBatch": 2}),
+            ("ItemReader", {"Resource": "f"}),
             ("ToleratedFailureCount", 1),
             ("ToleratedFailureCountPath", "$.n"),
             ("ToleratedFailurePercentage", 1),
@@ -323,3 +324,14 @@ def test_a_field_that_is_misspelt_is_told_the_right_one(refused):
 def test_what_stands_beside_the_states_is_checked(refused, field):
     document = machine_of("Task") | {field: []}
     assert refused(parse_states, document, "demo").path == field
+
+
+def test_a_state_is_not_called_as_the_task_that_reads_the_items_of_a_map() -> None:
+    reader = {"ItemReader": {"Resource": "f"}, "ItemProcessor": DISTRIBUTED}
+    states = {
+        "M": {"Type": "Map", **reader, "Next": "M.ItemReader"},
+        "M.ItemReader": {"Type": "Pass", "End": True},
+    }
+    with pytest.raises(ChironError) as refused:
+        parse_states({"StartAt": "M", "States": states}, "demo")
+    assert (refused.value.code, refused.value.path) == ("duplicate-state", "States.M")

@@ -5,7 +5,8 @@ them it may have an `expression`, the output of a Pass, or a `rule` of a Choice,
 `gives` is the machine's output, `fails` the name of its error, `refused` the path of the field
 that is refused. `says` has to be in the message. `answers` are what the Tasks answer, by function
 and attempt: values, or the `Error` and `Cause` that they fail with. `given` is what they get.
-`waits` are the seconds that pass, each a number or the bounds of one.
+`file` is what the function ``file`` answers. `waits` are the seconds that pass, each a number or
+the bounds of one.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ HERE = Path(__file__).parent
 class Functions:
     """What the Tasks of the cases run.
 
-    ``echo`` answers its input, ``raise`` fails, ``flaky`` fails twice, and ``late`` takes too long.
+    ``echo`` answers its input, ``raise`` fails, ``flaky`` fails twice, ``late`` takes too long, and
+    ``file`` answers a text.
     """
 
-    def __init__(self, answers: dict[str, list[Any]]) -> None:
+    def __init__(self, answers: dict[str, list[Any]], file: str) -> None:
         self._calls = Counter[str]()
         self._answers = answers
+        self._file = file
 
     def __call__(self, function: str, text: str) -> str:
         self._calls[function] += 1
@@ -44,6 +47,8 @@ class Functions:
             if isinstance(answer, dict) and "Error" in answer:
                 raise StatesError(answer["Error"], answer.get("Cause", ""))
             return json.dumps(answer)
+        if function == "file":
+            return self._file
         if function == "raise":
             raise StatesError("Bad", text)
         if function == "late":
@@ -101,7 +106,7 @@ def test_a_machine_answers_as_documented(case: dict[str, Any]) -> None:
         assert case.get("says", "") in refused.value.message
         return
     request = json.dumps(case.get("input", {})).encode()
-    done = execute(parsed(case), request, Functions(case.get("answers", {})))
+    done = execute(parsed(case), request, Functions(case.get("answers", {}), case.get("file", "")))
     if "given" in case:
         assert [json.loads(text) for text in done.inputs.values()] == case["given"]
     if "waits" in case:

@@ -97,6 +97,8 @@ class Execution:
     ) -> None:
         self.runtime = runtime
         self.ident = ident
+        #: Whether somebody gets to know what ran when.
+        self.is_told = ident.watch.traced or ident.is_exported
         self.deadline = deadline
         self.part = program.part
         self.peers = peers
@@ -277,8 +279,7 @@ class Execution:
         """Whether there is nothing to be ended and a small answer: either may take time."""
         running = self.workers.any_taken or self.threads.running or callable(self._outcome)
         quick = self.runtime.store is None and not running
-        told = self.ident.watch.traced or self.ident.is_exported
-        return quick and not told and self.data.size <= _SMALL
+        return quick and not self.is_told and self.data.size <= _SMALL
 
     def _finish(self) -> None:
         """End what is still running, give back what was taken, and answer."""

@@ -85,7 +85,9 @@ def _drop(execution: Execution, command: do.Drop) -> None:
 
 def _accept(execution: Execution, command: do.Accept) -> None:
     result = command.answer
-    execution.results.append(result)
+    # A machine can have any number of instances, whose results nobody asks for.
+    if command.has_output or execution.is_told or not execution.run.program.decides:
+        execution.results.append(result)
     if result.wrap == execution.runtime.wrap.name:  # else it is counted there
         execution.runtime.metrics.ran(result)
     if not command.has_output:

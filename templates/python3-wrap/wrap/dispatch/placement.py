@@ -26,6 +26,7 @@ from wrap.core.statemachine.errors import StatesError, failure_of, of_task
 from wrap.core.statemachine.machine import Machine
 from wrap.core.statemachine.values import Text, dump
 from wrap.core.triggers import MOST_AT_ONCE
+from wrap.dispatch.patience import Patience
 from wrap.values.inputs import Inputs
 from wrap.values.jsonata import Jsonata
 from wrap.values.value import JSON, Object
@@ -186,13 +187,11 @@ class Deciding(Placement):
         self._longest = longest
         self._states = entry.states
         context = partial(execution_context, wrap.workflow, ident)
-        evaluator = Jsonata(lambda: self._deadline - time.monotonic())
+        self._patience = patience = Patience(deadline)
+        evaluator = Jsonata(patience.left_s)
         self._machine = Machine(
-            *(entry.machine or {}, context, SystemRandom(), self._in_time, evaluator, most_bytes)
+            *(entry.machine or {}, context, SystemRandom(), patience.look, evaluator, most_bytes)
         )
-        self._deadline = deadline
-        #: When the event that is handled has evaluated for so long that its state fails.
-        self._patience = deadline
         self._in_stages = entry.in_stages
         self._numbers: dict[int, int] = {}
         #: What instances get that have no place yet, and those of them that cannot have it.
@@ -212,19 +211,19 @@ class Deciding(Placement):
     def start(self, objects: Inputs) -> Step:
         """Begin with the request, which `objects` has; the answer will be in its place."""
         self._data, self._request = objects, objects[None]
-        self._be_patient(time.monotonic())
+        self._patience.renew()
         return self._follow(self._machine.start(_text(objects[None]), time.time()))
 
     def ended(self, number: int, output: Object | None) -> Step:
         output = output or Object("")
-        self._be_patient(time.monotonic())
+        self._patience.renew()
         step = self._machine.ended(self._own(number), _text(output), time.time())
         self._last = output
         return self._follow(step, number)
 
     def failed(self, number: int, error: TaskError) -> Step:
         failure = failure_of(error.code, error.message, error.caught)
-        self._be_patient(time.monotonic())
+        self._patience.renew()
         step = self._machine.failed(self._own(number), failure, time.time())
         if self._machine.outcome is failure:
             raise error
@@ -232,7 +231,7 @@ class Deciding(Placement):
 
     def due(self, number: int) -> Step:
         self._open -= 1
-        self._be_patient(time.monotonic())
+        self._patience.renew()
         return self._follow(self._machine.due(number, time.time()))
 
     def _own(self, number: int) -> int:
@@ -273,26 +272,6 @@ class Deciding(Placement):
             failed = self._machine.failed(self._own(number), unfit, time.time())
             steps.append(self._follow(failed, number))
         return self.together(steps)
-
-    def _in_time(self) -> None:
-        """Raise TaskError if the request's time is over.
-
-        Raise StatesError, which a Catch takes, if an event has evaluated for half of the time that
-        was left before it: the Catch has the other half.
-        """
-        now = time.monotonic()
-        if now >= self._deadline:
-            message = "the request's time was over while expressions of the workflow were evaluated"
-            raise TaskError("timeout", message, status=504)
-        if now >= self._patience:
-            self._be_patient(now)
-            half = "half of the request's time was over"
-            cause = f"{half} while expressions of the workflow were evaluated"
-            raise StatesError("States.Timeout", cause)
-
-    def _be_patient(self, now: float) -> None:
-        """Let evaluations go on for half of the time that is left."""
-        self._patience = now + (self._deadline - now) / 2
 
     def _is_ready(self, number: int) -> bool:
         given = self._given.pop(number)

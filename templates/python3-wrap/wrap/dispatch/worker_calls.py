@@ -84,7 +84,7 @@ class WorkerCalls:
         taken = self._taken.get(number) or self._take(number, call)
         # What it has run before, it may have dropped what it needed for.
         needs = [key for key in call.needs if call.repeated or key not in taken.has]
-        taken.has.update(needs)
+        self._note(taken, needs)
         taken.rest -= 0 if call.repeated else len(call.tasks)
         objects = {key: execution.data[key] for key in needs}
         # What may be called for once more is not to wait until something else has ended.
@@ -199,7 +199,7 @@ class WorkerCalls:
                 result.asked = taken.asked
                 # A worker of a pool was there before its first request.
                 result.ready = max(result.ready, taken.asked)
-            taken.has.add(result.task)
+        self._note(taken, [result.task for result in results])
         begins = execution.ended(results)
         if not process.owed:
             if taken.watched:
@@ -209,6 +209,11 @@ class WorkerCalls:
                 del self._taken[number]
                 self._give(number, process)
         return begins
+
+    def _note(self, taken: _Taken, keys: Iterable[Key]) -> None:
+        """A worker has these objects. Instances share none, and there can be any number of them."""
+        if not self._execution.run.program.decides:
+            taken.has.update(keys)
 
     def _bury(
         self,

@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from .errors import StatesError
-from .maps import begins_of
+from .maps import begins_of, items_of, reader_of
 from .times import moment_of, seconds_of, shown
 from .values import Text
 from .visits import MOST_SECONDS, Following, Visit
@@ -48,7 +48,7 @@ def _enter_wait(machine: Machine, visit: Visit) -> None:
     flow = machine.flows.of(visit)
     moment = flow.field(visit, "Timestamp", None)
     if moment is not None:
-        seconds = moment_of(moment, visit, flow.unfit) - machine.now
+        seconds = moment_of(moment, visit, flow.unfit) - machine.contexts.now
         if seconds > MOST_SECONDS:
             message = f"state {visit.name!a} waits until {moment}: more than {MOST_SECONDS} s"
             raise StatesError(flow.unfit, message)
@@ -85,8 +85,11 @@ def _enter_parallel(machine: Machine, visit: Visit) -> None:
 
 
 def _enter_map(machine: Machine, visit: Visit) -> None:
-    items, limit = begins_of(machine.flows.of(visit), visit)
-    machine.spread(visit, items, limit)
+    flow = machine.flows.of(visit)
+    if "ItemReader" in visit.state:
+        machine.begin_task(visit, flow.read(visit), None, reader_of(visit.name))
+    else:
+        machine.spread(visit, *begins_of(flow, visit, items_of(flow, visit)))
 
 
 #: Each returns what follows the state at once; None where it has to wait, or has failed.

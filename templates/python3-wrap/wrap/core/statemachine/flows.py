@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from .chance import Chance
@@ -13,28 +13,25 @@ from .query_flow import QueryFlow
 from .visits import Visit
 
 
-class Flows:
-    """The data flow of the states of one execution.
+class Contexts:
+    """Makes the context objects of the states of one execution.
 
     Attributes
     ----------
-    context
-        The context object, but for what changes from state to state. A test of a state may give
-        fields of `State` here, for states outside of Map and Parallel.
+    fields
+        What does not change from state to state. A test of a state may give fields of `State`
+        here, for states outside of Map and Parallel.
+    now
+        The time of the event, in seconds since 1970.
     """
 
-    def __init__(self, chance: Chance, now: Callable[[], float], evaluator: Evaluator) -> None:
-        self.context: Mapping[str, Any] = {}
-        self._paths = PathFlow(self._context_of, chance)
-        self._queries = QueryFlow(self._context_of, now, chance, evaluator)
+    def __init__(self) -> None:
+        self.fields: Mapping[str, Any] = {}
+        self.now = 0.0
 
-    def of(self, visit: Visit) -> PathFlow | QueryFlow:
-        """What evaluates the fields of a state: its query language says this."""
-        return self._queries if "QueryLanguage" in visit.state else self._paths
-
-    def _context_of(self, visit: Visit) -> Context:
+    def of(self, visit: Visit) -> Context:
         """The context object in a state, and its variables."""
-        given = self.context.get("State", {}) if visit.scope.parent is None else {}
+        given = self.fields.get("State", {}) if visit.scope.parent is None else {}
         state = {
             "EnteredTime": timestamp(visit.entered),
             "Name": visit.name,
@@ -42,5 +39,20 @@ class Flows:
             **given,
         }
         item = visit.scope.item
-        fields = {**self.context, "State": state, **({} if item is None else {"Map": item})}
+        fields = {**self.fields, "State": state, **({} if item is None else {"Map": item})}
         return Context(fields, visit.scope.variables)
+
+
+class Flows:
+    """The data flow of the states of one execution.
+
+    It is no part of what it calls: values of megabytes would stay until Python looks for cycles.
+    """
+
+    def __init__(self, chance: Chance, contexts: Contexts, evaluator: Evaluator) -> None:
+        self._paths = PathFlow(contexts.of, chance)
+        self._queries = QueryFlow(contexts.of, lambda: contexts.now, chance, evaluator)
+
+    def of(self, visit: Visit) -> PathFlow | QueryFlow:
+        """What evaluates the fields of a state: its query language says this."""
+        return self._queries if "QueryLanguage" in visit.state else self._paths

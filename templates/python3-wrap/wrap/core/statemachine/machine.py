@@ -7,7 +7,7 @@ decided. Definitions are as `workflow.asl` normalises them. The language: states
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from math import inf
 from typing import Any
@@ -17,9 +17,10 @@ from .distributed import EXCEEDED
 from .entering import ENTER
 from .errors import StatesError, of_task
 from .expressions import Evaluator, NoEvaluator
-from .flows import Flows
+from .flows import Contexts, Flows
 from .limit import Check, Limited, unlimited
-from .maps import input_of, is_failed
+from .maps import begins_of, input_of, is_failed, items_read
+from .readers import FAILED
 from .retries import backoff_s, covers, names_of, retrier_for
 from .values import dump, read
 from .visits import After, Begin, Delay, Following, Leaving, Scope, Step, Visit
@@ -59,8 +60,8 @@ class Machine:
         What it then answers, or the `StatesError` that it failed with.
     given
         The value of its input.
-    now
-        The time of the event, in seconds since 1970.
+    contexts
+        Has the time of the event.
     flows
         What evaluates the fields of states.
     result
@@ -86,11 +87,11 @@ class Machine:
         self._check = check
         self._most_bytes = most_bytes
         self._limited = Limited(check)
-        self.flows = Flows(chance, lambda: self.now, evaluator or NoEvaluator())
+        self.contexts = Contexts()
+        self.flows = Flows(chance, self.contexts, evaluator or NoEvaluator())
         self._numbers = count()
         self._awaited: dict[int, Visit | None] = {}
         self._whole: Scope
-        self.now = 0.0
         self._step = Step([], [], [])
 
     def start(self, text: str, now: float) -> Step:
@@ -103,7 +104,7 @@ class Machine:
             except StatesError as error:
                 self._over(StatesError(error.name, f"the input: {error.cause}"))
                 return
-            self.flows.context = self._make_context(given, now)
+            self.contexts.fields = self._make_context(given, now)
             if seconds := self._definition.get("TimeoutSeconds"):
                 self.delay(None, seconds, frozenset())
             self._go(scope, self._definition["StartAt"], given, frozenset())
@@ -115,6 +116,15 @@ class Machine:
 
         def end(visit: Visit) -> None:
             after = frozenset((number,))
+            if visit.state["Type"] == "Map":
+                visit.after, flow = after, self.flows.of(visit)
+                try:
+                    begins = begins_of(flow, visit, items_read(flow, visit, text))
+                except StatesError as error:
+                    self._fail(visit, _at(visit, error), after)
+                else:
+                    self.spread(visit, *begins)
+                return
             try:
                 _bound(text, self._most_bytes)
                 result = read(text)
@@ -134,6 +144,8 @@ class Machine:
         def fail(visit: Visit) -> None:
             late = visit.beats and error.name == "States.Timeout"
             named = StatesError("States.HeartbeatTimeout", error.cause) if late else error
+            if visit.state["Type"] == "Map":
+                named = _at(visit, StatesError(FAILED, f"{error.name}: {error.cause}"))
             self._fail(visit, named, frozenset((number,)))
 
         return self._resume(number, now, fail)
@@ -166,7 +178,7 @@ class Machine:
         return self._event(now, lambda: handle(visit))
 
     def _event(self, now: float, handle: Callable[[], None]) -> Step:
-        self.now = now
+        self.contexts.now = now
         self._step = step = Step([], [], [])
         with self._limited:
             try:
@@ -197,7 +209,7 @@ class Machine:
             if name_or_end is None:
                 self._end(scope, value, after)
                 return
-            visit = scope.visit = Visit(scope, name_or_end, value, after, self.now)
+            visit = scope.visit = Visit(scope, name_or_end, value, after, self.contexts.now)
             following = self._entered(visit)
         message = f"more than {_TRANSITIONS} states without a task or a wait, the last {name!a}"
         self.fail_scope(scope, StatesError("States.Runtime", message), after)
@@ -291,7 +303,7 @@ class Machine:
             visit.scope.variables = {**visit.scope.variables, **leaving.assigned}
         return name, leaving.output
 
-    def spread(self, visit: Visit, items: list[Any], limit: float) -> None:
+    def spread(self, visit: Visit, items: Sequence[Any], limit: float) -> None:
         """Begin a scope for each of `items`, so many at once."""
         visit.items, visit.limit = items, limit
         visit.results = [None] * len(items)
@@ -332,11 +344,13 @@ class Machine:
                 scope.variables = {}
         self._go(scope, definition["StartAt"], given, after)
 
-    def begin_task(self, visit: Visit, given: Any, timeout_s: float | None) -> None:
-        """Have the task of a state begin."""
+    def begin_task(
+        self, visit: Visit, given: Any, timeout_s: float | None, task: str | None = None
+    ) -> None:
+        """Have the task of a state begin, which has its name unless it is `task`."""
         visit.number = number = next(self._numbers)
         self._awaited[number] = visit
-        self._step.begins.append(Begin(number, visit.name, given, timeout_s, visit.after))
+        self._step.begins.append(Begin(number, task or visit.name, given, timeout_s, visit.after))
 
     def delay(self, visit: Visit | None, seconds: float, after: After) -> None:
         """Have a time pass: in a state, or of the whole machine."""

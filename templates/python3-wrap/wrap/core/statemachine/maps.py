@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -10,6 +10,7 @@ from .distributed import MOST_CHILDREN, batches, tolerance
 from .errors import StatesError
 from .path_flow import PathFlow
 from .query_flow import QueryFlow
+from .readers import Items, items_in
 from .times import shown
 from .values import dump, number_of
 from .visits import Visit
@@ -17,12 +18,31 @@ from .visits import Visit
 Flow = PathFlow | QueryFlow
 
 
-def begins_of(flow: Flow, visit: Visit) -> tuple[list[Any], float]:
-    """The items or batches of a Map, and how many run at once. Raises StatesError."""
+def reader_of(state: str) -> str:
+    """The task that runs the function of a Map's ItemReader."""
+    return f"{state}.ItemReader"
+
+
+def items_of(flow: Flow, visit: Visit) -> list[Any]:
+    """The items in the input of a Map. Raises StatesError."""
     items = flow.items(visit)
     if not isinstance(items, list):
         message = f"the items of state {visit.name!a} are {shown(items)}: no list"
         raise StatesError(flow.unfit, message)
+    return items
+
+
+def items_read(flow: Flow, visit: Visit, text: str) -> Items:
+    """The items of a file with this text, by the ItemReader of a Map. Raises StatesError."""
+    config = visit.state["ItemReader"].get("ReaderConfig", {})
+    most = _whole_number(flow, visit, "MaxItems", config)
+    if most == 0:
+        raise StatesError(flow.unfit, f"MaxItems of state {visit.name!a} is 0: no number from 1 on")
+    return items_in(text, config, most)
+
+
+def begins_of(flow: Flow, visit: Visit, items: Sequence[Any]) -> tuple[Sequence[Any], float]:
+    """What a Map begins with, items or batches, and how many run at once. Raises StatesError."""
     state = visit.state
     visit.source, visit.failed, visit.known = items, 0, {}
     limit = _whole_number(flow, visit, "MaxConcurrency", state) or inf

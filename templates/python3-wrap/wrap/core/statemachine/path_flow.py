@@ -61,6 +61,12 @@ class PathFlow:
         visit.given = self._input(visit)
         return self._path(visit, "ItemsPath", visit.given)
 
+    def read(self, visit: Visit) -> Any:
+        """What the function of a Map's ItemReader gets."""
+        visit.given = self._input(visit)
+        template, context = visit.state["ItemReader"].get("Parameters", {}), self._context_of(visit)
+        return render(template, visit.given, context, self._chance)
+
     def item(self, visit: Visit, item: Mapping[str, Any]) -> Any:
         """The input of a Map's iteration, of which `item` is the context."""
         if "ItemSelector" not in visit.state:

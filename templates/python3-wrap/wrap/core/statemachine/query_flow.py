@@ -64,6 +64,11 @@ class QueryFlow:
         visit.given = visit.raw
         return self._field(visit.state, "Items", visit.raw, self._names(visit))
 
+    def read(self, visit: Visit) -> Any:
+        """What the function of a Map's ItemReader gets."""
+        visit.given = visit.raw
+        return self._field(visit.state["ItemReader"], "Arguments", {}, self._names(visit))
+
     def item(self, visit: Visit, item: Mapping[str, Any]) -> Any:
         """The input of a Map's iteration, of which `item` is the context."""
         if "ItemSelector" not in visit.state:

@@ -92,6 +92,21 @@ def parse(text: str) -> Any:
     return value
 
 
+def decoded(text: str, start: int) -> tuple[Any, int]:
+    """The JSON value that begins at a character of `text`, and where it ends.
+
+    Raises ValueError if there is none, and StatesError as `parse` does.
+    """
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except RecursionError:
+        raise _too_deep() from None
+    brackets = text.count("[", start, end) + text.count("{", start, end)
+    if brackets > MOST_LEVELS and _is_too_deep(value):
+        raise _too_deep()
+    return value, end
+
+
 def dump(value: Any, most: float = math.inf) -> str:
     """`value` as a text: a `Text` as it is, all else as compact JSON.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .distributed import Tolerance
@@ -88,7 +88,7 @@ class Visit:
     # ended.
     given: Any
     known: dict[str, Any]
-    items: list[Any]
+    items: Sequence[Any]
     limit: float
     started: int
     running: int
@@ -96,7 +96,7 @@ class Visit:
     results: list[Any]
     ends: set[int]
     # Of a Map: its items, where `items` may be batches of them; how many have failed.
-    source: list[Any]
+    source: Sequence[Any]
     failed: int
 
     def __init__(self, scope: Scope, name: str, raw: Any, after: After, entered: float) -> None:

@@ -1,0 +1,195 @@
+"""The items of a file that an ItemReader reads: parts of its text, each parsed when it is needed.
+
+References
+----------
+AWS Step Functions Developer Guide, "ItemReader (Map)": "Contents of the ReaderConfig field" and
+"How Step Functions parses input CSV files".
+"""
+
+from __future__ import annotations
+
+import csv
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, overload
+
+from .errors import StatesError
+from .limit import look
+from .values import decoded
+
+#: The error of a Map whose items could not be read.
+FAILED = "States.ItemReaderFailed"
+#: The values of CSVDelimiter.
+DELIMITERS = {"COMMA": ",", "PIPE": "|", "SEMICOLON": ";", "SPACE": " ", "TAB": "\t"}
+_BLANK = " \t\n\r"
+
+
+class Items(Sequence[Any]):
+    """Items of a text, of which it keeps the places: 16 bytes an item.
+
+    Parameters
+    ----------
+    places
+        Where each item begins and ends.
+    parse
+        The item at a place.
+    """
+
+    def __init__(
+        self, places: Iterator[tuple[int, int]], parse: Callable[[int, int], Any], most: int | None
+    ) -> None:
+        self._parse = parse
+        self._places = array("Q")
+        for place in islice(places, most):
+            look()
+            self._places.extend(place)
+
+    def __len__(self) -> int:
+        return len(self._places) // 2
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self._parse(self._places[2 * index], self._places[2 * index + 1])
+
+
+def items_in(text: str, config: Mapping[str, Any], most: int | None) -> Items:
+    """The first `most` items of a file; all of them if that is None.
+
+    Parameters
+    ----------
+    config
+        The ReaderConfig.
+
+    Raises StatesError, ``States.ItemReaderFailed``, if the text is no file of its InputType.
+    """
+    return _KINDS[config.get("InputType", "JSON")](text, config, most)
+
+
+def _of_array(text: str, _: Mapping[str, Any], most: int | None) -> Items:
+    def places() -> Iterator[tuple[int, int]]:
+        at = _after_blanks(text, 0)
+        if text[at : at + 1] != "[":
+            raise StatesError(FAILED, "the file is no JSON array")
+        at = _after_blanks(text, at + 1)
+        if text[at : at + 1] == "]":
+            return
+        while True:
+            try:
+                _, end = decoded(text, at)
+            except ValueError as error:
+                raise StatesError(FAILED, f"the file is no JSON array: {error}") from None
+            yield at, end
+            at = _after_blanks(text, end)
+            if text[at : at + 1] == "]":
+                return
+            if text[at : at + 1] != ",":
+                raise StatesError(FAILED, f"the JSON array breaks off at character {at}")
+            at = _after_blanks(text, at + 1)
+
+    return Items(places(), lambda start, _: decoded(text, start)[0], most)
+
+
+def _of_json_lines(text: str, _: Mapping[str, Any], most: int | None) -> Items:
+    def places() -> Iterator[tuple[int, int]]:
+        for number, (start, stop) in enumerate(_lines(text), 1):
+            at = _after_blanks(text, start)
+            if at >= stop:
+                continue
+            try:
+                _, end = decoded(text, at)
+            except ValueError:
+                end = stop + 1
+            if end > stop or text[end:stop].strip(_BLANK):
+                raise StatesError(FAILED, f"line {number} of the file is no JSON")
+            yield at, end
+
+    return Items(places(), lambda start, _: decoded(text, start)[0], most)
+
+
+def _of_csv(text: str, config: Mapping[str, Any], most: int | None) -> Items:
+    delimiter = DELIMITERS[config.get("CSVDelimiter", "COMMA")]
+
+    def rows(start: int, end: int) -> Iterator[tuple[list[str], int, int]]:
+        ends = array("Q")
+
+        def lines() -> Iterator[str]:
+            for first, last in _lines(text, start, end):
+                ends.append(last)
+                yield text[first:last]
+
+        try:
+            for row in csv.reader(lines(), delimiter=delimiter, escapechar="\\"):
+                yield row, start, ends[-1]
+                start = ends[-1]
+                del ends[:]
+        except csv.Error as error:
+            raise StatesError(FAILED, f"the file is no CSV: {error}") from None
+
+    records = ((row, start, end) for row, start, end in rows(0, len(text)) if row)
+    headers = config.get("CSVHeaders")
+    if headers is None:
+        headers = next(records, ([], 0, 0))[0]
+
+    def record(start: int, end: int) -> dict[str, str]:
+        is_plain = text.find('""', start, end) < 0
+        row = next(rows(start, end))[0] if is_plain else _fields(text[start:end], delimiter)
+        return dict(zip(headers, row + [""] * (len(headers) - len(row)), strict=False))
+
+    return Items(((start, end) for _, start, end in records), record, most)
+
+
+def _fields(record: str, delimiter: str) -> list[str]:
+    """The fields of a record with repeated quotes, which stand for one also outside of quotes."""
+    fields, is_quoted, at = [""], False, 0
+    record = record.removesuffix("\n").removesuffix("\r")
+    while at < len(record):
+        sign, after = record[at], record[at + 1 : at + 2]
+        at += 1
+        begins = not fields[-1] and record[at - 2 : at - 1] in ("", delimiter)
+        if sign == "\\":
+            fields[-1] += after
+            at += 1
+        elif sign == '"' and begins and not is_quoted:
+            is_quoted = True
+        elif sign == '"' and after == '"':
+            fields[-1] += sign
+            at += 1
+        elif sign == '"' and is_quoted:
+            is_quoted = False
+        elif sign == delimiter and not is_quoted:
+            fields.append("")
+        else:
+            fields[-1] += sign
+    return fields
+
+
+def _lines(text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
+    """Where each line begins and ends, its newline included."""
+    stop = len(text) if stop is None else stop
+    while start < stop:
+        end = text.find("\n", start, stop) + 1 or stop
+        yield start, end
+        start = end
+
+
+def _after_blanks(text: str, at: int) -> int:
+    while text[at : at + 1] and text[at] in _BLANK:
+        at += 1
+    return at
+
+
+_KINDS: Mapping[str, Callable[[str, Mapping[str, Any], int | None], Items]] = {
+    "JSON": _of_array,
+    "JSONL": _of_json_lines,
+    "CSV": _of_csv,
+}

@@ -1,0 +1,74 @@
+"""The items of a file are those that its format has, and take no more memory than their places."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chiron.workflow.states.readers import items_in
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    # A half of a surrogate pair is no text.
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+#: Backslashes escape here, and csv writes none.
+fields = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\\\0"), max_size=6)
+
+
+@given(st.lists(values, max_size=6), st.sampled_from([None, 0, 1, "\t"]))
+def test_of_an_array(items: list[Any], indent: Any) -> None:
+    text = json.dumps(items, indent=indent)
+    assert [*items_in(f"\n{text} ", {}, None)] == items
+    assert [*items_in(text, {}, 2)] == items[:2]
+
+
+@given(st.lists(values, max_size=6), st.sampled_from(["\n", "\r\n", "\n \n"]), st.booleans())
+def test_of_lines(items: list[Any], newline: str, ends: bool) -> None:
+    text = newline.join(map(json.dumps, items)) + newline * ends
+    assert [*items_in(text, {"InputType": "JSONL"}, None)] == items
+
+
+@given(
+    st.lists(st.lists(fields, min_size=2, max_size=2), max_size=6),
+    st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from([("COMMA", ","), ("TAB", "\t"), ("PIPE", "|")]),
+)
+def test_of_rows(rows: list[list[str]], quoting: Any, newline: str, by: tuple[str, str]) -> None:
+    written = io.StringIO(newline="")
+    delimiter = by[1]
+    writer = csv.writer(written, delimiter=delimiter, quoting=quoting, lineterminator=newline)
+    writer.writerows([["a", "b"], *rows])
+    config = {"InputType": "CSV", "CSVDelimiter": by[0]}
+    found = [*items_in(written.getvalue(), config, None)]
+    assert found == [{"a": first, "b": second} for first, second in rows]
+
+
+@pytest.mark.parametrize(
+    ("kind", "begin", "line"),
+    [("JSONL", "", '{"a": 1}\n'), ("CSV", "a\n", "1\n"), ("JSON", "[0", ',{"a": 1}\n')],
+)
+def test_items_are_not_kept(kind: str, begin: str, line: str) -> None:
+    count = 20_000
+    text = begin + line * count + ("]" if kind == "JSON" else "")
+    tracemalloc.start()
+    try:
+        items = items_in(text, {"InputType": kind}, None)
+        assert sum(1 for _ in items) >= count
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 24 * count  # two places, and what an array has in reserve
