@@ -19,7 +19,6 @@ from chiron.generator.merging import merge_environments, merge_fields, merge_req
 from chiron.generator.render import render_handler
 from chiron.generator.settings import (
     HOLDING_WATCHDOG_SLEEP,
-    IDLE_MIB,
     NATIVE_THREADS,
     REQUESTED_PER_CPU,
     function_timeouts_s,
@@ -57,6 +56,7 @@ from chiron.openfaas.stack import (
     write_stack,
 )
 from chiron.predictor.forked import wrongly_forked
+from chiron.scheduler.concurrency import IDLE_MIB
 from chiron.templates import TEMPLATES
 from chiron.workflow.apart import broken
 from chiron.workflow.asl_queries import uses_jsonata
