@@ -17,6 +17,7 @@ from chiron.generator.annotations import CALLED, annotate
 from chiron.generator.declaration import declare, functions_in
 from chiron.generator.merging import merge_environments, merge_fields, merge_requirements
 from chiron.generator.render import render_handler
+from chiron.generator.scale_labels import fewer_than_planned, scale_labels
 from chiron.generator.settings import (
     HOLDING_WATCHDOG_SLEEP,
     NATIVE_THREADS,
@@ -44,7 +45,7 @@ from chiron.generator.unwrapped import (
 from chiron.openfaas.handlers import SKIPPED, Handler, lay_out
 from chiron.openfaas.languages import called_in, find_handler, language_of
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
-from chiron.openfaas.sharing import TRIGGERS, without_triggers
+from chiron.openfaas.sharing import TRIGGERS, united, without_triggers
 from chiron.openfaas.stack import (
     PACKAGES,
     StackFile,
@@ -144,7 +145,15 @@ class Sources:
         """The same, and where `plan` breaks its rules: what functions share, and what is forked."""
         workflow = self.folder.workflow
         shared = (each.line for each in broken(plan, workflow, plan.apart))
-        return [*self.warnings, *shared, *wrongly_forked(plan, workflow)]
+        return [*self.warnings, *shared, *wrongly_forked(plan, workflow), *self._fewer(plan)]
+
+    def _fewer(self, plan: Plan) -> list[str]:
+        """A line for each wrap of which there may be fewer replicas than planned."""
+        each = (
+            fewer_than_planned(plan, index, united([*_inside(wrap, self).values()]).labels)
+            for index, wrap in enumerate(plan.wraps)
+        )
+        return [line for line in each if line]
 
     @property
     def untriggered(self) -> Sources:
@@ -416,7 +425,7 @@ def _stack_function(
         | NATIVE_THREADS
         | merge_environments(wrap.name, sources.variables(functions), sources.styles, settings),
         secrets=tuple(dict.fromkeys([*shared.secrets, *needs.secrets])),
-        labels={**shared.labels, **_replicas(buckets)},
+        labels={**scale_labels(plan, index, shared.labels), **_replicas(buckets)},
         annotations={
             **annotate(plan, index, sources.folder.workflow),
             **_calls(wrap, sources),
