@@ -192,14 +192,13 @@ class Simulator:
 
     def run(self, image: Image, functions: Iterable[str]) -> Run:
         """What happens when, where the tasks of an execution have these functions."""
-        return self._run(image, functions, self._one(image), 0)[0]
+        return self._run(image, functions, 0)[0]
 
     def recorded(self, image: Image, functions: Sequence[str]) -> tuple[Run, list[Span]]:
         """The same, and what every thread of every process does when, in the order of the ends."""
-        one = self._one(image)
-        run, count, spans = self._run(image, functions, one, _SPANS)
+        run, count, spans = self._run(image, functions, _SPANS)
         if count > _SPANS:
-            run, _, spans = self._run(image, functions, one, count)
+            run, _, spans = self._run(image, functions, count)
         fields = struct.iter_unpack(SPAN.format, spans[: count * SPAN.words])
         found = (Span(p, thread, KINDS[kind], *times) for p, thread, kind, *times in fields)
         ended = [span for span in found if span.end_ms > span.start_ms]
@@ -208,30 +207,27 @@ class Simulator:
     def serve(self, image: Image, functions: Iterable[str], requests: Requests) -> Served:
         """What becomes of requests whose executions overlap, where tasks have these functions."""
         given = _packed(requests)
-        run = self._run(image, functions, given, 0)[0]
+        run = self._run(image, functions, 0, given)[0]
         places = (REQUEST.place(name) for name in ("arrival_ms", "replied_ms"))
         times = (given[0][place :: REQUEST.words] for place in places)
         arrivals_ms, replied_ms = (array("d", each.tobytes()).tolist() for each in times)
         return Served(arrivals_ms, replied_ms, run.used_ms)
 
-    def _one(self, image: Image) -> tuple[array[int], array[float], int, int]:
-        """One request to an image of one execution."""
-        tasks = len(range(len(image.words))[image.functions])
-        return _ONE[:], _USUAL * (1 + tasks), 1, 1
-
     def _run(
         self,
         image: Image,
         functions: Iterable[str],
-        requests: tuple[array[int], array[float], int, int],
         most_spans: int,
+        requests: tuple[array[int], array[float], int, int] | None = None,
     ) -> tuple[Run, int, array[int]]:
         """The answer, how many spans there were, and those there was memory for."""
         memory, places = image.words[:], image.places
-        memory[image.functions] = array("q", [self._number[name] for name in functions])
-        served, factors, known, draws = requests
-        memory[_MOST_SPANS], memory[_DRAWS], memory[_KNOWN] = most_spans, draws, known
-        memory[_REQUESTS] = len(served) // REQUEST.words
+        numbers = array("q", [self._number[name] for name in functions])
+        memory[image.functions], memory[_MOST_SPANS] = numbers, most_spans
+        served, factors = _ONE[:], _USUAL * (1 + len(numbers))
+        if requests is not None:
+            served, factors, memory[_KNOWN], memory[_DRAWS] = requests
+            memory[_REQUESTS] = len(served) // REQUEST.words
         spans = array("q", bytes(WORD_BYTES * SPAN.words * most_spans))
         begin = _address(memory)
         count = self._kernel(
