@@ -17,7 +17,7 @@ from chiron.workflow.documents import require_writable
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import PathKind
 from chiron.workflow.triggers import TriggerKind
-from chiron.workflow.units import parse_duration_ms
+from chiron.workflow.units import parse_duration_ms, parse_rate_per_s
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -34,6 +34,22 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # generic from click
             return value
         try:
             return parse_duration_ms(value, (param.name if param else None) or "duration")
+        except ChironError as error:
+            self.fail(error.message, param, ctx)
+
+
+class Rate(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """A rate with its unit, in requests per second."""
+
+    name = "RATE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            return parse_rate_per_s(value, (param.name if param else None) or "rate")
         except ChironError as error:
             self.fail(error.message, param, ctx)
 
@@ -96,6 +112,9 @@ deployed_planner = click.option(
     "--planner", type=click.Choice(get_args(PlannerChoice)), help="Which one, if several are there."
 )
 slo = click.option("--slo", type=Duration(), required=True, help="Latency SLO, such as 200ms.")
+rate = click.option(
+    "--rate", type=Rate(), help="Requests that arrive at random, in the mean, such as 50/s."
+)
 timeout = click.option(
     "--timeout",
     type=Duration(),

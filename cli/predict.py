@@ -9,15 +9,17 @@ import click
 
 from chiron.cli import options
 from chiron.cli.artefacts import measured, read_plan
+from chiron.cli.load import load_of, show_load
 from chiron.cli.output import data, emit, progress, table, warn, write_timeline
 from chiron.predictor.explain import Explanation, Parts, PayloadExplanation, explanation
 from chiron.predictor.predict import predict
 from chiron.predictor.waits import waits_of
-from chiron.workflow.documents import parse_json, validate
+from chiron.scheduler.load import predict_load
+from chiron.workflow.documents import Document, parse_json, validate
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Workflow
-from chiron.workflow.plan import Plan, Prediction
+from chiron.workflow.plan import MOST_REPLICAS, Plan, Prediction
 from chiron.workflow.trace import task_of
 
 _PARTS = tuple(Parts.model_fields)
@@ -29,6 +31,13 @@ _PARTS = tuple(Parts.model_fields)
 @options.platform
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="One plan.")
 @click.option("--plans", "plans_file", type=click.Path(path_type=Path), help="A plan a line.")
+@options.rate
+@click.option("--clients", type=click.IntRange(1, 10_000), help="Clients that send all the time.")
+@click.option(
+    "--replicas",
+    type=click.IntRange(1, MOST_REPLICAS),
+    help="Replicas of each wrap under load (default: as the plan has them).",
+)
 @options.percentile
 @click.option("--explain", "explained", is_flag=True, help="Say where the time goes.")
 @options.trace
@@ -40,6 +49,9 @@ def command(
     platform: Path | None,
     plan_file: Path | None,
     plans_file: Path | None,
+    rate: float | None,
+    clients: int | None,
+    replicas: int | None,
     percentile: float,
     explained: bool,
     trace: Path | None,
@@ -51,20 +63,40 @@ def command(
     \b
     Example:
       chiron predict benchmarks/finra --plan plan.json
+      chiron predict benchmarks/finra --plan plan.json --rate 50/s --replicas 2
     """
     if (plan_file is None) == (plans_file is None):
         raise click.UsageError("name either --plan or --plans")
     if plans_file is not None and (explained or trace or timeline_file):
         raise click.UsageError("--explain, --trace and --timeline are for one --plan")
+    load = load_of(rate, clients)
+    if load and (explained or trace or timeline_file):
+        raise click.UsageError("--explain, --trace and --timeline are of one request: no load")
+    if replicas and not load:
+        raise click.UsageError("--replicas serve a load: add --rate or --clients")
     opened = WorkflowFolder.open(folder)
     workflow = opened.workflow
     functions, place = measured(opened, profile, platform)
     if plans_file is not None:
         for plan in _lines(plans_file, workflow):
-            prediction = predict(plan, workflow, functions, place, percentile)
-            data(f"{prediction.model_dump_json(exclude_none=True)}\n")
+            found: Document
+            if load:
+                plan = plan.with_replicas(replicas)
+                found = predict_load(plan, workflow, functions, place, load, percentile)
+            else:
+                found = predict(plan, workflow, functions, place, percentile)
+            data(f"{found.model_dump_json(exclude_none=True)}\n")
     elif plan_file is not None:
         plan = _checked(read_plan(plan_file), workflow, f"plan {plan_file}")
+        if load:
+            plan = plan.with_replicas(replicas)
+            loaded = predict_load(plan, workflow, functions, place, load, percentile)
+            if as_json:
+                emit(loaded, None, as_json)
+            else:
+                show_load(plan, loaded)
+                warn([*functions.warnings, *place.warnings])
+            return
         found, timelines = explanation(plan, workflow, functions, place, percentile)
         if (trace or timeline_file) and len(found.payloads) > 1:
             progress(f"the timeline is that of {found.payloads[0].payload}")

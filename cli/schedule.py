@@ -13,6 +13,7 @@ import click
 
 from chiron.cli import options
 from chiron.cli.artefacts import emit_own, measured
+from chiron.cli.load import show_load
 from chiron.cli.options import choices
 from chiron.cli.output import emit, next_step, progress, table, warn
 from chiron.scheduler.chance import chance, in_words
@@ -21,9 +22,11 @@ from chiron.scheduler.folder_settings import read_settings
 from chiron.scheduler.options import Job, Option
 from chiron.scheduler.pareto import considered, pareto, undominated
 from chiron.scheduler.picture import Picture, draw
+from chiron.scheduler.replicas import schedule_load
 from chiron.scheduler.schedule import assess, job_of, schedule
 from chiron.scheduler.strategies import memory_mib
 from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.load import Load
 from chiron.workflow.plan import Plan
 
 #: Exit status where no plan meets the SLO.
@@ -39,6 +42,7 @@ _PICTURE_S = 1.0
 @click.command("schedule")
 @options.workflow_folder
 @options.slo
+@options.rate
 @options.profile
 @options.platform
 @choices
@@ -54,6 +58,7 @@ _PICTURE_S = 1.0
 def command(
     folder: Path,
     slo: float,
+    rate: float | None,
     profile: Path | None,
     platform: Path | None,
     choices: Choices,
@@ -68,11 +73,15 @@ def command(
     exit status is 3; with --best-effort it is 0.
     What constraints.json in DIR keeps apart or together stays so.
     What other plans would cost is shown, and drawn beside the plan where matplotlib is installed.
+    With --rate the plan and its replicas keep the SLO while requests arrive at that rate.
 
     \b
     Example:
       chiron schedule benchmarks/finra --slo 200ms
+      chiron schedule benchmarks/finra --slo 200ms --rate 50/s
     """
+    if front and rate:
+        raise click.UsageError("--pareto is about single requests: leave --rate out")
     opened = WorkflowFolder.open(folder)
     functions, place = measured(opened, profile, platform)
     settings = read_settings(opened, os.environ)
@@ -83,13 +92,19 @@ def command(
     tasks = len(opened.workflow.tasks)
     if tasks >= _MANY_TASKS:
         progress(f"searching plans of {tasks} tasks")
-    plan = schedule(opened.workflow, functions, place, slo, choices, settings)
+    if rate is None:
+        plan = schedule(opened.workflow, functions, place, slo, choices, settings)
+    else:
+        load = Load(per_s=rate)
+        plan = schedule_load(opened.workflow, functions, place, slo, load, choices, settings)
     for line in plan.why:
         progress(line)
     warn(plan.predicted.warnings if plan.predicted else ())
     output = output or Path("plan.json")
     emit_own(plan, output, as_json)
-    if not as_json and tasks < _MANY_TASKS:
+    if plan.under_load and not as_json:
+        show_load(plan, plan.under_load)
+    elif not as_json and tasks < _MANY_TASKS:
         found = considered(job, choices.mechanism, _PICTURE_S)
         chosen = Option(plan, plan.predicted.judged_ms, fits=True) if plan.predicted else None
         picture = Picture(plan.workflow, slo, found, job.percentile, chosen)

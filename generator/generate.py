@@ -17,9 +17,9 @@ from chiron.generator.annotations import CALLED, GIVEN, annotate, given
 from chiron.generator.declaration import declare, functions_in
 from chiron.generator.merging import merge_environments, merge_fields, merge_requirements
 from chiron.generator.render import render_handler
+from chiron.generator.scale_labels import fewer_than_planned, scale_labels
 from chiron.generator.settings import (
     HOLDING_WATCHDOG_SLEEP,
-    IDLE_MIB,
     NATIVE_THREADS,
     REQUESTED_PER_CPU,
     function_timeouts_s,
@@ -45,7 +45,7 @@ from chiron.generator.unwrapped import (
 from chiron.openfaas.handlers import SKIPPED, Handler, lay_out
 from chiron.openfaas.languages import called_in, find_handler, language_of
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
-from chiron.openfaas.sharing import TRIGGERS, without_triggers
+from chiron.openfaas.sharing import TRIGGERS, united, without_triggers
 from chiron.openfaas.stack import (
     PACKAGES,
     StackFile,
@@ -57,6 +57,7 @@ from chiron.openfaas.stack import (
     write_stack,
 )
 from chiron.predictor.forked import wrongly_forked
+from chiron.scheduler.concurrency import IDLE_MIB
 from chiron.templates import TEMPLATES
 from chiron.workflow.apart import broken
 from chiron.workflow.asl_queries import uses_jsonata
@@ -144,7 +145,15 @@ class Sources:
         """The same, and where `plan` breaks its rules: what functions share, and what is forked."""
         workflow = self.folder.workflow
         shared = (each.line for each in broken(plan, workflow, plan.apart))
-        return [*self.warnings, *shared, *wrongly_forked(plan, workflow)]
+        return [*self.warnings, *shared, *wrongly_forked(plan, workflow), *self._fewer(plan)]
+
+    def _fewer(self, plan: Plan) -> list[str]:
+        """A line for each wrap of which there may be fewer replicas than planned."""
+        each = (
+            fewer_than_planned(plan, index, united([*_inside(wrap, self).values()]).labels)
+            for index, wrap in enumerate(plan.wraps)
+        )
+        return [line for line in each if line]
 
     @property
     def untriggered(self) -> Sources:
@@ -409,7 +418,7 @@ def _stack_function(
     if is_entry and plan.orchestrator != "client":
         settings |= _sized_for(sources.folder)
         settings |= {SLO_VARIABLE: f"{plan.slo_ms:g}"} if plan.slo_ms else {}
-    labels = {**shared.labels, **_replicas(buckets)}
+    labels = {**scale_labels(plan, index, shared.labels), **_replicas(buckets)}
     annotations = {
         **annotate(plan, index, sources.folder.workflow),
         **_calls(wrap, sources),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from chiron.predictor.mechanisms import mechanism_of
-from chiron.scheduler.memory import FORKED_MEMORY_MIB
+from chiron.scheduler.concurrency import (
+    MOST_INFLIGHT,
+    concurrency,
+    idle_mib,
+    request_mib,
+    requests_per_ms,
+)
 from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.units import go_duration_s
 
@@ -25,20 +30,12 @@ WATCHDOG_SLEEP = "1s"
 #: before it ends. The watchdog knows nothing of them, and the sandbox ends with it; the wrap wakes
 #: it when it has run them.
 HOLDING_WATCHDOG_SLEEP = "25s"
-#: Requests that a wrap runs at once for each CPU of the plan's widest wrap: at least, which is what
-#: it gets where nothing is known of its functions.
-FEWEST_PER_CPU = 4
-#: What a wrap takes before it runs anything, with room to breathe: 24 MiB measured, 34 with the
-#: watchdog.
-IDLE_MIB = 48.0
 #: Objects that wait may take so much of what functions leave of a wrap's memory, and at least so
 #: much: the limit has that much to spare beyond what is measured.
 SINK_SHARE, LEAST_SINK_MIB = 0.5, 8
 #: CPU that a wrap requests for each of its plan's CPUs, in thousandths of a core. Kubernetes keeps
 #: that much free on a node for the wrap, which may take up to its limit of what others leave.
 REQUESTED_PER_CPU = 100
-#: Most requests that a wrap takes in: below the connections that its server accepts.
-MOST_INFLIGHT = 512
 #: One thread for each native library (BLAS, OpenMP and the like), by the variables that they read:
 #: a plan gives each process one core, and several processes that compute on all of them at once
 #: make each other slower. On two free cores two threads of OpenBLAS are 1.3 to 1.8 times as fast,
@@ -102,42 +99,6 @@ def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> di
     }
 
 
-def concurrency(plan: Plan) -> int:
-    """How many requests each wrap of `plan` runs at once.
-
-    As many as keep its CPUs busy: by Little's law, the requests/s that the wrap with the least CPU
-    for its functions can do, times the seconds that one takes. Functions that wait leave their
-    CPU to other requests. No more than a wrap takes in, or than fit into the memory of each wrap,
-    with their processes: where it is known what the functions take, even fewer than the least.
-    """
-    wanted = FEWEST_PER_CPU * max(wrap.cpus for wrap in plan.wraps)
-    rate = _requests_per_ms(plan)
-    if rate is not None and plan.predicted is not None:
-        busy = math.ceil(rate * plan.predicted.latency_ms)  # more only contend for the CPUs
-        wanted = max(wanted, min(busy, MOST_INFLIGHT))
-    return max(1, min([wanted, *(_fitting(wrap) for wrap in plan.wraps if wrap.demand)]))
-
-
-def _requests_per_ms(plan: Plan) -> float | None:
-    """What the CPUs of the busiest wrap can do; None where its demand is not known, or nothing."""
-    demands = [(wrap.cpus, wrap.demand.cpu_ms) for wrap in plan.wraps if wrap.demand]
-    return min((cpus / cpu_ms for cpus, cpu_ms in demands if cpu_ms), default=None)
-
-
-def _fitting(wrap: Wrap) -> int:
-    """How many requests at once have room in the wrap's memory, each with all its processes."""
-    return int((wrap.memory_mib - _idle_mib(wrap)) / _request_mib(wrap))
-
-
-def _idle_mib(wrap: Wrap) -> float:
-    return IDLE_MIB + (wrap.demand.imports_mib if wrap.demand else 0.0)
-
-
-def _request_mib(wrap: Wrap) -> float:
-    functions_mib = wrap.demand.memory_mib if wrap.demand else 0.0
-    return max(1.0, functions_mib + FORKED_MEMORY_MIB * (len(wrap.processes) - 1))
-
-
 def _sink(wrap: Wrap, requests: int) -> dict[str, str]:
     """FaaSFlow's Quota(G): of what so many requests at once leave of the wrap's memory, a share.
 
@@ -146,7 +107,7 @@ def _sink(wrap: Wrap, requests: int) -> dict[str, str]:
     """
     if wrap.demand is None:
         return {}
-    left_mib = wrap.memory_mib - _idle_mib(wrap) - requests * _request_mib(wrap)
+    left_mib = wrap.memory_mib - idle_mib(wrap) - requests * request_mib(wrap)
     return {"WRAP_SINK_MIB": str(max(LEAST_SINK_MIB, int(SINK_SHARE * left_mib)))}
 
 
@@ -154,7 +115,7 @@ def _most_inflight(plan: Plan, seconds: float, threads: int) -> int:
     if plan.predicted is None:
         return max(threads, MOST_INFLIGHT)
     one_after_another = 1 / max(plan.predicted.high_ms, 1.0)
-    in_time = int(1000 * seconds * max(one_after_another, _requests_per_ms(plan) or 0.0))
+    in_time = int(1000 * seconds * max(one_after_another, requests_per_ms(plan) or 0.0))
     return max(threads, min(MOST_INFLIGHT, in_time))
 
 

@@ -15,6 +15,10 @@ _QUANTITY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)([KMGT]i|[kMGT]|)", re.A
 _CPU = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(m?)", re.ASCII)
 #: The labels with the fewest and the most replicas of a function, as OpenFaaS's scaling reads them.
 MIN_LABEL, MAX_LABEL = "com.openfaas.scale.min", "com.openfaas.scale.max"
+#: The most replicas of a function without that label.
+DEFAULT_MAX = 20
+#: The labels with what replicas are counted by, and how much of it each is for.
+TYPE_LABEL, TARGET_LABEL = "com.openfaas.scale.type", "com.openfaas.scale.target"
 #: The label of a function that may have no replica while nobody calls it.
 ZERO_LABEL = "com.openfaas.scale.zero"
 #: Provider (its Community Edition adds -ce) -> the gateway's URL as its functions know it.

@@ -64,7 +64,7 @@ def kernel() -> Callable[..., int]:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 15)(
+    function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 19)(
         engine.get_function_address("simulate")
     )
     function.engine = engine  # the code is gone with it

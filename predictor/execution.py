@@ -64,6 +64,43 @@ class Node:
     queue: int | None = None
 
 
+class Slot(NamedTuple):
+    """Memory of one execution: its tasks and nodes, and the processes that are new for each.
+
+    Attributes
+    ----------
+    reply
+        The node with which the client has all.
+    program
+        What is executed in it.
+    """
+
+    tasks: range
+    nodes: range
+    processes: Sequence[int]
+    reply: int
+    program: int = 0
+
+
+class Slots(NamedTuple):
+    """How many executions there can be at once: slots by replica, and by program.
+
+    Attributes
+    ----------
+    processes
+        The process of each task.
+    replicas, limit
+        How many replicas get the requests in turn, and how many each executes at once: it has so
+        many slots of each of the programs.
+    """
+
+    processes: Sequence[int]
+    each: Sequence[Slot]
+    replicas: int = 1
+    programs: int = 1
+    limit: int = 1
+
+
 class Execution(NamedTuple):
     """Processes of wraps, and what happens in them when.
 
@@ -80,6 +117,8 @@ class Execution(NamedTuple):
         What happens; their numbers are their places.
     queues
         How many there are of what is sent.
+    slots
+        None where there is one execution alone, of which nobody awaits the reply.
     """
 
     cores: Sequence[int]
@@ -88,3 +127,14 @@ class Execution(NamedTuple):
     nodes: Sequence[Node]
     calls: Calls = Calls()
     queues: int = 0
+    slots: Slots | None = None
+
+    @property
+    def executed(self) -> Slots:
+        """The slots; that of one execution has all."""
+        if self.slots is not None:
+            return self.slots
+        sizes = [size for _, size in self.processes]
+        tasks = [number for number, size in enumerate(sizes) for _ in range(size)]
+        slot = Slot(range(len(tasks)), range(len(self.nodes)), (), -1)
+        return Slots(tasks, [slot])

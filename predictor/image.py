@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
-from chiron.predictor.execution import Execution, Node
+from chiron.predictor.execution import Execution, Node, Slots
 from chiron.predictor.mechanisms.mechanism import Costs
-from chiron.predictor.records import CLOCK, ENTRY, GROUP, NODE, PROCESS, THREAD, WRAP, Record
+from chiron.predictor.records import (
+    CLOCK,
+    ENTRY,
+    GROUP,
+    NODE,
+    PROCESS,
+    REPLICA,
+    SLOT,
+    THREAD,
+    WRAP,
+    Record,
+)
 
 WORD_BYTES = 8
 #: As the kernel has it.
 _NOBODY = -1
+#: One draw, and one request, whose arrival is known.
+_ALONE = (1, 1, 1)
 
 
 class Image(NamedTuple):
@@ -40,10 +53,10 @@ def image(execution: Execution, constants: Sequence[float], helpers: int) -> Ima
     helpers
         How many helpers a task starts at most.
     """
-    cores, wraps, processes, nodes, calls, queues = execution
-    sizes = [size for _, size in processes]
+    cores, wraps, processes, nodes, calls, queues, _ = execution
+    slots, sizes = execution.executed, [size for _, size in processes]
     first = list(accumulate(sizes, initial=len(processes)))
-    threads, links = first[-1], _Links(nodes, len(processes), sum(sizes), queues)
+    threads, links = first[-1], _Links(nodes, len(processes), slots, queues)
     mains, rooms = dict[int, int](), [1] * len(cores)
     rooms[0] += len(nodes)  # for what calls compute
     for node in nodes:
@@ -54,30 +67,41 @@ def image(execution: Execution, constants: Sequence[float], helpers: int) -> Ima
         mains.setdefault(wrap, number)
         rooms[wraps[wrap][0]] += 1 + size * (1 + helpers)
     waiting = 1 + threads + 2 * len(nodes)
-    counts = (len(cores), len(wraps), len(processes), threads, len(nodes), max(waiting, *rooms))
+    counts = (len(cores), len(wraps), len(processes), threads, len(nodes))
+    crowd = (len(slots.each), slots.replicas)
+    most = max(waiting, *rooms)
     known = (*constants, calls.call_ms, calls.invoke_ms, calls.computing_ms)
     heaps = accumulate(rooms, initial=0)
-    process_of_tasks = chain(*([number] * size for number, size in enumerate(sizes)))
+    slot_of_tasks = [n for n, slot in enumerate(slots.each) for _ in slot.tasks]
+    slot_of_nodes = [n for n, slot in enumerate(slots.each) for _ in slot.nodes]
     given = [
-        _pack(CLOCK)(*counts, 0, calls.computed, *known),
+        _pack(CLOCK)(
+            *(*counts, *crowd, most, 0, calls.computed),
+            *(slots.limit, slots.programs, *_ALONE, *known),
+        ),
         *[_pack(GROUP)(*group) for group in zip(cores, heaps, rooms, strict=False)],
         *[_packed_wrap(group, mains[n], costs) for n, (group, costs) in enumerate(wraps)],
         *[_pack(PROCESS)(w, wraps[w][0], n) for (w, _), n in zip(processes, first, strict=False)],
         bytes(WORD_BYTES * THREAD.words * len(processes)),
         *[
-            _pack(THREAD)(process, 0, *places)
-            for process, places in zip(process_of_tasks, pairwise(links.of_tasks), strict=True)
+            _pack(THREAD)(process, slot, 0, *places)
+            for process, slot, places in zip(
+                slots.processes, slot_of_tasks, pairwise(links.of_tasks), strict=True
+            )
         ],
         *[
-            _packed_node(node, links.of_queue(node.queue), *each)
-            for node, each in zip(nodes, links.of_nodes, strict=True)
+            _packed_node(node, slot, links.of_queue(node.queue), *each)
+            for node, slot, each in zip(nodes, slot_of_nodes, links.of_nodes, strict=True)
         ],
         links.numbers.tobytes(),
+        *_packed_slots(slots, len(processes), links.of_slots),
+        bytes(WORD_BYTES * REPLICA.words * slots.replicas),
     ]
     records = zip((CLOCK, GROUP, WRAP, PROCESS, THREAD, NODE), (1, *counts), strict=False)
-    scratch = (ENTRY.words * waiting, ENTRY.words * sum(rooms), counts[-1], len(processes))
+    scratch = (ENTRY.words * waiting, ENTRY.words * sum(rooms), most, len(processes))
     words = [record.words * count for record, count in records]
-    places = (*accumulate((*words, len(links.numbers), *scratch, len(cores)), initial=0),)
+    words += [len(links.numbers), SLOT.words * crowd[0], REPLICA.words * crowd[1]]
+    places = (*accumulate((*words, *scratch, len(cores)), initial=0),)
     memory = array("q", b"".join((*given, bytes(WORD_BYTES * (sum(scratch) + len(cores))))))
     begin = places[4] + THREAD.words * len(processes) + THREAD.place("function")
     return Image(memory, places, slice(begin, places[5], THREAD.words))
@@ -88,11 +112,12 @@ class _Links:
 
     ``of_nodes`` is where each node has the tasks to gather, those to start, and other nodes;
     ``of_tasks`` is where each task has the nodes that await it, up to those of the next. At the end
-    every queue has its first and last node: none yet.
+    every queue has its first and last node: none yet. ``of_slots`` is where each slot has its
+    processes.
     """
 
-    def __init__(self, nodes: Sequence[Node], processes: int, tasks: int, queues: int) -> None:
-        numbers = array("q")
+    def __init__(self, nodes: Sequence[Node], processes: int, slots: Slots, queues: int) -> None:
+        numbers, tasks = array("q"), len(slots.processes)
         self.of_nodes = list[tuple[int, ...]]()
         awaiting = [list[int]() for _ in range(tasks)]
         for number, node in enumerate(nodes):
@@ -108,6 +133,9 @@ class _Links:
             self.of_nodes.append((begin, gathered, gathered, started, started, len(numbers)))
         self.of_tasks = list(accumulate(map(len, awaiting), initial=len(numbers)))
         numbers.extend(chain(*awaiting))
+        own = (len(slot.processes) for slot in slots.each)
+        self.of_slots = list(accumulate(own, initial=len(numbers)))
+        numbers.extend(chain(*(slot.processes for slot in slots.each)))
         self._first_queue = len(numbers)
         numbers.extend([_NOBODY] * 2 * queues)
         self.numbers = numbers
@@ -131,7 +159,17 @@ def _packed_wrap(group: int, main: int, costs: Costs) -> bytes:
     )
 
 
-def _packed_node(node: Node, queue: int, *ranges: int) -> bytes:
+def _packed_slots(slots: Slots, processes: int, places: Sequence[int]) -> Iterator[bytes]:
+    """The slots, in which the ratios of all programs' tasks are in a row."""
+    own = {slot.program: len(slot.tasks) for slot in slots.each}
+    before = list(accumulate((own[program] for program in range(slots.programs)), initial=1))
+    for slot, ends in zip(slots.each, pairwise(places), strict=True):
+        threads = processes + slot.tasks.start, processes + slot.tasks.stop
+        nodes = slot.nodes.start, slot.nodes.stop
+        yield _pack(SLOT)(*threads, *nodes, *ends, slot.reply, before[slot.program])
+
+
+def _packed_node(node: Node, slot: int, queue: int, *ranges: int) -> bytes:
     missing = len(node.awaits) + node.waits
     places = (*ranges, len(node.calls), node.place, node.to, queue)
-    return _pack(NODE)(node.wrap, missing, *places, node.delay_ms, node.sends_ms)
+    return _pack(NODE)(node.wrap, slot, missing, *places, node.delay_ms, node.sends_ms)

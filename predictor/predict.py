@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import accumulate, chain
-from statistics import median
 
+from chiron.predictor.crowd import Program
 from chiron.predictor.emissions import Expanded, expanded, known_with
 from chiron.predictor.execution import Execution, Node
 from chiron.predictor.image import Image
@@ -19,11 +19,12 @@ from chiron.predictor.simulator import Interpreter, Processes, Simulator, Span, 
 from chiron.predictor.simulator import Run as Simulated
 from chiron.predictor.spread import Spread, mean_ms, percentile_ms
 from chiron.predictor.streams import streams_of
+from chiron.predictor.uncertainty import ends, speeds
 from chiron.predictor.unrolling import Run, run_of
 from chiron.predictor.wiring import Wired, wired
 from chiron.workflow.model import Workflow, names_in
 from chiron.workflow.plan import DEFAULT_PERCENTILE, Plan, Prediction, Within
-from chiron.workflow.platform import PathCost, Platform
+from chiron.workflow.platform import Platform
 from chiron.workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile, Share
 
 #: Digits of a millisecond: processors agree on more, so that plans depend on none of them.
@@ -58,7 +59,7 @@ class Predictor:
         self,
         profile: Profile,
         platform: Platform,
-        scale: dict[str, float] | None = None,
+        scale: Mapping[str, float] | None = None,
         slower: float = 1.0,
     ) -> None:
         self.platform, self._profile = platform, known_with(profile)
@@ -83,11 +84,17 @@ class Predictor:
             platform.thread_ready_ms,
             platform.short_release_ms,
         )
-        self._simulator = Simulator(
-            works, interpreter, platform.contention_overhead, self._cooperative(works)
-        )
+        self._works_of = works
+        self._simulate = partial(Simulator, interpreter=interpreter)
+        self._simulator = self.simulator(works, self._cooperative(works))
         self._together = lru_cache(_REMEMBERED)(self._image_together)
         self._apart = lru_cache(_REMEMBERED)(self._image_apart)
+
+    def simulator(self, works: Mapping[str, Work], cooperative: Container[str] = ()) -> Simulator:
+        """A simulator of `works` on the platform."""
+        return self._simulate(
+            works, contention_overhead=self.platform.contention_overhead, cooperative=cooperative
+        )
 
     def _cooperative(self, works: Iterable[str]) -> set[str]:
         known = self._profile.functions
@@ -146,6 +153,21 @@ class Predictor:
         functions = self._functions_of(plan, workflow)
         return plan, workflow, made, *self._simulator.recorded(image, functions)
 
+    def program(self, plan: Plan, workflow: Workflow, shared: bool) -> Program:
+        """What `plan` executes, on cores that all wraps share or on their own."""
+        plan, workflow, flows = self._expanded(plan, workflow)
+        made = wired(plan, workflow, self._profile, self.platform, flows, shared)
+        functions = self._functions_of(plan, workflow)
+        works = {name: self._works_of[name] for name in functions}
+        return Program(
+            [wrap.name for wrap in plan.wraps],
+            made,
+            [task for wrap in plan.wraps for task in wrap.tasks],
+            functions,
+            works,
+            self._cooperative(works),
+        )
+
     def _expanded(self, plan: Plan, workflow: Workflow) -> Expanded:
         """A plan and its workflow with tasks for what others emit and await as they run."""
         streams = streams_of(plan, workflow, self._profile, self.platform)
@@ -162,6 +184,7 @@ class Predictor:
             self._profile.functions[name] = known
             work = work_with(known, self._parts[function], moments)
             works = self._works(name, known, work)
+            self._works_of |= works
             self._simulator.learn(works, self._cooperative(works))
         return self._varied[key]
 
@@ -326,58 +349,13 @@ def _predict_one(plan: Plan, run: Run, platform: Platform) -> tuple[float, float
     latency = Predictor(profile, platform).plan_ms(plan, workflow)
     below_ms = [latency * platform.prediction_error]
     above_ms = [latency * platform.prediction_error]
-    for ends in (_ends(profile, platform), _speeds(profile, platform)):
-        each = [latency, *(end.plan_ms(plan, workflow) for end in ends)]
+    for variants in (ends(profile, platform), speeds(profile, platform)):
+        predictors = (Predictor(profile, *variant) for variant in variants)
+        each = [latency, *(each.plan_ms(plan, workflow) for each in predictors)]
         below_ms.append(latency - min(each))
         above_ms.append(max(each) - latency)
     low_ms, high_ms = latency - math.hypot(*below_ms), latency + math.hypot(*above_ms)
     return max(0.0, low_ms), latency, high_ms
-
-
-def _ends(profile: Profile, platform: Platform) -> Iterator[Predictor]:
-    """With all functions and constants at the lower, then the upper ends of their spreads, if any.
-
-    A function at an end takes longer or shorter by as much as the end differs from its latency.
-    """
-    spreads = {
-        name: [end_ms / function.latency_ms for end_ms in function.spread_ms]
-        for name, function in profile.functions.items()
-        if function.spread_ms is not None and function.latency_ms > 0
-    }
-    if platform.spread or any(function.spread_ms for function in profile.functions.values()):
-        for end in (0, 1):
-            constants = {name: ends[end] for name, ends in platform.spread.items()}
-            paths = {path: cost.at_end(end) for path, cost in platform.paths.items()}
-            place = platform.model_copy(update={**constants, "paths": paths})
-            yield Predictor(profile, place, {name: ends[end] for name, ends in spreads.items()})
-
-
-def _speeds(profile: Profile, platform: Platform) -> Iterator[Predictor]:
-    """On a machine that computes as much faster, then slower, as it may when the plan is run.
-
-    That is by the platform's ``speed_drift``; and if functions were profiled at another speed than
-    the platform was calibrated at, functions may take as long as they would at that one.
-    """
-    probes_ms = [each.cpu_probe_ms for each in profile.functions.values() if each.cpu_probe_ms]
-    since = (
-        platform.cpu_probe_ms / median(probes_ms) if platform.cpu_probe_ms and probes_ms else 1.0
-    )
-    drift = 1.0 + platform.speed_drift
-    for factor, slower in ((1 / drift, min(since, 1 / drift)), (drift, max(since, drift))):
-        if slower != 1.0:
-            yield Predictor(profile, _slower(platform, factor), slower=slower)
-
-
-def _slower(platform: Platform, factor: float) -> Platform:
-    """`platform` where all that was timed there takes `factor` times as long."""
-    timed = [name for name in platform.spread if name.endswith(("_ms", "_ms_per_mb"))]
-    constants = {name: factor * getattr(platform, name) for name in timed}
-    paths = {
-        path: PathCost(ms=factor * cost.ms, ms_per_mb=factor * cost.ms_per_mb)
-        for path, cost in platform.paths.items()
-    }
-    idle = {name: factor * more_ms for name, more_ms in platform.idle.items()}
-    return platform.model_copy(update={**constants, "idle": idle, "paths": paths})
 
 
 def _work(function: FunctionProfile, scale: float, slower: float) -> list[Work]:

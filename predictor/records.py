@@ -65,10 +65,10 @@ FUNCTION = _record("begin end cooperative", "leading_ms")
 #: begins, and how long that may get is ``room``. ``running`` counts what has a core or wants one,
 #: ``waiting`` the processes in which some thread waits for the GIL; ``place`` is its own among the
 #: active ones. The time as threads that compute see it, and how long one that computes has had a
-#: core, pass at ``rate`` and ``share``.
+#: core, pass at ``rate`` and ``share``. ``used_ms`` is what was computed, added up.
 GROUP = _record(
     "cores heap room | running waiting place",
-    "| virtual_ms core_ms rate share",
+    "| virtual_ms core_ms rate share used_ms",
 )
 
 #: A wrap: its group, its main process, and `chiron.predictor.mechanisms.mechanism.Costs`.
@@ -95,31 +95,50 @@ PROCESS = _record(
     "| left_ms taken_ms asked_ms switching_ms end_ms computing_ms forking_ms",
 )
 
-#: First the starter of every process, then a thread for every task, process by process. ``links``
-#: to ``links_end`` are the nodes that await the task. ``begin`` to ``end`` are its periods, ``at``
-#: is the one it is in, ``doing`` its kind; ``behind`` is the thread that waits for the GIL, or for
-#: its start, after it; ``helpers`` counts its helpers that compute; ``gathered`` says whether its
-#: result is. Of what is awaited, ``behind`` is the thread that waits for it, and ``helpers`` is how
-#: often it was started: the second time it is there. ``since_ms`` is when it began what it does,
-#: ``since_core_ms`` what its group's ``core_ms`` was then. As the answer, ``node`` started the task
-#: at ``triggered_ms``, and it ended at ``end_ms``.
+#: First the starter of every process, then a thread for every task, slot by slot, and process by
+#: process. ``links`` to ``links_end`` are the nodes that await the task. ``begin`` to ``end`` are
+#: its periods, ``at`` is the one it is in, ``doing`` its kind; ``behind`` is the thread that waits
+#: for the GIL, or for its start, after it; ``helpers`` counts its helpers that compute;
+#: ``gathered`` says whether its result is. Of what is awaited, ``behind`` is the thread that waits
+#: for it, and ``helpers`` is how often it was started: the second time it is there. ``since_ms`` is
+#: when it began what it does, ``since_core_ms`` what its group's ``core_ms`` was then. Its periods
+#: take ``ratio`` times as long as the function's, and those that compute ``slower`` times that. As
+#: the answer, ``node`` started the task at ``triggered_ms``, and it ended at ``end_ms``.
 THREAD = _record(
-    "process function links links_end | begin end at doing behind helpers gathered node",
-    "| remaining_ms since_ms since_core_ms triggered_ms end_ms",
+    "process slot function links links_end | begin end at doing behind helpers gathered node",
+    "| ratio slower remaining_ms since_ms since_core_ms triggered_ms end_ms",
 )
 
-#: `chiron.predictor.execution.Node`. ``missing`` is how much of what it waits for is still to come.
-#: The tasks to gather, those to start, and other nodes, the ``calls`` called ones first, are ranges
-#: of the links, which hold the numbers of threads and nodes. ``queue`` is where they hold the first
-#: and the last node of its queue, if it has one, and ``behind`` is the node that is sent after it.
-#: ``sending`` is how many wraps have not done so, negative when all have. As the answer, ``last``
-#: is the thread, or the node (from the number of threads on), that came last, at ``complete_ms``,
-#: and ``fired_ms`` when it fired.
+#: `chiron.predictor.execution.Node`. It waits for ``needs`` things, of which ``missing`` are still
+#: to come. The tasks to gather, those to start, and other nodes, the ``calls`` called ones first,
+#: are ranges of the links, which hold the numbers of threads and nodes. ``queue`` is where they
+#: hold the first and the last node of its queue, if it has one, and ``behind`` is the node that is
+#: sent after it. ``sending`` is how many wraps have not done so, negative when all have. As the
+#: answer, ``last`` is the thread, or the node (from the number of threads on), that came last, at
+#: ``complete_ms``, and ``fired_ms`` when it fired.
 NODE = _record(
-    "wrap missing awaits awaits_end starts starts_end then then_end calls place to queue "
-    "| last sending behind",
+    "wrap slot needs awaits awaits_end starts starts_end then then_end calls place to queue "
+    "| missing last sending behind",
     "delay_ms sends_ms | complete_ms fired_ms",
 )
+
+#: Memory of one execution of a program: ranges of threads and nodes, and in the links its
+#: processes, which are new for each execution. ``reply`` is the node with which the client has all,
+#: ``factors`` how many rows of draws there are before the ratios of its tasks. ``request`` is what
+#: it executes, ``left`` what of that is not done; its last call left at ``called_ms``. The slots of
+#: a replica, and of each of its programs, are in a row.
+SLOT = _record(
+    "threads threads_end nodes nodes_end processes processes_end reply factors | request left",
+    "| called_ms",
+)
+
+#: A replica of the wrap that gets the requests: of these every n-th is its own. ``inflight`` of
+#: them are in slots, ``admitted`` have been.
+REPLICA = _record("| inflight admitted", "")
+
+#: Which program is executed, by which of the draws. Where ``arrival_ms`` is infinite it arrives
+#: when another has its reply. As the answer, ``replied_ms`` is when it had.
+REQUEST = _record("program draw", "arrival_ms | replied_ms")
 
 #: As `chiron.predictor.simulator.Span` has them; ``wait_core_ms`` last. A helper's span has no end
 #: until the helper is done.
@@ -127,18 +146,20 @@ SPAN = _record("process thread kind", "start_ms end_ms wait_core_ms")
 
 #: How many records there are of each kind, how many items a heap may have, and for how many spans
 #: there is memory; and whether a call arrives when it has computed. ``spans`` counts all of those,
-#: ``left`` the tasks and nodes that are not done, ``active`` the groups in which something
-#: computes, ``holding`` the processes whose GIL is held.
+#: ``active`` the groups in which something computes, ``holding`` the processes whose GIL is held. A
+#: replica has ``limit`` slots of each of the ``programs``. Of the ``requests`` the arrivals of
+#: ``known`` are known, ``arrived`` have arrived, and ``left`` are not done; some may be admitted if
+#: ``admits``.
 #:
 #: The constants of `chiron.predictor.simulator.Interpreter` (``thread_ready_ms`` < 0 stands for
 #: None), by how much computing takes longer while GILs are handed on and all cores are wanted,
-#: those of `chiron.predictor.execution.Calls`, and the time: as it is, what passes for one instant,
-#: and when the last call left.
+#: those of `chiron.predictor.execution.Calls`, and the time: as it is, and what passes for one
+#: instant.
 CLOCK = _record(
-    "groups wraps processes threads nodes most most_spans computed_calls "
-    "| spans left active holding",
+    "groups wraps processes threads nodes slots replicas most most_spans computed_calls "
+    "limit programs draws requests known | spans left active holding arrived admits",
     "switch_interval_ms switch_cost_ms thread_startup_ms thread_ready_ms short_release_ms "
-    "contention_overhead call_ms invoke_ms call_computing_ms | now_ms instant_ms called_ms",
+    "contention_overhead call_ms invoke_ms call_computing_ms | now_ms instant_ms",
 )
 
 #: An item of a heap.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from array import array
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -16,10 +17,12 @@ from chiron.predictor.image import WORD_BYTES, Image, image
 from chiron.predictor.records import (
     CLOCK,
     FUNCTION,
+    GROUP,
     KINDS,
     NODE,
     PERIOD,
     PROCESS,
+    REQUEST,
     SPAN,
     THREAD,
     Record,
@@ -40,6 +43,9 @@ Processes = tuple[tuple[str, ...], ...]
 #: For how many spans there is memory at first.
 _SPANS = 1000
 _MOST_SPANS = CLOCK.place("most_spans")
+#: What takes what is usual.
+_USUAL = array("d", [1.0])
+_DRAWS, _REQUESTS, _KNOWN = map(CLOCK.place, ("draws", "requests", "known"))
 
 #: The kinds of spans that need a core.
 COMPUTING = frozenset({"cpu", "native", "helper"})
@@ -63,6 +69,38 @@ class Span(NamedTuple):
     start_ms: float
     end_ms: float
     wait_core_ms: float = 0.0
+
+
+class Requests(NamedTuple):
+    """What is executed when, one after another as they arrive.
+
+    Attributes
+    ----------
+    programs, draws
+        Which program each executes, and by which of the draws.
+    arrivals_ms
+        When each arrives; infinite where it does when another has its reply.
+    factors
+        By draw, how many times as long as usual computing takes; then for every task of every
+        program, how many times as long as usual all takes that it does.
+    """
+
+    programs: Sequence[int]
+    draws: Sequence[int]
+    arrivals_ms: Sequence[float]
+    factors: Sequence[Sequence[float]]
+
+
+#: One request, at once.
+_ONE = array("q", struct.pack(REQUEST.given, 0, 0, 0.0))
+
+
+class Served(NamedTuple):
+    """When each request arrived and had its reply, and what was computed, added up."""
+
+    arrivals_ms: list[float]
+    replied_ms: list[float]
+    used_ms: float
 
 
 @dataclass(frozen=True)
@@ -166,19 +204,38 @@ class Simulator:
         ended = [span for span in found if span.end_ms > span.start_ms]
         return run, sorted(ended, key=lambda span: span.end_ms)
 
+    def serve(self, image: Image, functions: Iterable[str], requests: Requests) -> Served:
+        """What becomes of requests whose executions overlap, where tasks have these functions."""
+        given = _packed(requests)
+        run = self._run(image, functions, 0, given)[0]
+        places = (REQUEST.place(name) for name in ("arrival_ms", "replied_ms"))
+        times = (given[0][place :: REQUEST.words] for place in places)
+        arrivals_ms, replied_ms = (array("d", each.tobytes()).tolist() for each in times)
+        return Served(arrivals_ms, replied_ms, run.used_ms)
+
     def _run(
-        self, image: Image, functions: Iterable[str], most_spans: int
+        self,
+        image: Image,
+        functions: Iterable[str],
+        most_spans: int,
+        requests: tuple[array[int], array[float], int, int] | None = None,
     ) -> tuple[Run, int, array[int]]:
         """The answer, how many spans there were, and those there was memory for."""
         memory, places = image.words[:], image.places
-        memory[image.functions] = array("q", [self._number[name] for name in functions])
-        memory[_MOST_SPANS] = most_spans
+        numbers = array("q", [self._number[name] for name in functions])
+        memory[image.functions], memory[_MOST_SPANS] = numbers, most_spans
+        served, factors = _ONE[:], _USUAL * (1 + len(numbers))
+        if requests is not None:
+            served, factors, memory[_KNOWN], memory[_DRAWS] = requests
+            memory[_REQUESTS] = len(served) // REQUEST.words
         spans = array("q", bytes(WORD_BYTES * SPAN.words * most_spans))
         begin = _address(memory)
         count = self._kernel(
             *self._known_at,
             *[begin + WORD_BYTES * place for place in places[:-1]],
             _address(spans),
+            _address(served),
+            _address(factors),
         )
         return Run(memory, places), count, spans
 
@@ -209,6 +266,11 @@ class Run:
     def ends_ms(self) -> list[float]:
         """When the last task of each process ended; 0 where it has none."""
         return self._times(3, PROCESS, "end_ms")
+
+    @property
+    def used_ms(self) -> float:
+        """What was computed, added up."""
+        return math.fsum(self._times(1, GROUP, "used_ms"))
 
     def fired_ms(self) -> list[float]:
         """When each node fired."""
@@ -262,5 +324,14 @@ def _leading_ms(work: Work) -> float:
     return float(sum(ms for kind, ms in leading if kind not in ("helper", "emit")))
 
 
-def _address(words: array[int]) -> int:
+def _packed(requests: Requests) -> tuple[array[int], array[float], int, int]:
+    """Requests and factors in memory, how many arrivals are known, and how many draws there are."""
+    each = zip(requests.programs, requests.draws, requests.arrivals_ms, strict=True)
+    words = array("q", b"".join(struct.pack(REQUEST.given, *request) for request in each))
+    known = sum(map(math.isfinite, requests.arrivals_ms))
+    factors = array("d", chain(*requests.factors))
+    return words, factors, known, len(requests.factors[0])
+
+
+def _address(words: array[int] | array[float]) -> int:
     return words.buffer_info()[0]

@@ -14,8 +14,8 @@ enough for every percentile, and a search can judge by any of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from random import Random
 from statistics import fmean, quantiles
@@ -42,11 +42,15 @@ class Spread:
         How many times as long as usual all else takes, of every request.
     beside_ms
         What tasks and the way take more or less than usual, of every request.
+    way_ms, ratios
+        What of that the way takes, and how many times its latency each task takes, if it varies.
     """
 
     waiting_ms: float = 0.0
     slower: tuple[float, ...] = (1.0,)
     beside_ms: tuple[float, ...] = (0.0,)
+    way_ms: tuple[float, ...] = (0.0,)
+    ratios: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, workflow: Workflow, profile: Profile, platform: Platform) -> Spread:
@@ -82,7 +86,7 @@ class Spread:
             return _longest_ms(workflow, time_ms) - usual_ms if varied else 0.0
 
         beside_ms = (each + further_ms(number) for number, each in enumerate(way_ms))
-        return cls(waiting_ms, tuple(slower), tuple(beside_ms))
+        return cls(waiting_ms, tuple(slower), tuple(beside_ms), tuple(way_ms), varied)
 
     def each_ms(self, median_ms: float) -> list[float]:
         """What so many requests take of a plan that takes `median_ms`, none less than 0."""

@@ -43,14 +43,17 @@ def wired(
     profile: Profile,
     platform: Platform,
     flows: Iterable[Flow] = (),
+    shared: bool | None = None,
 ) -> Wired:
     """What happens when `plan` executes `workflow`, whose objects `profile` knows, on `platform`.
 
-    `flows` is when what tasks await in the course of their runs has come.
+    `flows` is when what tasks await in the course of their runs has come, `shared` whether all
+    wraps share the cores of a node: if not given, where they have more CPUs than that has cores.
 
     Raises ``unknown-path``.
     """
-    shared = platform.one_node and plan.cpus > platform.cpus
+    if shared is None:
+        shared = platform.one_node and plan.cpus > platform.cpus
     each_cpus = [plan.cpus] if shared else [wrap.cpus for wrap in plan.wraps]
     way = way_of(plan.path, workflow, platform, plan.orchestrator)
     platform = as_called(as_idle(platform, plan, workflow, profile), way)

@@ -46,6 +46,8 @@ def figures(old: Plan, new: Plan) -> list[tuple[str, str, str]]:
         "predicted": (_predicted(old), _predicted(new)),
         "CPUs": (str(old.cpus), str(new.cpus)),
         "wraps": (str(len(old.wraps)), str(len(new.wraps))),
+        "load": (_load(old), _load(new)),
+        "replicas": (_replicas(old), _replicas(new)),
         "memory": (f"{memory_mib(old)} MiB", f"{memory_mib(new)} MiB"),
     }
     return [(name, *both) for name, both in found.items() if both[0] != both[1]]
@@ -100,6 +102,22 @@ def _places(plan: Plan) -> list[_Place]:
 
 def _predicted(plan: Plan) -> str:
     return "-" if plan.predicted is None else f"{plan.predicted.shown} ms"
+
+
+def _load(plan: Plan) -> str:
+    """The load that a plan was made for, and what its requests take under it."""
+    if plan.under_load is None:
+        return "-"
+    each = (f"p{one.percentile:g} {one.ms:.1f} ms" for one in plan.under_load.within)
+    return ", ".join([plan.under_load.load.shown, *each])
+
+
+def _replicas(plan: Plan) -> str:
+    """How many each wrap has; the same for all in a word."""
+    counts = {wrap.replicas for wrap in plan.wraps}
+    if len(counts) == 1:
+        return str(*counts)
+    return ", ".join(f"{wrap.name} {wrap.replicas}" for wrap in plan.wraps)
 
 
 def _ms(value: float | None) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
+from chiron.predictor.load import Case
 from chiron.predictor.paths import Sizes, way_of
 from chiron.predictor.predict import Predictor, at_percentile
 from chiron.predictor.spread import Spread, percentile_ms
@@ -90,15 +90,6 @@ class Option:
     plan: Plan
     judged_ms: float
     fits: bool
-
-
-class Case(NamedTuple):
-    """What the workflow does with a payload that has some weight, and what its requests take."""
-
-    run: Run
-    weight: float
-    predictor: Predictor
-    spread: Spread
 
 
 @dataclass(frozen=True)

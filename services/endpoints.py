@@ -26,6 +26,8 @@ from chiron.profiler.profile import profile
 from chiron.profiler.tracer import require_tracing
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.folder_settings import FolderSettings, wanted
+from chiron.scheduler.load import predict_load
+from chiron.scheduler.replicas import schedule_load
 from chiron.scheduler.schedule import schedule
 from chiron.services import NAMES
 from chiron.services.child import Progress
@@ -35,12 +37,19 @@ from chiron.workflow.constraints import NO_CONSTRAINTS, Constraints
 from chiron.workflow.documents import Document, validate
 from chiron.workflow.errors import ChironError, Faults
 from chiron.workflow.folder import WorkflowFolder, parse_workflow
+from chiron.workflow.load import Load, LoadPrediction
 from chiron.workflow.model import Workflow
 from chiron.workflow.names import NAME, FunctionNames
-from chiron.workflow.plan import DEFAULT_PERCENTILE, Percentile, Plan, Prediction
+from chiron.workflow.plan import (
+    DEFAULT_PERCENTILE,
+    MOST_REPLICAS,
+    Percentile,
+    Plan,
+    Prediction,
+)
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
-from chiron.workflow.units import parse_duration_ms, parse_timeout_s
+from chiron.workflow.units import parse_duration_ms, parse_rate_per_s, parse_timeout_s
 
 
 def _component(name: str, description: str, *, prefixed: bool = True) -> APIBlueprint:
@@ -112,28 +121,47 @@ class _Known(Document):
 
 
 class PredictRequest(_Known):
-    """The content of workflow.json, profile.json, platform.json, and of one plan.json or many."""
+    """The content of workflow.json, profile.json, platform.json, and of one plan.json or many.
+
+    With `rate`, such as ``50/s``, or `clients`, what is predicted is the latency under that load,
+    with so many `replicas` of each wrap, or as many as a plan has.
+    """
 
     plan: Plan | None = None
     plans: tuple[Plan, ...] | None = Field(default=None, min_length=1)
     percentile: Annotated[
         Percentile, Field(description="How many percent of the requests `within` is for.")
     ] = DEFAULT_PERCENTILE
+    rate: str | None = None
+    clients: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    replicas: Annotated[int, Field(ge=1, le=MOST_REPLICAS)] | None = None
 
     @model_validator(mode="after")
     def _one_of_plan_and_plans(self) -> PredictRequest:
         if (self.plan is None) == (self.plans is None):
             raise ValueError("send either plan or plans")
+        if self.rate is not None and self.clients is not None:
+            raise ValueError("send either rate or clients")
+        if self.replicas is not None and self.rate is None and self.clients is None:
+            raise ValueError("replicas serve a load: send rate or clients")
         return self
+
+    @property
+    def load(self) -> Load | None:
+        """The load, if one is asked for; raises ``bad-rate``."""
+        if self.rate is None and self.clients is None:
+            return None
+        per_s = None if self.rate is None else parse_rate_per_s(self.rate)
+        return Load(per_s=per_s, clients=self.clients)
 
 
 class Predictions(Document):
     """The predictions of `plans`, in their order."""
 
-    predictions: tuple[Prediction, ...]
+    predictions: tuple[Prediction | LoadPrediction, ...]
 
 
-class PredictAnswer(RootModel[Prediction | Predictions]):
+class PredictAnswer(RootModel[Prediction | LoadPrediction | Predictions]):
     """The prediction of `plan`, or those of `plans`."""
 
 
@@ -151,8 +179,11 @@ def predicted(body: PredictRequest) -> dict[str, Any]:
         plans = {"plan": body.plan}
     for path, plan in plans.items():
         _check(plan, workflow, path)
-    found = [
-        predict(plan, workflow, body.profile, body.platform, body.percentile)
+    load, known = body.load, (workflow, body.profile, body.platform)
+    found: list[Prediction | LoadPrediction] = [
+        predict_load(plan.with_replicas(body.replicas), *known, load, body.percentile)
+        if load
+        else predict(plan, *known, body.percentile)
         for plan in plans.values()
     ]
     told = found[0] if body.plan is not None else Predictions(predictions=tuple(found))
@@ -178,6 +209,9 @@ class ScheduleRequest(_Known, Choices):
     """
 
     slo: str
+    rate: Annotated[
+        str | None, Field(description="Requests that arrive at random, in the mean: 50/s.")
+    ] = None
     constraints: Constraints = NO_CONSTRAINTS
     environments: dict[str, dict[str, str]] = Field(default_factory=dict)
     secrets: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -192,7 +226,12 @@ def post_schedule(body: ScheduleRequest) -> Response:
 def scheduled(body: ScheduleRequest) -> dict[str, Any]:
     """What `post_schedule` answers."""
     workflow, slo_ms, settings = asked(body)
-    plan = schedule(workflow, body.profile, body.platform, slo_ms, body, settings)
+    known = (workflow, body.profile, body.platform, slo_ms)
+    if body.rate is None:
+        plan = schedule(*known, body, settings)
+    else:
+        load = Load(per_s=parse_rate_per_s(body.rate))
+        plan = schedule_load(*known, load, body, settings)
     return plan.model_dump(mode="json")
 
 
@@ -211,6 +250,9 @@ def asked(body: ScheduleRequest) -> tuple[Workflow, float, FolderSettings]:
         body.profile.require(workflow.functions)
     with faults.noting():
         slo_ms = parse_duration_ms(body.slo, "slo")
+    with faults.noting():
+        if body.rate is not None:
+            parse_rate_per_s(body.rate)
     faults.raise_all()
     settings = FolderSettings(
         constraints=body.constraints,

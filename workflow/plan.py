@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from chiron.workflow.apart import Apart
 from chiron.workflow.documents import Document
 from chiron.workflow.errors import ChironError
+from chiron.workflow.load import LoadPrediction
 from chiron.workflow.model import Workflow
 from chiron.workflow.names import NAME
 from chiron.workflow.triggers import TriggerKind
@@ -27,6 +28,8 @@ DEFAULT_TRIGGER: TriggerKind = "data"
 PathKind = Literal["auto", "gateway", "store"]
 #: How they do where nothing is said.
 DEFAULT_PATH: PathKind = "auto"
+#: Replicas of a wrap, at most.
+MOST_REPLICAS = 200
 #: How often a task is started, in all, whose process or wrap is lost, where nothing is said.
 DEFAULT_ATTEMPTS = 2
 #: How many percent of the requests an SLO is for where nothing is said.
@@ -55,7 +58,8 @@ class Wrap(Document):
     A process has tasks of any stages, in topological order: that in which they are started where
     several can be at once. They run as its threads. The first process is the main one. It alone
     may be empty: then it only starts the others and waits for them, as in SAND. How the wrap gets
-    the others is its `mechanism`; each is there from the first of its tasks to the last.
+    the others is its `mechanism`; each is there from the first of its tasks to the last. `cpus` and
+    `memory_mib` are those of each of its `replicas`.
     """
 
     name: Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
@@ -63,6 +67,7 @@ class Wrap(Document):
     memory_mib: Annotated[int, Field(ge=1)]
     demand: Demand | None = None
     mechanism: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
+    replicas: Annotated[int, Field(ge=1, le=MOST_REPLICAS)] = 1
     processes: Annotated[Processes, Field(min_length=1)]
 
     @field_validator("processes")
@@ -176,6 +181,8 @@ class Plan(Document):
     `path` how objects get to other wraps. A task whose process or wrap is lost is started up to
     `attempts` times in all. `unforkable` is what the scheduler has kept out of processes that are
     forked for each request, `apart` which functions it has kept out of one process, or one wrap.
+    `cpus` are those of one replica of each wrap. `under_load` is there if the plan was made for a
+    load: then `meets_slo` is about that.
     """
 
     format: Literal[2]
@@ -190,6 +197,7 @@ class Plan(Document):
     predicted: Prediction | None = None
     cpus: Annotated[int, Field(ge=1)]
     meets_slo: bool | None = None
+    under_load: LoadPrediction | None = None
     why: tuple[str, ...] = ()
     unforkable: tuple[Unforkable, ...] = ()
     apart: tuple[Apart, ...] = ()
@@ -204,9 +212,21 @@ class Plan(Document):
         return self
 
     @property
+    def allocated_cpus(self) -> int:
+        """The CPUs of all replicas."""
+        return sum(wrap.replicas * wrap.cpus for wrap in self.wraps)
+
+    @property
     def mechanisms(self) -> str:
         """The mechanisms of its wraps in a word: each once, joined by ``+``."""
         return "+".join(dict.fromkeys(wrap.mechanism for wrap in self.wraps))
+
+    def with_replicas(self, count: int | None) -> Plan:
+        """The same with so many replicas of every wrap; as it is for None."""
+        if count is None:
+            return self
+        wraps = tuple(wrap.model_copy(update={"replicas": count}) for wrap in self.wraps)
+        return self.model_copy(update={"wraps": wraps})
 
     def parts(self, tasks: Collection[str]) -> list[tuple[int, Processes]]:
         """The wraps that have some of `tasks`, as those of a stage: index and `Wrap.part`."""

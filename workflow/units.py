@@ -1,4 +1,4 @@
-"""Durations as people write them, and as OpenFaaS does."""
+"""Durations and rates as people write them, and durations as OpenFaaS does."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ _HOUR_MS = 3_600_000.0
 _DURATION = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*([a-zA-Zµ]*)\s*", re.ASCII)
 #: The longest duration, in seconds: above 24.8 days sockets and polls raise OverflowError.
 LONGEST_S = 20 * 24 * 3600.0
+#: The highest rate, in requests per second.
+MOST_PER_S = 1e6
 _GO_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|us|h|m|s)", re.ASCII)
 
 
@@ -37,6 +39,29 @@ def parse_duration_ms(text: str, what: str = "duration") -> float:
         bounds = f"greater than 0 and at most {LONGEST_S:.0f}s"
         raise ChironError("bad-duration", f"{what} {text[:40]!r} has to be {bounds}: 200ms")
     return value_ms
+
+
+def parse_rate_per_s(text: str, what: str = "rate") -> float:
+    """A positive rate such as ``50/s``, ``0.5/s`` or ``600/m``, in requests per second.
+
+    Raises ``bad-rate`` if the unit is missing or unknown, or the rate not positive or above a
+    million.
+
+    Examples
+    --------
+    >>> parse_rate_per_s("600/m")
+    10.0
+    """
+    number, _, unit = text.strip().partition("/")
+    known = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    try:
+        per_s = float(number) / known[unit.strip()]
+    except (ValueError, KeyError):
+        per_s = 0.0
+    if not 0 < per_s <= MOST_PER_S:
+        message = f"{what} {text[:40]!r} needs a number greater than 0 and a unit of /s, /m, /h"
+        raise ChironError("bad-rate", f"{message}, and is at most {MOST_PER_S:g}/s: 50/s")
+    return per_s
 
 
 def parse_timeout_s(text: str | None) -> float | None:

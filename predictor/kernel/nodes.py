@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chiron.predictor.compiling import inner
+from chiron.predictor.kernel.admission import count_done, count_reply
 from chiron.predictor.kernel.cores import compute_beside
 from chiron.predictor.kernel.heap import push
 from chiron.predictor.kernel.results import arrive
@@ -76,8 +77,9 @@ def _sent(state: State, number: int) -> None:
 def _fire(state: State, number: int) -> None:
     """Call others, tell those that wait for this node, and start tasks."""
     clock, node = state.clock[0], state.nodes[number]
-    clock.left -= 1
     node.fired_ms = clock.now_ms
+    count_reply(state, number)
+    count_done(state, node.slot)
     item, calls_end = len(state.threads) + number, node.then + node.calls
     for link in range(node.then, calls_end):
         _call(state, state.links[link], node.place + link - node.then, item)
@@ -95,15 +97,26 @@ def _call(state: State, number: int, place: int, caller: int) -> None:
     """
     clock, node = state.clock[0], state.nodes[number]
     leaves_ms = clock.now_ms + place * clock.invoke_ms
-    clock.called_ms = leaves_ms = max(leaves_ms, clock.called_ms + clock.invoke_ms)
+    slot = state.slots[node.slot]
+    slot.called_ms = leaves_ms = max(leaves_ms, slot.called_ms + clock.invoke_ms)
     arrives_ms = leaves_ms + clock.call_ms
     node.last, node.complete_ms = caller, clock.now_ms
     item = len(state.threads) + number
     if clock.call_computing_ms > 0.0:
         computes_ms = max(clock.now_ms, arrives_ms - clock.call_computing_ms)
+        slot.left += 1
         push(state.blocked, computes_ms, item + len(state.nodes))
     if not clock.computed_calls:
         push(state.blocked, arrives_ms, item)
+
+
+@inner
+def end_call(state: State, number: int) -> None:
+    """A call has computed what it had to."""
+    clock = state.clock[0]
+    count_done(state, state.nodes[number].slot)
+    if clock.computed_calls:
+        push(state.blocked, clock.now_ms, len(state.threads) + number)
 
 
 @inner
@@ -162,9 +175,10 @@ def _fork(state: State, number: int, turn_ms: float, first_ms: float) -> None:
     if wrap.blocks_computing:
         process.forking_ms = first_ms + wrap.block_ms
         process.computing_ms -= process.forking_ms
-        process.forked = BEING_FORKED
         before, wrap.forked = wrap.forked, number
-        if before != NONE and state.processes[before].forked != FORKED:
+        waits = before != NONE and state.processes[before].forked != FORKED
+        process.forked = BEING_FORKED
+        if waits:
             state.processes[before].follower = number
             return
         turn_ms = state.clock[0].now_ms

@@ -9,6 +9,7 @@ from numba import carray, from_dtype, types  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
 from chiron.predictor.compiling import inner
+from chiron.predictor.kernel.admission import admit, count_arrivals
 from chiron.predictor.kernel.cores import (
     compute_beside,
     count_running,
@@ -19,9 +20,9 @@ from chiron.predictor.kernel.cores import (
     release,
     wait,
 )
-from chiron.predictor.kernel.heap import pop_until, push
-from chiron.predictor.kernel.nodes import come_due, end_sending
-from chiron.predictor.kernel.state import BEFORE, NONE, State
+from chiron.predictor.kernel.heap import pop_until
+from chiron.predictor.kernel.nodes import come_due, end_call, end_sending
+from chiron.predictor.kernel.state import NONE, State
 from chiron.predictor.kernel.threads import end_helper, enqueue, next_period, unstarted
 from chiron.predictor.records import (
     CLOCK,
@@ -32,6 +33,9 @@ from chiron.predictor.records import (
     NODE,
     PERIOD,
     PROCESS,
+    REPLICA,
+    REQUEST,
+    SLOT,
     SPAN,
     THREAD,
     WRAP,
@@ -51,12 +55,13 @@ def _pointer(record: Record) -> Any:
 
 
 _INTEGERS: Any = types.CPointer(types.int64)  # type: ignore[no-untyped-call]
+_TIMES: Any = types.CPointer(types.float64)  # type: ignore[no-untyped-call]
 #: The types of what `simulate` gives and takes.
 SIGNATURE = types.int64(
     *map(_pointer, (PERIOD, FUNCTION, CLOCK, GROUP, WRAP, PROCESS, THREAD, NODE)),
     _INTEGERS,
-    *map(_pointer, (ENTRY, ENTRY)),
-    *(_INTEGERS, _INTEGERS, _INTEGERS, _pointer(SPAN)),
+    *map(_pointer, (SLOT, REPLICA, ENTRY, ENTRY)),
+    *(_INTEGERS, _INTEGERS, _INTEGERS, _pointer(SPAN), _pointer(REQUEST), _TIMES),
 )
 
 
@@ -70,19 +75,23 @@ def simulate(
     threads_at: Records,
     nodes_at: Records,
     links_at: Records,
+    slots_at: Records,
+    replicas_at: Records,
     blocked_at: Records,
     computing_at: Records,
     due_at: Records,
     holding_at: Records,
     active_at: Records,
     spans_at: Records,
+    requests_at: Records,
+    factors_at: Records,
 ) -> int:
-    """Write into tasks, processes and nodes when they have ended; how many spans there were.
+    """Write into requests, tasks, processes and nodes when they ended; how many spans there were.
 
     Each argument is the address of an array of the records of that name, or else of:
 
     links_at
-        Numbers of tasks and nodes; of each queue its first and its last node.
+        Numbers of tasks, nodes and processes; of each queue its first and its last node.
     blocked_at, computing_at
         Memory for heaps: for all threads, helpers, and twice the nodes; for what the groups' rooms
         are in sum.
@@ -93,6 +102,8 @@ def simulate(
     spans_at
         Memory for spans. Those that there is no place for are counted all the same; where there is
         none at all nothing is recorded.
+    factors_at
+        As many numbers as there are draws, for each computing and then for each task.
     """
     clock_array = carray(clock_at, 1)
     clock = clock_array[0]
@@ -106,29 +117,37 @@ def simulate(
         carray(threads_at, clock.threads),
         carray(nodes_at, clock.nodes),
         carray(links_at, 1 << 60),
+        carray(slots_at, clock.slots),
+        carray(replicas_at, clock.replicas),
         carray(blocked_at, 1 << 60),
         carray(computing_at, 1 << 60),
         carray(holding_at, clock.processes),
         carray(active_at, clock.groups),
         carray(spans_at, clock.most_spans),
+        carray(requests_at, clock.requests),
+        carray(factors_at, 1 << 60),
     )
     due = carray(due_at, clock.most)
     _fill(state)
+    count_arrivals(state)
+    admit(state)
     while clock.left > 0:
         _step(state)
+        count_arrivals(state)
         # From the last on: a group that is done changes places with one that was looked at before.
         for place in range(clock.active - 1, -1, -1):
             _end_computing(state, state.active[place], due)
         for index in range(pop_until(state.blocked, clock.now_ms + clock.instant_ms, due)):
             _wake(state, due[index])
+        if clock.admits:
+            admit(state)
     return int(clock.spans)
 
 
 @inner
 def _fill(state: State) -> None:
     clock = state.clock[0]
-    clock.left = len(state.threads) - len(state.processes) + len(state.nodes)
-    clock.called_ms = -np.inf
+    clock.left = clock.requests
     for number in range(len(state.groups)):
         state.computing[state.groups[number].heap].item = 0
     for number in range(len(state.processes)):
@@ -139,27 +158,20 @@ def _fill(state: State) -> None:
         main = state.wraps[process.wrap].main == number
         process.alive = process.idle = main
         starter.process, starter.doing = number, NONE
-    for number in range(len(state.processes), len(state.threads)):
-        thread = state.threads[number]
-        function = state.functions[thread.function]
-        thread.begin, thread.end = function.begin, function.end
-        thread.at = thread.begin - BEFORE - 1
-        thread.doing = thread.node = thread.behind = NONE
     for number in range(len(state.wraps)):
         state.wraps[number].forked = NONE
-    for number in range(len(state.nodes)):
-        node = state.nodes[number]
-        node.last = NONE
-        if node.missing == 0:
-            push(state.blocked, node.delay_ms, len(state.threads) + number)
+    for number in range(len(state.slots)):
+        state.slots[number].request = NONE
 
 
 @inner
 def _step(state: State) -> None:
     """Go to the next event and settle what the holders do then."""
     clock, event_ms = state.clock[0], np.inf
+    if clock.arrived < clock.requests:
+        event_ms = state.requests[clock.arrived].arrival_ms
     if state.blocked[0].item > 0:
-        event_ms = state.blocked[1].key
+        event_ms = min(event_ms, state.blocked[1].key)
     for place in range(clock.active):
         event_ms = min(event_ms, pace(state, state.active[place]))
     for place in range(clock.holding):
@@ -170,6 +182,7 @@ def _step(state: State) -> None:
         group = state.groups[state.active[place]]
         group.core_ms += elapsed_ms * group.share
         group.virtual_ms += elapsed_ms * group.rate
+        group.used_ms += elapsed_ms * group.rate * group.running
     clock.now_ms = until_ms
     clock.instant_ms = max(INSTANT_MS, CLOCK_STEP * until_ms)
     place = 0
@@ -222,8 +235,8 @@ def _end_computing(state: State, number: int, due: NDArray[np.int64]) -> None:
             next_period(state, due[index])
         elif state.nodes[due[index] - len(state.threads)].sends_ms > 0.0:
             end_sending(state, due[index] - len(state.threads))
-        elif clock.computed_calls:
-            push(state.blocked, clock.now_ms, due[index])
+        else:
+            end_call(state, due[index] - len(state.threads))
 
 
 @inner

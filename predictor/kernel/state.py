@@ -26,8 +26,12 @@ class State(NamedTuple):
     threads: Records
     nodes: Records
     links: Records
+    slots: Records
+    replicas: Records
     blocked: Records  # a heap by time: threads, nodes that will fire, calls that will compute
     computing: Records  # for every group a heap, by virtual time, of what needs no GIL
     holding: Records  # the processes whose GIL is held, in order
     active: Records  # the groups in which something computes
     spans: Records
+    requests: Records
+    factors: Records  # by draw, how much slower computing is; then a ratio for each task

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chiron.predictor.compiling import inner
+from chiron.predictor.kernel.admission import count_done
 from chiron.predictor.kernel.cores import (
     compute_beside,
     gets_gil_back,
@@ -149,15 +150,18 @@ def _next_of_thread(state: State, number: int) -> bool:
     if period.kind == AWAIT:
         state.threads[number + int(period.duration_ms)].behind = number
         return False
-    if period.kind != CPU and gets_gil_back(state, number, period.duration_ms):
+    duration_ms = thread.ratio * period.duration_ms
+    if period.kind != BLOCK:
+        duration_ms *= thread.slower
+    if period.kind != CPU and gets_gil_back(state, number, duration_ms):
         process.taken_ms = clock.now_ms
-        thread.remaining_ms = period.duration_ms
+        thread.remaining_ms = duration_ms
         return True
     if period.kind == NATIVE:
-        compute_beside(state, process.group, period.duration_ms, number)
+        compute_beside(state, process.group, duration_ms, number)
     elif period.kind == BLOCK:
-        push(state.blocked, clock.now_ms + period.duration_ms, number)
-    thread.remaining_ms = period.duration_ms
+        push(state.blocked, clock.now_ms + duration_ms, number)
+    thread.remaining_ms = duration_ms
     return bool(period.kind == CPU)
 
 
@@ -185,7 +189,7 @@ def start_awaited(state: State, number: int) -> None:
 def _give(state: State, number: int) -> None:
     """What a task gives is there."""
     clock, thread = state.clock[0], state.threads[number]
-    clock.left -= 1
+    count_done(state, thread.slot)
     thread.end_ms = clock.now_ms
     for link in range(thread.links, thread.links_end):
         arrive(state, state.links[link], number)
@@ -207,7 +211,8 @@ def _start_helpers(state: State, number: int) -> None:
             core_ms = state.groups[group].core_ms
             record(state, number, HELPER, clock.now_ms, _UNKNOWN_MS, core_ms)
             item = (number - len(state.threads)) * places + place
-            compute_beside(state, group, period.duration_ms, item)
+            duration_ms = thread.ratio * thread.slower * period.duration_ms
+            compute_beside(state, group, duration_ms, item)
             thread.helpers += 1
         elif period.kind == EMIT:
             _give(state, number + int(period.duration_ms))

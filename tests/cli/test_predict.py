@@ -66,3 +66,43 @@ def test_many_plans_are_neither_explained_nor_drawn(flag, chiron, planned):
     result = chiron("predict", planned, "--plans", "plan.json", *flag)
     assert result.status == 2
     assert "--plan" in result.error()
+
+
+def test_a_load_adds_what_requests_wait_for_each_other(chiron, planned):
+    alone = chiron("predict", planned, "--plan", "plan.json", "--json").json["within"]["ms"]
+    loads = [("--rate", "0.01/s"), ("--rate", "20/s"), ("--clients", "50")]
+    found = [chiron("predict", planned, "--plan", "plan.json", "-j", *load).json for load in loads]
+    p95 = [each["within"][1]["ms"] for each in found]
+    assert [each["percentile"] for each in found[0]["within"]] == [50, 95, 99]
+    assert p95[0] == pytest.approx(alone, rel=0.01)
+    assert p95 == sorted(p95)
+    assert p95[2] > 2 * p95[0]
+    assert found[2]["throughput_per_s"] == pytest.approx(found[0]["saturation"]["per_s"], rel=0.1)
+
+
+def test_too_high_a_rate_has_no_percentiles_and_more_replicas_do_more(chiron, planned):
+    asked = ("predict", planned, "--plan", "plan.json", "--rate", "100000/s", "--json")
+    one, three = chiron(*asked).json, chiron(*asked, "--replicas", "3").json
+    assert one["within"] == three["within"] == []
+    assert set(three["replicas"].values()) == {3}
+    assert three["saturation"]["per_s"] > one["saturation"]["per_s"]
+    table = chiron(*asked[:-1])
+    assert (table.status, table.stdout) == (0, "")
+    assert "add replicas" in table.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--rate", "50"],
+        ["--rate", "0/s"],
+        ["--rate", "nan/s"],
+        ["--rate", "50/s", "--clients", "3"],
+        ["--replicas", "2"],
+        ["--rate", "50/s", "--explain"],
+    ],
+)
+def test_a_load_that_makes_no_sense_is_refused(options, chiron, planned):
+    result = chiron("predict", planned, "--plan", "plan.json", *options)
+    assert result.status == 2
+    assert result.error()

@@ -199,3 +199,23 @@ def test_what_is_no_plan_is_one_line(chiron, artefacts):
     planned(chiron, artefacts, "-o", "old.json")
     assert "missing.json" in chiron("diff", "old.json", "missing.json").error()
     assert "profile.json" in chiron("diff", "old.json", "profile.json").error()
+
+
+def test_a_rate_gives_replicas_that_the_stack_asks_for(chiron, artefacts, tmp_path):
+    result = chiron("schedule", artefacts, "--slo", "200ms", "--rate", "40/s", "--json")
+    assert result.status == 0, result.stderr
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    assert plan == result.json
+    assert plan["under_load"]["load"]["per_s"] == 40
+    assert chiron("generate", "plan.json", "--workflow", artefacts).status == 0
+    stack = (tmp_path / "build" / "stack.yaml").read_text()
+    least = plan["wraps"][0]["replicas"]
+    assert f"com.openfaas.scale.min: '{least}'" in stack or f'scale.min: "{least}"' in stack
+    assert chiron("diff", "plan.json", "plan.json").status == 0
+
+
+def test_a_rate_that_is_too_high_exits_with_3_and_no_front_has_one(chiron, artefacts):
+    asked = ("schedule", artefacts, "--slo", "1ms", "--rate", "40/s")
+    assert chiron(*asked).status == 3
+    assert chiron(*asked, "--best-effort").status == 0
+    assert chiron(*asked, "--pareto").status == 2

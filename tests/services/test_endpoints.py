@@ -359,3 +359,34 @@ def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployme
     for chosen, tries in (({"tries": 2}, 2), ({"prove": False}, None)):
         run_deployment({**params, "request": deployment | chosen}, None, lines.append)
         assert lines[-1] == f"tries: {tries}"
+
+
+def test_a_load_is_predicted_and_planned_for_as_the_command_does(client, inputs, plan):
+    asked = {**inputs, "plan": plan, "rate": "20/s", "replicas": 2}
+    loaded = client.post("/predictor/predict", json=asked).json
+    assert loaded["load"]["per_s"] == 20
+    assert set(loaded["replicas"].values()) == {2}
+    assert [each["percentile"] for each in loaded["within"]] == [50, 95, 99]
+    many = {**inputs, "plans": [plan], "clients": 3}
+    (each,) = client.post("/predictor/predict", json=many).json["predictions"]
+    assert each["load"]["clients"] == 3
+
+    asked = {**inputs, "slo": "200ms", "rate": "20/s"}
+    planned = client.post("/scheduler/schedule", json=asked).json
+    assert planned["under_load"]["load"]["per_s"] == 20
+    assert planned["meets_slo"] is True
+
+
+@pytest.mark.parametrize(
+    ("path", "wrong"),
+    [
+        ("/predictor/predict", {"rate": "20/s", "clients": 3}),
+        ("/predictor/predict", {"replicas": 3}),
+        ("/predictor/predict", {"rate": "20"}),
+        ("/scheduler/schedule", {"slo": "200ms", "rate": "-1/s"}),
+    ],
+)
+def test_a_load_that_makes_no_sense_is_an_error_of_the_client(path, wrong, client, inputs, plan):
+    own = {"plan": plan} if path.startswith("/predictor") else {}
+    answer = client.post(path, json={**inputs, **own, **wrong})
+    assert answer.status_code in (400, 422)

@@ -1,0 +1,181 @@
+"""What is predicted of a plan's replicas under load: percentiles, saturation, CPU, memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
+
+from chiron.predictor.load import Case, Crowd, Seen
+from chiron.predictor.predict import Predictor
+from chiron.predictor.spread import Spread
+from chiron.predictor.uncertainty import Variant, ends, speeds
+from chiron.predictor.unrolling import run_of
+from chiron.scheduler.concurrency import concurrency, idle_mib, request_mib
+from chiron.workflow.load import Load, LoadPrediction, LoadWithin, Throughput
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import DEFAULT_PERCENTILE, Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
+
+#: The percentiles that are predicted, besides the one that is asked for.
+PERCENTILES = (50.0, 95.0, 99.0)
+#: A plan is not taken for faster than so many times what is predicted.
+_FASTEST = 0.01
+#: Variants of a platform by which a source of uncertainty may turn out.
+_Source = Callable[[Profile, Platform], Iterator[Variant]]
+
+
+def predict_load(
+    plan: Plan,
+    workflow: Workflow,
+    profile: Profile,
+    platform: Platform,
+    load: Load,
+    percentile: float = DEFAULT_PERCENTILE,
+) -> LoadPrediction:
+    """What requests of `load` take with the replicas of `plan`.
+
+    A percentile is that of a request alone, and what it takes longer under load. The range has the
+    sources of `chiron.predictor.predict.predict`. Each is simulated under the same load.
+
+    Raises what `predict` raises.
+    """
+    plan.check_against(workflow)
+    if workflow.machine is None:
+        profile.require(workflow.functions)
+    usual = crowd_of(plan, cases_of(workflow, profile, platform))
+    varied = [
+        [crowd_of(plan, cases) for cases in _varied(workflow, profile, platform, source)]
+        for source in (ends, speeds)
+    ]
+    seen = usual.under(load)
+    return LoadPrediction(
+        load=load,
+        replicas={wrap.name: wrap.replicas for wrap in plan.wraps},
+        within=tuple(_within(usual, varied, load, sorted({*PERCENTILES, percentile}), seen)),
+        saturation=_saturation(usual, varied, platform),
+        throughput_per_s=round(min(load.per_s or seen.per_s, usual.per_s), 4),
+        cpu_ms=round(seen.cpu_ms, 4),
+        memory_mib=_memory_mib(plan, min(seen.at_once, usual.replicas.limit)),
+    )
+
+
+def _within(
+    usual: Crowd,
+    varied: Sequence[Sequence[Crowd]],
+    load: Load,
+    percents: Sequence[float],
+    seen: Seen,
+) -> Iterator[LoadWithin]:
+    """The percentiles with their ranges; none where the queue has no end.
+
+    None of them is faster than that of requests which meet no others.
+    """
+    errors = _errors(usual.platform)
+    each_ms = [[_percentiles_ms(crowd, load, percents) for crowd in crowds] for crowds in varied]
+    each_ms.append([_at_speed(usual, load, percents, slower) for slower in errors])
+    found_ms = _percentiles_ms(usual, load, percents, seen)
+    for place, (percent, ms) in enumerate(zip(percents, found_ms, strict=True)):
+        if math.isinf(ms):
+            return
+        alone_ms = usual.alone_ms(percent)
+        sources = [[crowd.alone_ms(percent) for crowd in crowds] for crowds in varied]
+        least_ms, _ = _range(alone_ms, [*sources, [slower * alone_ms for slower in errors]])
+        low_ms, high_ms = _range(ms, [[times_ms[place] for times_ms in each] for each in each_ms])
+        yield LoadWithin(
+            percentile=percent,
+            ms=round(ms, 4),
+            low_ms=round(max(low_ms, least_ms), 4),
+            high_ms=round(high_ms, 4) if math.isfinite(high_ms) else None,
+        )
+
+
+def cases_of(workflow: Workflow, profile: Profile, platform: Platform) -> list[Case]:
+    """What `workflow` does, payload by payload."""
+    return [_case(workflow, share.profile, share.weight, platform) for share in profile.mix]
+
+
+def crowd_of(plan: Plan, cases: Sequence[Case]) -> Crowd:
+    """The replicas of `plan`, each of which executes as many requests at once as it will."""
+    counts = {wrap.name: wrap.replicas for wrap in plan.wraps}
+    return Crowd(plan, cases, counts, concurrency(plan))
+
+
+def judged_ms(crowd: Crowd, load: Load, percent: float) -> float:
+    """What `percent` % of the requests take at most; infinite where the queue has no end."""
+    return _percentiles_ms(crowd, load, [percent])[0]
+
+
+def _case(
+    workflow: Workflow,
+    profile: Profile,
+    weight: float,
+    platform: Platform,
+    variant: Variant | None = None,
+) -> Case:
+    run = run_of(workflow, profile)
+    predictor = Predictor(run.profile, *(variant or Variant(platform)))
+    return Case(run, weight, predictor, Spread.of(run.workflow, run.profile, platform))
+
+
+def _varied(
+    workflow: Workflow, profile: Profile, platform: Platform, source: _Source
+) -> Iterator[list[Case]]:
+    """The cases for each way in which a source of uncertainty may turn out."""
+    mix = profile.mix
+    runs = [run_of(workflow, share.profile) for share in mix]
+    for variants in zip_longest(*(source(run.profile, platform) for run in runs)):
+        yield [
+            _case(workflow, share.profile, share.weight, platform, variant)
+            for share, variant in zip(mix, variants, strict=True)
+        ]
+
+
+def _percentiles_ms(
+    crowd: Crowd, load: Load, percents: Sequence[float], seen: Seen | None = None
+) -> list[float]:
+    if load.per_s is not None and load.per_s >= crowd.per_s:
+        return [math.inf] * len(percents)
+    seen = seen or crowd.under(load)
+    return [crowd.alone_ms(percent) + seen.added_ms(percent) for percent in percents]
+
+
+def _at_speed(crowd: Crowd, load: Load, percents: Sequence[float], slower: float) -> list[float]:
+    """What requests take where all takes so many times as long: as at a rate as many times as high,
+    of a clock as many times as slow."""
+    if load.per_s is not None:
+        load = load.model_copy(update={"per_s": slower * load.per_s})
+    return [slower * ms for ms in _percentiles_ms(crowd, load, percents)]
+
+
+def _errors(platform: Platform) -> tuple[float, ...]:
+    """How many times as long as predicted a plan may take for no reason that is known."""
+    error = platform.prediction_error
+    return (max(_FASTEST, 1 - error), 1 + error) if error else ()
+
+
+def _range(value: float, sources: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """The range of a value by what each source makes of it: independent ones add up as squares."""
+    below = math.hypot(*(value - min([value, *each]) for each in sources))
+    above = math.hypot(*(max([value, *each]) - value for each in sources))
+    return max(0.0, value - below), value + above
+
+
+def _saturation(usual: Crowd, varied: Sequence[Sequence[Crowd]], platform: Platform) -> Throughput:
+    sources = [[crowd.per_s for crowd in crowds] for crowds in varied]
+    sources.append([usual.per_s / slower for slower in _errors(platform)])
+    low, high = _range(usual.per_s, sources)
+    return Throughput(
+        per_s=round(usual.per_s, 4), low_per_s=round(low, 4), high_per_s=round(high, 4)
+    )
+
+
+def _memory_mib(plan: Plan, at_once: int) -> int:
+    """The memory of all replicas while each executes so many requests."""
+    return sum(
+        wrap.replicas * math.ceil(idle_mib(wrap) + at_once * request_mib(wrap))
+        if wrap.demand
+        else wrap.replicas * wrap.memory_mib
+        for wrap in plan.wraps
+    )

@@ -1,0 +1,178 @@
+"""The cheapest plan, with the number of replicas of each wrap, that keeps an SLO at a rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from chiron.predictor.load import Case
+from chiron.scheduler.choices import Choices
+from chiron.scheduler.folder_settings import NO_SETTINGS, FolderSettings
+from chiron.scheduler.load import cases_of, crowd_of, judged_ms, predict_load
+from chiron.scheduler.options import Job, Option, Options
+from chiron.scheduler.pareto import considered, undominated
+from chiron.scheduler.planners import searched
+from chiron.scheduler.schedule import assess, fixed_by, job_of, mechanisms_of
+from chiron.workflow.errors import ChironError
+from chiron.workflow.load import Load
+from chiron.workflow.model import Workflow
+from chiron.workflow.plan import MOST_REPLICAS, Plan
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
+
+#: OpenFaaS's Community Edition runs at most so many replicas of a function.
+COMMUNITY_EDITION_REPLICAS = 5
+#: A further replica that makes neither saturation nor latency better by this part is of no use.
+_GAIN = 0.01
+
+
+class Scaled(NamedTuple):
+    """A plan with replicas, what its requests take under load, and at which rate it saturates."""
+
+    plan: Plan
+    ms: float
+    per_s: float
+
+    @property
+    def cost(self) -> tuple[float, ...]:
+        """CPUs, replicas, and what breaks a tie."""
+        return self.plan.allocated_cpus, sum(w.replicas for w in self.plan.wraps), self.ms
+
+    @property
+    def speed(self) -> tuple[float, ...]:
+        """The faster the smaller; where the queue has no end, the more is done."""
+        return self.ms, -self.per_s
+
+
+def schedule_load(
+    workflow: Workflow,
+    profile: Profile,
+    platform: Platform,
+    slo_ms: float,
+    load: Load,
+    choices: Choices,
+    settings: FolderSettings = NO_SETTINGS,
+) -> Plan:
+    """The plan with the fewest CPUs, over all replicas, that keeps the SLO under `load`.
+
+    Of the plans that `schedule` chooses from, those are tried that none of the others beats. Where
+    none keeps the SLO it is the fastest, with ``meets_slo`` false.
+
+    Raises what `schedule` raises; ``only-cost`` for another strategy, and ``one-replica`` for
+    buckets in memory.
+    """
+    if choices.strategy != "cost":
+        raise ChironError(
+            "only-cost", f"replicas for a rate are chosen by cost, not by {choices.strategy}"
+        )
+    buckets = workflow.buckets
+    if buckets is not None and not buckets["durable"]:
+        raise ChironError(
+            "one-replica", "buckets in memory are in one replica: add durable: true, or no rate"
+        )
+    job = job_of(workflow, profile, platform, slo_ms, choices, settings)
+    cases = cases_of(workflow, profile, platform)
+    best: Scaled | None = None
+    fastest: Scaled | None = None
+    for option in sorted(_front(job, choices), key=lambda option: option.plan.cpus):
+        plan = assess(option.plan, job, slo_ms)
+        found = scaled(plan, cases, load, slo_ms, job.percentile, best)
+        if found.ms <= slo_ms and (best is None or found.cost < best.cost):
+            best = found
+        fastest = min(fastest or found, found, key=lambda each: each.speed)
+    chosen = best or fastest
+    if chosen is None:
+        raise ValueError("a workflow without a plan")
+    return _told(chosen.plan, job, load, slo_ms)
+
+
+def scaled(
+    plan: Plan,
+    cases: Sequence[Case],
+    load: Load,
+    slo_ms: float,
+    percentile: float,
+    best: Scaled | None = None,
+) -> Scaled:
+    """`plan` with the fewest replicas found that keep the SLO, or none that are of use.
+
+    It ends where it costs more than the `best` one. Replicas are added one by one, each where it
+    makes most of it; the first are those without which the CPUs are too few.
+    """
+
+    def tried(plan: Plan) -> Scaled:
+        crowd = crowd_of(plan, cases)
+        return Scaled(plan, judged_ms(crowd, load, percentile), crowd.per_s)
+
+    found = tried(_enough(plan, load, cases[0].predictor.platform))
+    while found.ms > slo_ms and (best is None or found.cost < best.cost):
+        more = [tried(each) for each in _one_more(found.plan)]
+        better = min(more, key=lambda each: each.speed, default=None)
+        if better is None or not _gains(found, better):
+            break
+        found = better
+    return found
+
+
+def _front(job: Job, choices: Choices) -> list[Option]:
+    """The plans worth trying: the planner's own, or those of the search."""
+    if searched(choices.planner):
+        return undominated(considered(job, choices.mechanism))
+    options = [each for m in mechanisms_of(choices.mechanism) for each in Options.all_of(job, m)]
+    return fixed_by(choices.planner, options)
+
+
+def _enough(plan: Plan, load: Load, platform: Platform) -> Plan:
+    """`plan` with the fewest replicas of each wrap whose CPUs can do what its functions do.
+
+    There are no more than can use the cores of a node that all share.
+    """
+    wraps = []
+    for wrap in plan.wraps:
+        cpu_ms = wrap.demand.cpu_ms if wrap.demand else 0.0
+        needed = math.ceil((load.per_s or 0.0) * cpu_ms / (1000 * wrap.cpus))
+        most = platform.cpus // wrap.cpus if platform.one_node else MOST_REPLICAS
+        replicas = max(1, min(needed, most, MOST_REPLICAS))
+        wraps.append(wrap.model_copy(update={"replicas": replicas}))
+    return plan.model_copy(update={"wraps": tuple(wraps)})
+
+
+def _one_more(plan: Plan) -> list[Plan]:
+    """`plan` with a further replica, of each of its wraps in turn."""
+    found = []
+    for place, wrap in enumerate(plan.wraps):
+        if wrap.replicas < MOST_REPLICAS:
+            more = wrap.model_copy(update={"replicas": wrap.replicas + 1})
+            wraps = (*plan.wraps[:place], more, *plan.wraps[place + 1 :])
+            found.append(plan.model_copy(update={"wraps": wraps}))
+    return found
+
+
+def _gains(before: Scaled, after: Scaled) -> bool:
+    """Whether what was added is of use."""
+    if math.isinf(before.ms):
+        return after.ms < before.ms or after.per_s > (1 + _GAIN) * before.per_s
+    return after.ms < (1 - _GAIN) * before.ms
+
+
+def _told(plan: Plan, job: Job, load: Load, slo_ms: float) -> Plan:
+    """`plan` with what is predicted under load, the verdict, and the reasons in words."""
+    loaded = predict_load(plan, job.workflow, job.profile, job.platform, load, job.percentile)
+    within = loaded.at(job.percentile)
+    meets_slo = within is not None and within.ms <= slo_ms
+    takes = f"{within.ms:.1f} ms" if within else "longer and longer"
+    verdict = "meets" if meets_slo else "misses"
+    each = ", ".join(f"{wrap.name} {wrap.replicas}" for wrap in plan.wraps)
+    why = [
+        f"at {load.shown}: predicted {takes} for {job.percentile:g} % of requests, {verdict} the "
+        f"SLO of {slo_ms:g} ms; saturation at {loaded.saturation.per_s:.1f}/s",
+        f"replicas: {each}; {plan.allocated_cpus} CPUs in all",
+    ]
+    if any(wrap.replicas > COMMUNITY_EDITION_REPLICAS for wrap in plan.wraps):
+        why.append(
+            f"OpenFaaS's Community Edition runs at most {COMMUNITY_EDITION_REPLICAS} replicas of a "
+            "function: use another edition, or a lower rate"
+        )
+    update = {"under_load": loaded, "meets_slo": meets_slo, "why": (*why, *plan.why)}
+    return plan.model_copy(update=update)

@@ -1,0 +1,83 @@
+"""Replicas of a plan for a rate become OpenFaaS's labels, below those of the user."""
+
+from __future__ import annotations
+
+import pytest
+
+from chiron.generator.scale_labels import fewer_than_planned, scale_labels
+from chiron.workflow.load import Load, LoadPrediction, Throughput
+from chiron.workflow.plan import Plan, Wrap
+
+MIN, MAX = "com.openfaas.scale.min", "com.openfaas.scale.max"
+TYPE, TARGET = "com.openfaas.scale.type", "com.openfaas.scale.target"
+
+
+def plan(*replicas: int, per_s: float | None = 50.0, orchestrator="wrap") -> Plan:
+    wraps = tuple(
+        Wrap(
+            name=f"w{n}",
+            cpus=1,
+            memory_mib=64,
+            mechanism="fork",
+            processes=((f"t{n}",),),
+            replicas=count,
+        )
+        for n, count in enumerate(replicas)
+    )
+    found = Plan(
+        format=2,
+        workflow="demo",
+        planner="pgp",
+        wraps=wraps,
+        cpus=len(wraps),
+        orchestrator=orchestrator,
+    )
+    if per_s is None:
+        return found
+    loaded = LoadPrediction(
+        load=Load(per_s=per_s),
+        replicas={wrap.name: wrap.replicas for wrap in wraps},
+        within=(),
+        saturation=Throughput(per_s=1.0, low_per_s=1.0, high_per_s=1.0),
+        throughput_per_s=1.0,
+        cpu_ms=1.0,
+        memory_mib=1,
+    )
+    return found.model_copy(update={"under_load": loaded})
+
+
+def test_a_plan_for_single_requests_has_no_labels():
+    assert scale_labels(plan(1, per_s=None), 0, {"team": "a"}) == {"team": "a"}
+
+
+def test_the_entry_is_scaled_by_its_requests_and_others_by_no_gateway():
+    planned = plan(3, 2)
+    assert scale_labels(planned, 0, {}) == {MIN: "3", TYPE: "rps", TARGET: "16"}
+    assert scale_labels(planned, 1, {}) == {MIN: "2"}
+    by_client = plan(3, 2, orchestrator="client")
+    assert scale_labels(by_client, 1, {}) == {MIN: "2", TYPE: "rps", TARGET: "25"}
+
+
+def test_more_than_openfaas_allows_by_itself_is_asked_for():
+    assert scale_labels(plan(21, per_s=5.0), 0, {})[MAX] == "21"
+    assert MAX not in scale_labels(plan(20), 0, {})
+    assert scale_labels(plan(21, per_s=5.0), 0, {})[TARGET] == "1"
+
+
+@pytest.mark.parametrize(
+    ("own", "least", "warned"),
+    [
+        ({MIN: "7"}, "7", None),
+        ({MIN: "2"}, "2", MIN),
+        ({MAX: "2"}, "2", MAX),
+        ({MAX: "9"}, "3", None),
+        ({TYPE: "cpu", TARGET: "40"}, "3", None),
+    ],
+)
+def test_labels_of_the_user_stay_and_too_few_replicas_are_told(own, least, warned):
+    labels = scale_labels(plan(3), 0, own)
+    assert labels.items() >= own.items()
+    assert labels[MIN] == least
+    line = fewer_than_planned(plan(3), 0, own)
+    assert (line is None) == (warned is None)
+    assert warned is None or (warned in line and "3 replicas for 50/s" in line)

@@ -1,0 +1,86 @@
+"""The load of a deployment, and what requests are predicted to take under it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
+
+from chiron.workflow.documents import Document
+
+#: How many requests are simulated, and with which random numbers, where nothing is said.
+DEFAULT_REQUESTS, DEFAULT_SEED = 10_000, 1
+
+
+class Load(Document):
+    """How requests arrive: at random, `per_s` in the mean (Poisson), or from `clients`.
+
+    A client sends its next request as soon as it has the reply to the one before. `requests` are
+    simulated; `seed` is that of their random arrivals, payloads and durations.
+    """
+
+    per_s: PositiveFloat | None = None
+    clients: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    requests: Annotated[int, Field(ge=100, le=1_000_000)] = DEFAULT_REQUESTS
+    seed: int = DEFAULT_SEED
+
+    @model_validator(mode="after")
+    def _one_of_rate_and_clients(self) -> Load:
+        if (self.per_s is None) == (self.clients is None):
+            raise ValueError("a load is either per_s or clients")
+        return self
+
+    @property
+    def shown(self) -> str:
+        """As it is written in tables."""
+        return f"{self.per_s:g}/s" if self.per_s is not None else f"{self.clients} clients"
+
+
+class LoadWithin(Document):
+    """What ``percentile`` percent of the requests take at most; no `high_ms`: without bound."""
+
+    percentile: Annotated[float, Field(gt=0, le=100)]
+    ms: NonNegativeFloat
+    low_ms: NonNegativeFloat
+    high_ms: NonNegativeFloat | None = None
+
+
+class Throughput(Document):
+    """Requests per second, and the range of that."""
+
+    per_s: NonNegativeFloat
+    low_per_s: NonNegativeFloat
+    high_per_s: NonNegativeFloat
+
+
+class LoadPrediction(Document):
+    """What is predicted of a plan under load.
+
+    Attributes
+    ----------
+    replicas
+        Of each wrap, by name.
+    within
+        Percentiles of the latency; none where the load is more than the plan can do, so that the
+        queue grows without end.
+    saturation
+        The throughput where requests always wait.
+    throughput_per_s
+        What is done in fact: the rate, or what the clients get.
+    cpu_ms
+        CPU time of a request.
+    memory_mib
+        Memory of all replicas while each has as many requests as it ever has.
+    """
+
+    load: Load
+    replicas: dict[str, Annotated[int, Field(ge=1)]]
+    within: tuple[LoadWithin, ...]
+    saturation: Throughput
+    throughput_per_s: NonNegativeFloat
+    cpu_ms: NonNegativeFloat
+    memory_mib: Annotated[int, Field(ge=1)]
+
+    def at(self, percentile: float) -> LoadWithin | None:
+        """What that percentage of requests takes at most, if it was predicted."""
+        return next((each for each in self.within if each.percentile == percentile), None)
