@@ -43,7 +43,7 @@ from chiron.workflow.documents import dump, write_atomically
 from chiron.workflow.errors import ChironError, Faults
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import DEFAULT_TRIGGER
-from chiron.workflow.triggers import TriggerKind
+from chiron.wrap.core.triggers import TriggerKind
 
 DEFAULT_PLANNERS = "one-to-one,sand,faastlane,pgp"
 _OPTIONS: tuple[Callable[[options.Command], options.Command], ...] = (

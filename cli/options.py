@@ -16,8 +16,8 @@ from chiron.scheduler.choices import Choices, MechanismChoice, PlannerChoice, St
 from chiron.workflow.documents import require_writable
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import PathKind
-from chiron.workflow.triggers import TriggerKind
 from chiron.workflow.units import parse_duration_ms, parse_rate_per_s
+from chiron.wrap.core.triggers import TriggerKind
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -6,7 +6,7 @@ import json
 from typing import NamedTuple
 
 from chiron.workflow.errors import ChironError
-from chiron.workflow.states.errors import StatesError, failure_of
+from chiron.wrap.core.statemachine.errors import StatesError, failure_of
 
 #: Characters of a function's own words that an error repeats.
 _SHOWN = 300

@@ -19,9 +19,9 @@ from chiron.workflow.errors import WorkflowFailedError
 from chiron.workflow.model import Source, Task, Workflow, output_name
 from chiron.workflow.plan import Plan
 from chiron.workflow.running import Running
-from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.visits import Begin
-from chiron.workflow.triggers import MOST_AT_ONCE
+from chiron.wrap.core.statemachine.errors import StatesError
+from chiron.wrap.core.statemachine.visits import Begin
+from chiron.wrap.core.triggers import MOST_AT_ONCE
 
 
 class Call(NamedTuple):

@@ -16,7 +16,7 @@ from chiron.workflow.model import NOTHING, Source, Task, Workflow, giver_of, nam
 from chiron.workflow.plan import PathKind, Plan, Wrap
 from chiron.workflow.reference import HandlerStyle
 from chiron.workflow.streaming import begins_with, live_in
-from chiron.workflow.triggers import Bucket, buckets
+from chiron.wrap.core.triggers import Bucket, buckets
 
 #: A source with numbers for names: the runtime's form.
 NumberedSource = int | list[int] | None

@@ -1,6 +1,6 @@
 """A plan whose home calls the other wraps, or whose client does, as nodes of an execution.
 
-There is a call for each group of tasks (`chiron.workflow.triggers.groups`), whose objects are back
+There is a call for each group of tasks (`chiron.wrap.core.triggers.groups`), whose objects are back
 when the last of them has ended. Buckets within such a group are evaluated by the engine of its
 wrap, and those within a group of a further process by that process. A call brings the objects that
 its tasks need, and back those that are needed elsewhere; by a store, their names.
@@ -16,7 +16,7 @@ from chiron.predictor.execution import Node
 from chiron.predictor.nodes import Ends, Nodes, Place
 from chiron.predictor.paths import taken_by
 from chiron.workflow.model import names_in
-from chiron.workflow.triggers import Bucket, Group, groups
+from chiron.wrap.core.triggers import Bucket, Group, groups
 
 
 class Carried(NamedTuple):

@@ -10,7 +10,7 @@ from chiron.predictor.paths import Sizes, Way
 from chiron.workflow.model import Workflow
 from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
-from chiron.workflow.triggers import buckets, groups
+from chiron.wrap.core.triggers import buckets, groups
 
 #: Of a task: its wrap, and its process in that.
 Place = tuple[int, int]

@@ -12,7 +12,7 @@ from chiron.workflow.model import Task, Workflow
 from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.profile import FunctionProfile, Period, Profile
 from chiron.workflow.trace import Instance, is_wait, task_of, unrolled, wait_of
-from chiron.workflow.triggers import MOST_AT_ONCE
+from chiron.wrap.core.triggers import MOST_AT_ONCE
 
 #: A process of a wrap, both by their numbers.
 Place = tuple[int, int]

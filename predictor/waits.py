@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from chiron.workflow.model import Workflow
-from chiron.workflow.streams.triggers import TRIGGERS, Item, StreamTrigger
+from chiron.wrap.core.buckets.triggers import TRIGGERS, Item, StreamTrigger
 
 #: Objects by which a wait is found.
 _OBJECTS = 1_000

@@ -16,10 +16,10 @@ from chiron.workflow.data import bytes_of, given_to, resolve, text_of
 from chiron.workflow.errors import ChironError, WorkflowFailedError
 from chiron.workflow.execute import execute
 from chiron.workflow.flowing import Gave, run_buckets
-from chiron.workflow.in_json import from_json
 from chiron.workflow.model import ANSWER, Stream, Task, Workflow, output_name
-from chiron.workflow.streams.flow import ALL
 from chiron.workflow.trace import Instance, task_of
+from chiron.wrap.core.buckets.flow import ALL
+from chiron.wrap.values.in_json import from_json
 
 #: Runs a function, alone where it is deployed, on an input; its outputs by their names, and how
 #: long it took.

@@ -18,7 +18,7 @@ from chiron.workflow.plan import (
     PathKind,
     Percentile,
 )
-from chiron.workflow.triggers import TriggerKind
+from chiron.wrap.core.triggers import TriggerKind
 
 if TYPE_CHECKING:
     PlannerChoice = str

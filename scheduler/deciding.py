@@ -15,7 +15,7 @@ from chiron.workflow.model import Task, Workflow
 from chiron.workflow.plan import Demand, Plan
 from chiron.workflow.profile import FunctionProfile, Profile
 from chiron.workflow.trace import is_wait, task_of
-from chiron.workflow.triggers import MOST_AT_ONCE
+from chiron.wrap.core.triggers import MOST_AT_ONCE
 
 
 def with_unreached(workflow: Workflow, profile: Profile) -> Profile:

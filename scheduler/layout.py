@@ -20,7 +20,7 @@ from chiron.workflow.plan import (
     Wrap,
 )
 from chiron.workflow.profile import Profile
-from chiron.workflow.triggers import TriggerKind
+from chiron.wrap.core.triggers import TriggerKind
 
 #: The wraps of one stage, each with its processes.
 StageLayout = tuple[Processes, ...]

@@ -42,7 +42,7 @@ from chiron.workflow.plan import (
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 from chiron.workflow.streaming import as_begun
-from chiron.workflow.triggers import TriggerKind
+from chiron.wrap.core.triggers import TriggerKind
 
 #: Of so many tasks groups by what they give each other are tried too: that takes a while of more.
 _GROUPED = 200

@@ -24,7 +24,7 @@ from chiron.scheduler.problem import Problem
 from chiron.scheduler.shapes import Shape, bounds_ms, least_cpus, shapes, slots_of
 from chiron.scheduler.slots import Slots, by_wrap, water_level_ms
 from chiron.workflow.plan import Processes
-from chiron.workflow.triggers import TriggerKind
+from chiron.wrap.core.triggers import TriggerKind
 
 #: How many numbers of processes are looked at in a stage that may have more, from few to all,
 #: and of how many of them, the most promising, partitions are searched.

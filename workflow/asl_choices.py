@@ -15,7 +15,7 @@ from chiron.workflow.asl_queries import (
 )
 from chiron.workflow.asl_shapes import Check, Reading, Shape, checked, typed
 from chiron.workflow.errors import ChironError
-from chiron.workflow.states.choices import OPERATORS, check_operand
+from chiron.wrap.core.statemachine.choices import OPERATORS, check_operand
 
 
 def choices(value: Any, path: str, reading: Reading) -> list[dict[str, Any]]:

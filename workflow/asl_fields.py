@@ -8,9 +8,9 @@ from typing import Any
 
 from chiron.workflow.asl_shapes import DROPPED, Check, Reading, bad, typed
 from chiron.workflow.asl_variables import check_variable_name
-from chiron.workflow.states.paths import check_path, check_reference_path, check_result_path
-from chiron.workflow.states.templates import check_expression, check_template
-from chiron.workflow.states.values import instant, is_number
+from chiron.wrap.core.statemachine.paths import check_path, check_reference_path, check_result_path
+from chiron.wrap.core.statemachine.templates import check_expression, check_template
+from chiron.wrap.core.statemachine.values import instant, is_number
 
 #: Most that the language allows for a number of seconds, attempts or branches at a time.
 MOST = 99_999_999

@@ -8,10 +8,10 @@ from typing import Any
 from chiron.workflow.asl_shapes import Check, Reading, bad, typed
 from chiron.workflow.asl_variables import check_variable_name
 from chiron.workflow.errors import ChironError
-from chiron.workflow.jsonata import check_expression
-from chiron.workflow.states.choices import OPERATORS
-from chiron.workflow.states.expressions import expression_in
-from chiron.workflow.states.query_functions import QUERY_FUNCTIONS
+from chiron.wrap.core.statemachine.choices import OPERATORS
+from chiron.wrap.core.statemachine.expressions import expression_in
+from chiron.wrap.core.statemachine.query_functions import QUERY_FUNCTIONS
+from chiron.wrap.values.jsonata import check_expression
 
 _JSONPATH, _JSONATA = "JSONPath", "JSONata"
 

@@ -17,8 +17,8 @@ from chiron.workflow.asl_shapes import Reading, Shape, bad, checked, required, t
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Task
 from chiron.workflow.names import check_task_name, shown
-from chiron.workflow.states.maps import reader_of
-from chiron.workflow.states.readers import DELIMITERS
+from chiron.wrap.core.statemachine.maps import reader_of
+from chiron.wrap.core.statemachine.readers import DELIMITERS
 
 _NOT_READ = {
     "MANIFEST": "have the function read the files that it names, and answer one JSON array",

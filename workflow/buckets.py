@@ -29,7 +29,7 @@ from chiron.workflow.names import (
     shown,
     workflow_name,
 )
-from chiron.workflow.streams.own import file_of, is_own
+from chiron.wrap.core.buckets.own import file_of, is_own
 
 #: How often a function is started, in all, with what has fired, where nothing is said.
 _ATTEMPTS, _MOST_ATTEMPTS = 2, 10

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from chiron.workflow.model import Workflow
-from chiron.workflow.states.choices import OPERATORS
-from chiron.workflow.states.expressions import expression_in
+from chiron.wrap.core.statemachine.choices import OPERATORS
+from chiron.wrap.core.statemachine.expressions import expression_in
 
 Shape = Literal["task", "state", "choice", "box", "dot", "text"]
 #: What its ends and boxes are called among the nodes of a chart.

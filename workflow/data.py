@@ -14,8 +14,8 @@ import json
 from collections.abc import Mapping
 
 from chiron.workflow.errors import ChironError
-from chiron.workflow.in_json import InJson, from_json, to_json
 from chiron.workflow.model import NOTHING, Source, Task
+from chiron.wrap.values.in_json import InJson, from_json, to_json
 
 
 def text_of(content: bytes) -> str:

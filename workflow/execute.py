@@ -14,9 +14,9 @@ from types import MappingProxyType
 
 from chiron.workflow.model import Workflow
 from chiron.workflow.running import GivenContext, Running
-from chiron.workflow.states.errors import StatesError, failure_of
-from chiron.workflow.states.visits import Begin, Delay
 from chiron.workflow.trace import Instance
+from chiron.wrap.core.statemachine.errors import StatesError, failure_of
+from chiron.wrap.core.statemachine.visits import Begin, Delay
 
 #: Runs a function on an input; its output. Raises StatesError where it fails.
 Run = Callable[[str, str], str]

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from chiron.workflow.data import resolve, text_of
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Workflow
-from chiron.workflow.streams.contents import field_of, is_nothing, items_of
-from chiron.workflow.streams.flow import Firing, Flow
-from chiron.workflow.streams.own import TriggerError
-from chiron.workflow.streams.triggers import Item
+from chiron.wrap.core.buckets.contents import field_of, is_nothing, items_of
+from chiron.wrap.core.buckets.flow import Firing, Flow
+from chiron.wrap.core.buckets.own import TriggerError
+from chiron.wrap.core.buckets.triggers import Item
 
 #: Runs of functions that one request may lead to.
 _MOST = 200_000

@@ -30,7 +30,7 @@ from chiron.workflow.payloads import (
     read_payloads,
 )
 from chiron.workflow.profile import Profile
-from chiron.workflow.streams.own import file_of
+from chiron.wrap.core.buckets.own import file_of
 
 #: What the tasks call a function, where that is no name for OpenFaaS -> the function's name.
 FUNCTIONS_FILE = "functions.json"

@@ -21,9 +21,9 @@ from chiron.workflow.execute import Execution, execute
 from chiron.workflow.model import Task, Workflow
 from chiron.workflow.names import AsWritten, shown
 from chiron.workflow.running import MOST, GivenContext
-from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.maps import reader_of
-from chiron.workflow.states.retries import names_of, retrier_for
+from chiron.wrap.core.statemachine.errors import StatesError
+from chiron.wrap.core.statemachine.maps import reader_of
+from chiron.wrap.core.statemachine.retries import names_of, retrier_for
 
 #: What a state answers: JSON, or the error that it fails with.
 Mock = str | StatesError

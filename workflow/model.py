@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from chiron.workflow.errors import ChironError
-from chiron.workflow.streams.flow import ALL
+from chiron.wrap.core.buckets.flow import ALL
 
 #: Where data comes from: None is the workflow's request, a name is that task's output, or
 #: TASK#OUTPUT one that it emits, and a tuple of names is the JSON list of those in that order.
@@ -179,7 +179,7 @@ class Workflow:
         """For the functions that emit some, the names of the outputs that others need.
 
         Into buckets any function may emit: all that it does has one name,
-        `chiron.workflow.streams.flow`'s ``ALL``.
+        `chiron.wrap.core.buckets.flow`'s ``ALL``.
         """
         if self.buckets is not None:
             gives = (task for task, buckets in self.buckets["gives"].items() if buckets)

@@ -13,7 +13,7 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.load import LoadPrediction
 from chiron.workflow.model import Workflow
 from chiron.workflow.names import NAME
-from chiron.workflow.triggers import TriggerKind
+from chiron.wrap.core.triggers import TriggerKind
 
 #: Unlike one function, a whole workflow may take longer than an hour.
 Milliseconds = Annotated[float, Field(ge=0)]

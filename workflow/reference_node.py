@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chiron.workflow.errors import ChironError
-from chiron.workflow.states.errors import StatesError, cause_of
+from chiron.wrap.core.statemachine.errors import StatesError, cause_of
 
 
 class Answer(NamedTuple):

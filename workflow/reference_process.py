@@ -31,11 +31,11 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.execute import execute
 from chiron.workflow.flowing import Gave, run_buckets
 from chiron.workflow.model import ANSWER, Source, Stream, Task, Workflow, output_name
-from chiron.workflow.module_file import module_of
 from chiron.workflow.reference_node import called
-from chiron.workflow.states.errors import StatesError, cause_of, frames_of
-from chiron.workflow.streams import triggers
-from chiron.workflow.streams.own import MODULE, TriggerError, loaded
+from chiron.wrap.core.buckets import triggers
+from chiron.wrap.core.buckets.own import MODULE, TriggerError, loaded
+from chiron.wrap.core.statemachine.errors import StatesError, cause_of, frames_of
+from chiron.wrap.functions.module_file import module_of
 
 #: What in a command stands for the path of a stream that it reads, or of an output that it writes.
 #: With this content type, python3-http-debian sends a body as it is.

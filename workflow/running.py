@@ -17,13 +17,13 @@ from uuid import uuid4
 
 from chiron.workflow.data import text_of
 from chiron.workflow.errors import ChironError
-from chiron.workflow.jsonata import Jsonata
 from chiron.workflow.model import Workflow
-from chiron.workflow.states.context import execution_context
-from chiron.workflow.states.errors import StatesError, of_task
-from chiron.workflow.states.machine import Machine
-from chiron.workflow.states.values import dump
-from chiron.workflow.states.visits import Begin, Delay, Step
+from chiron.wrap.core.statemachine.context import execution_context
+from chiron.wrap.core.statemachine.errors import StatesError, of_task
+from chiron.wrap.core.statemachine.machine import Machine
+from chiron.wrap.core.statemachine.values import dump
+from chiron.wrap.core.statemachine.visits import Begin, Delay, Step
+from chiron.wrap.values.jsonata import Jsonata
 
 #: Fields of the context object, by their sections.
 GivenContext = Mapping[str, dict[str, Any]]

@@ -9,7 +9,7 @@ from pydantic import Field, PlainValidator
 
 from chiron.workflow.data import text_of
 from chiron.workflow.documents import Document
-from chiron.workflow.in_json import from_json
+from chiron.wrap.values.in_json import from_json
 
 #: What a process or a thread may do in the course of a task.
 Activity = Literal["cpu", "native", "block", "wait-gil", "started", "join", "helper", "await"]

@@ -11,7 +11,7 @@ from chiron.scheduler.choices import Strategy
 from chiron.workflow.documents import Document, dump, read_document, write_atomically
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import DEFAULT_PERCENTILE, DEFAULT_TRIGGER
-from chiron.workflow.triggers import TriggerKind
+from chiron.wrap.core.triggers import TriggerKind
 
 RUN_FILE = "run.json"
 

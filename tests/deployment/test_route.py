@@ -19,8 +19,8 @@ from chiron.workflow.asl import parse_states
 from chiron.workflow.errors import ChironError
 from chiron.workflow.execute import execute
 from chiron.workflow.model import Workflow
-from chiron.workflow.states.errors import StatesError, cause_of
-from chiron.workflow.triggers import MOST_AT_ONCE
+from chiron.wrap.core.statemachine.errors import StatesError, cause_of
+from chiron.wrap.core.triggers import MOST_AT_ONCE
 
 #: A choice, a map over a parallel with a retry, and an error that is caught.
 ORDER = {

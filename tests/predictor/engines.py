@@ -24,7 +24,7 @@ from chiron.workflow.model import Task, Workflow, names_in
 from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.platform import PathCost, Platform
 from chiron.workflow.profile import Profile
-from chiron.workflow.triggers import BySet, Group, buckets, groups
+from chiron.wrap.core.triggers import BySet, Group, buckets, groups
 
 Action = Callable[[], None]
 #: After all else that happens at an instant.

@@ -25,7 +25,7 @@ from chiron.workflow.model import NOTHING, Stream, Task, Workflow
 from chiron.workflow.plan import Plan, Processes, Wrap
 from chiron.workflow.platform import PathCost, Platform
 from chiron.workflow.profile import FunctionProfile, Period, Profile
-from chiron.workflow.triggers import buckets, groups
+from chiron.wrap.core.triggers import buckets, groups
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(120, method="thread")

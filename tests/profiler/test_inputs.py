@@ -12,7 +12,7 @@ from chiron.profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_ta
 from chiron.workflow.asl import parse_states
 from chiron.workflow.buckets import parse_buckets
 from chiron.workflow.errors import ChironError
-from chiron.workflow.streams.flow import ALL
+from chiron.wrap.core.buckets.flow import ALL
 
 EACH = {"StartAt": "Each", "States": {"Each": {"Type": "Task", "Resource": "work", "End": True}}}
 WORKFLOW = parse_states(

@@ -23,7 +23,7 @@ from chiron.workflow.execute import execute
 from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.profile import PayloadProfile, Period, Profile
 from chiron.workflow.trace import Instance
-from chiron.workflow.triggers import MOST_AT_ONCE
+from chiron.wrap.core.triggers import MOST_AT_ONCE
 
 
 def task(function: str, **fields: Any) -> dict[str, Any]:

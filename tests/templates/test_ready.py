@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chiron.workflow.streams.flow import Firing
-from chiron.workflow.streams.ready import Ready, by_session
+from chiron.wrap.core.buckets.flow import Firing
+from chiron.wrap.core.buckets.ready import Ready, by_session
 
 
 def firing(number: int, begins_session: bool = False) -> Firing[str, str]:

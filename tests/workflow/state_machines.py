@@ -14,7 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from chiron.workflow.states.errors import StatesError, cause_of, frames_of
+from chiron.wrap.core.statemachine.errors import StatesError, cause_of, frames_of
 
 State = dict[str, Any]
 #: States by name, the first of them, and those that are to lead on.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chiron.workflow.asl import parse_states
-from chiron.workflow.states.choices import OPERATORS
+from chiron.wrap.core.statemachine.choices import OPERATORS
 
 ONE = {"Variable": "$.a", "StringEquals": "x"}
 OPERANDS = {"String": "x", "Numeric": 1.5, "Boolean": True, "Timestamp": "2016-03-14T01:59:00Z"}

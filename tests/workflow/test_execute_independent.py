@@ -33,8 +33,8 @@ from state_machines import given, run, state_machine
 
 from chiron.workflow.asl import parse_states
 from chiron.workflow.execute import execute
-from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.values import dump
+from chiron.wrap.core.statemachine.errors import StatesError
+from chiron.wrap.core.statemachine.values import dump
 
 moto = pytest.importorskip("moto", reason="moto, an extra of dev, is not installed")
 

@@ -14,13 +14,13 @@ from state_machines import run, state_machines
 
 from chiron.workflow.asl import parse_states
 from chiron.workflow.execute import Execution, execute
-from chiron.workflow.jsonata import Jsonata
 from chiron.workflow.model import Workflow
-from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.machine import Machine
-from chiron.workflow.states.values import dump
-from chiron.workflow.states.visits import Begin, Delay, Step, Visit
 from chiron.workflow.trace import task_of, unrolled
+from chiron.wrap.core.statemachine.errors import StatesError
+from chiron.wrap.core.statemachine.machine import Machine
+from chiron.wrap.core.statemachine.values import dump
+from chiron.wrap.core.statemachine.visits import Begin, Delay, Step, Visit
+from chiron.wrap.values.jsonata import Jsonata
 
 Given = tuple[dict[str, Any], str]
 #: When everything happens, in seconds since 1970.

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from chiron.workflow.buckets import parse_buckets
-from chiron.workflow.streams.flow import Flow
-from chiron.workflow.streams.routes import RUN_BYTES
+from chiron.wrap.core.buckets.flow import Flow
+from chiron.wrap.core.buckets.routes import RUN_BYTES
 
 
 class Values:

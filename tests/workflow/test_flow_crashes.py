@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.workflow.buckets import parse_buckets
-from chiron.workflow.streams.flow import Firing, Flow
-from chiron.workflow.streams.triggers import Item, Number
+from chiron.wrap.core.buckets.flow import Firing, Flow
+from chiron.wrap.core.buckets.triggers import Item, Number
 
 #: Events go through `first`, which emits each and returns it once more, to windows, and what fires
 #: to `last`.

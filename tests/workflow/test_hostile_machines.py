@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from chiron.workflow.asl import parse_states
 from chiron.workflow.errors import ChironError
-from chiron.workflow.jsonata import Jsonata
-from chiron.workflow.states.context import execution_context
-from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.machine import Machine
-from chiron.workflow.states.values import dump
-from chiron.workflow.states.visits import Begin, Delay
+from chiron.wrap.core.statemachine.context import execution_context
+from chiron.wrap.core.statemachine.errors import StatesError
+from chiron.wrap.core.statemachine.machine import Machine
+from chiron.wrap.core.statemachine.values import dump
+from chiron.wrap.core.statemachine.visits import Begin, Delay
+from chiron.wrap.values.jsonata import Jsonata
 
 #: Examples in the short form and in a soak, and what one of them may look at.
 EXAMPLES, MANY = 100, 30_000

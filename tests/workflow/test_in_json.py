@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import from_json as strict_json
 
-from chiron.workflow.in_json import from_json, to_json
+from chiron.wrap.values.in_json import from_json, to_json
 
 
 @given(st.one_of(st.binary(), st.text().map(str.encode)))

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from jlens import Expression, JlensError
 
-from chiron.workflow.jsonata import Jsonata, check_expression
+from chiron.wrap.values.jsonata import Jsonata, check_expression
 
 REFERENCE = os.environ.get("CHIRON_JSONATA", "")
 

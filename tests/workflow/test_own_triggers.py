@@ -14,10 +14,10 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.flowing import Gave, run_buckets
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Workflow
-from chiron.workflow.module_file import module_of
-from chiron.workflow.streams import triggers
-from chiron.workflow.streams.own import MODULE, OwnTrigger, TriggerError, loaded
-from chiron.workflow.streams.triggers import Batch, ByBatchSize, Item, StreamTrigger
+from chiron.wrap.core.buckets import triggers
+from chiron.wrap.core.buckets.own import MODULE, OwnTrigger, TriggerError, loaded
+from chiron.wrap.core.buckets.triggers import Batch, ByBatchSize, Item, StreamTrigger
+from chiron.wrap.functions.module_file import module_of
 
 PAIRS = """
 from chiron_triggers import Batch, StreamTrigger

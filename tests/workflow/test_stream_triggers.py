@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chiron.workflow.streams import triggers
-from chiron.workflow.streams.triggers import (
+from chiron.wrap.core.buckets import triggers
+from chiron.wrap.core.buckets.triggers import (
     Batch,
     ByBatchSize,
     ByName,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.workflow.model import Task, Workflow
-from chiron.workflow.triggers import Bucket, BySet, Group, Immediate, buckets, groups
+from chiron.wrap.core.triggers import Bucket, BySet, Group, Immediate, buckets, groups
 
 KINDS = ["stage", "data"]
 
@@ -84,12 +82,6 @@ def test_in_one_place_there_is_a_group_for_each_bucket_that_none_fires_within(wo
         before = {found[task] for task in bucket.awaits}
         expected = before.pop() if len(before) == 1 else Group(index, "here")
         assert {found[task] for task in bucket.starts} == {expected}
-
-
-def test_wraps_and_the_predictor_go_by_one_file():
-    root = Path(__file__).parents[2]
-    shipped = root / "templates" / "python3-wrap" / "wrap" / "core" / "triggers.py"
-    assert (root / "workflow" / "triggers.py").samefile(shipped)
 
 
 def test_tasks_that_have_no_place_run_elsewhere():

@@ -23,7 +23,7 @@ import yaml
 from chiron.workflow.asl import parse_states
 from chiron.workflow.errors import ChironError
 from chiron.workflow.execute import execute
-from chiron.workflow.states.errors import StatesError
+from chiron.wrap.core.statemachine.errors import StatesError
 
 HERE = Path(__file__).parent
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chiron.workflow.states.choices import OPERATORS, check_operand, matches
-from chiron.workflow.states.errors import StatesError
+from chiron.wrap.core.statemachine.choices import OPERATORS, check_operand, matches
+from chiron.wrap.core.statemachine.errors import StatesError
 
 EARLY, LATE = "2016-03-14T01:59:00Z", "2016-03-14T01:59:00.5Z"
 DATA = {

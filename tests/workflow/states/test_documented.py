@@ -15,10 +15,10 @@ import pytest
 
 from chiron.workflow.asl import parse_states
 from chiron.workflow.execute import execute
-from chiron.workflow.states.context import execution_context
-from chiron.workflow.states.errors import LONGEST, StatesError, cause_of, failure_of
-from chiron.workflow.states.machine import Machine
-from chiron.workflow.states.values import dump
+from chiron.wrap.core.statemachine.context import execution_context
+from chiron.wrap.core.statemachine.errors import LONGEST, StatesError, cause_of, failure_of
+from chiron.wrap.core.statemachine.machine import Machine
+from chiron.wrap.core.statemachine.values import dump
 
 #: A machine has a Task: this one precedes the states of a case and changes nothing.
 FIRST = {"Type": "Task", "Resource": "f", "ResultPath": None}

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chiron.workflow.states import intrinsics
-from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.intrinsics import check_call
-from chiron.workflow.states.values import Text
+from chiron.wrap.core.statemachine import intrinsics
+from chiron.wrap.core.statemachine.errors import StatesError
+from chiron.wrap.core.statemachine.intrinsics import check_call
+from chiron.wrap.core.statemachine.values import Text
 
 DATA = {
     "name": "Ann",

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.limit import Limited
-from chiron.workflow.states.machine import Machine
-from chiron.workflow.states.paths import check_path, evaluate
-from chiron.workflow.states.templates import render
-from chiron.workflow.states.values import dump
-from chiron.workflow.states.visits import MOST_SECONDS
+from chiron.wrap.core.statemachine.errors import StatesError
+from chiron.wrap.core.statemachine.limit import Limited
+from chiron.wrap.core.statemachine.machine import Machine
+from chiron.wrap.core.statemachine.paths import check_path, evaluate
+from chiron.wrap.core.statemachine.templates import render
+from chiron.wrap.core.statemachine.values import dump
+from chiron.wrap.core.statemachine.visits import MOST_SECONDS
 
 ITEMS = [{"v": number} for number in range(1000)]
 

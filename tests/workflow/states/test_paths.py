@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.paths import (
+from chiron.wrap.core.statemachine.errors import StatesError
+from chiron.wrap.core.statemachine.paths import (
     check_path,
     check_reference_path,
     check_result_path,

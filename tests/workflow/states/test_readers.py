@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chiron.workflow.states.readers import items_in
+from chiron.wrap.core.statemachine.readers import items_in
 
 values = st.recursive(
     st.none()

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chiron.workflow.states import templates
-from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.templates import check_expression, check_template
+from chiron.wrap.core.statemachine import templates
+from chiron.wrap.core.statemachine.errors import StatesError
+from chiron.wrap.core.statemachine.templates import check_expression, check_template
 
 DATA = {"flagged": 7, "vals": [0, 10, 20, 30, 40, 50]}
 CONTEXT = {"DayOfWeek": "TUESDAY"}

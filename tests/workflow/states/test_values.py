@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chiron.workflow.states.errors import StatesError
-from chiron.workflow.states.values import (
+from chiron.wrap.core.statemachine.errors import StatesError
+from chiron.wrap.core.statemachine.values import (
     MOST_LEVELS,
     Text,
     dump,
@@ -189,12 +189,6 @@ def test_what_is_no_timestamp_is_no_instant(text):
 def test_the_offset_of_a_timestamp_does_not_matter(moment, minutes):
     shown = moment.replace(tzinfo=timezone(timedelta(minutes=minutes)))
     assert instant(shown.isoformat()) == instant(shown.astimezone(UTC).isoformat())
-
-
-def test_wraps_and_the_tools_go_by_one_package():
-    root = Path(__file__).parents[3]
-    shipped = root / "templates" / "python3-wrap" / "wrap" / "core" / "statemachine"
-    assert (root / "workflow" / "states").samefile(shipped)
 
 
 def test_a_wrap_imports_it_under_its_own_name_and_nothing_else_of_ours():

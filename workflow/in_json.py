@@ -1,1 +1,0 @@
-../templates/python3-wrap/wrap/values/in_json.py

@@ -1,1 +1,0 @@
-../templates/python3-wrap/wrap/values/jsonata.py

@@ -1,1 +1,0 @@
-../templates/python3-wrap/wrap/functions/module_file.py
