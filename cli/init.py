@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,11 @@ def command(folder: Path, states: Path | None) -> None:
     stack = read_stack(folder / "stack.yaml", os.environ)
     written = workflow_file(folder)
     source = written or states
-    document, called = _translated(source) if source else _chain(stack)
+    names = _Callable(stack.functions)
+    document, called = _translated(source, names) if source else _chain(stack)
     _write(written or folder / WORKFLOW_FILE, document)
     _write(folder / "payload.json", {})
-    renamed = FunctionNames.proposal(called, tuple(stack.functions))
+    renamed = names.table | FunctionNames.proposal(called, tuple(stack.functions))
     if renamed:
         _write(folder / FUNCTIONS_FILE, renamed)
     for line in _merged(renamed):
@@ -60,19 +61,31 @@ def command(folder: Path, states: Path | None) -> None:
 
 
 class _Callable(AsWritten):
-    """The names as written, where any service may be called as a function."""
+    """The names as written, where any service may be called as a function.
+
+    What is chosen at run time is one of `functions`: then `table` has them.
+    """
+
+    def __init__(self, functions: Iterable[str]) -> None:
+        super().__init__()
+        self._functions = functions
+        self.table = dict[str, str]()
+
+    def named(self) -> dict[str, str]:
+        self.table = {name: name for name in self._functions}
+        return self.table
 
     def knows(self, _given: str) -> bool:
         return True
 
 
-def _translated(file: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _translated(file: Path, names: _Callable) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The workflow in `file` as its JSON, and what its tasks call their functions."""
     written = read_written(file)
     try:
         with written.placing():
             document = known_form(written.document).document
-            workflow = parse_workflow(written.document, functions=_Callable())
+            workflow = parse_workflow(written.document, functions=names)
     except ChironError as error:
         raise error.within(str(file)) from None
     return document, workflow.functions

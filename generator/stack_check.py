@@ -116,7 +116,7 @@ def first_function(workflow: Workflow) -> str | None:
     state = machine["States"][machine["StartAt"]]
     while state["Type"] in ("Pass", "Wait") and "Next" in state:
         state = machine["States"][state["Next"]]
-    return state["Resource"] if state["Type"] == "Task" else None
+    return state["Resource"] if state["Type"] == "Task" and "Functions" not in state else None
 
 
 def registry_of(functions: Iterable[StackFunction]) -> str:

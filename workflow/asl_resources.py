@@ -9,6 +9,7 @@ from typing import Any
 from chiron.workflow.asl_shapes import bad, required, typed
 from chiron.workflow.errors import ChironError
 from chiron.workflow.names import FunctionNames, shown
+from chiron.wrap.core.statemachine.visits import chosen_task
 
 #: A part of an ARN, which may be a placeholder of a template with colons in it.
 _PART = r"(?:[^:$]|\$\{[^{}]*\})*"
@@ -31,7 +32,8 @@ def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
     """The Task `state` with its function's name as Resource.
 
     A Task of the integration with Lambda names its function in its Parameters and gets
-    ``"Invoke": true``. functions.json can name any other Resource as a function.
+    ``"Invoke": true``; if it names it at run time, it gets the ``"Functions"`` of functions.json.
+    functions.json can name any other Resource as a function.
 
     Raises ``unsupported-resource`` for activities, callbacks and integrations with services.
     """
@@ -73,18 +75,38 @@ def _invoked(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
         raise bad(path, 'has to be an object that names the function: {"FunctionName": ...}')
     parameters = dict(given)
     name = typed(parameters.get("FunctionName", ""), str, f"{path}.FunctionName")
-    if "FunctionName.$" in parameters or name.startswith("{%"):
-        chosen = "FunctionName.$" if "FunctionName.$" in parameters else "FunctionName"
-        what = "a function that is chosen at run time is not supported: name it, or use a Choice"
-        raise ChironError("unsupported-field", what, path=f"{path}.{chosen}")
+    chosen = "FunctionName.$" if "FunctionName.$" in parameters else "FunctionName"
+    is_chosen = chosen.endswith("$") or name.startswith("{%")
     if parameters.get("InvocationType", "RequestResponse") != "RequestResponse":
         what = "a task waits for its function's answer: remove InvocationType"
         raise ChironError("unsupported-field", what, path=f"{path}.InvocationType")
+    if is_chosen:
+        expression = typed(parameters[chosen], str, f"{path}.{chosen}")
+        can_be = _chosen(f"{path}.{chosen}", functions)
+        return {"Resource": expression, "Functions": can_be, "Invoke": True}
     place = f"{path}.FunctionName"
     required(parameters, "FunctionName", path)
     del parameters["FunctionName"]
     function = functions.function(name, place)
     return {"Resource": function, field: parameters, "Invoke": True}
+
+
+def _chosen(path: str, functions: FunctionNames) -> dict[str, str]:
+    """The functions that can be chosen at run time, by what they may be called."""
+    if not (can_be := functions.named()):
+        what = (
+            "a function that is chosen at run time is one of a table: name all that it can be in "
+            'functions.json beside workflow.json: {"NAME": "function"}'
+        )
+        raise ChironError("unsupported-field", what, path=path)
+    return {called: functions.function(name, path) for called, name in can_be.items()}
+
+
+def tasks_of(name: str, state: dict[str, Any]) -> dict[str, str]:
+    """The tasks of the Task state `name`, and their functions: several where it chooses one."""
+    if "Functions" not in state:
+        return {name: state["Resource"]}
+    return {chosen_task(name, function): function for function in state["Functions"].values()}
 
 
 def _input_field(state: dict[str, Any]) -> str:

@@ -34,7 +34,7 @@ from chiron.workflow.asl_queries import (
     query_variables,
 )
 from chiron.workflow.asl_readers import PATH_READER, QUERY_READER, note_reader
-from chiron.workflow.asl_resources import resolved
+from chiron.workflow.asl_resources import resolved, tasks_of
 from chiron.workflow.asl_shapes import (
     DROPPED,
     Check,
@@ -109,7 +109,8 @@ def _state(state: Any, name: str, path: str, reading: Reading) -> dict[str, Any]
             _check_end(state, path)
     if kind == "Task" and "Resource" in kept:
         kept = resolved(kept, path, reading.functions)
-        reading.tasks.append(Task(check_task_name(name, path), kept["Resource"], None))
+        for task, function in tasks_of(name, kept).items():
+            reading.tasks.append(Task(check_task_name(task, path), function, None))
     _check_heartbeat(kept, path)
     if kind == "Map":
         kept = {_MAP_WORDS.get(field, field): value for field, value in kept.items()}

@@ -158,6 +158,7 @@ class Mocked:
         self._states = dict(states_in(self._machine))
         for state in self._states.values():
             state.pop("Invoke", None)
+            state.pop("Functions", None)
         #: The tasks that read the items of Maps.
         self._readers = {reader_of(each) for each in self._states if _reads(self._states[each])}
 

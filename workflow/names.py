@@ -78,6 +78,11 @@ class FunctionNames:
         """Whether functions.json names the function that a task calls `given`."""
         return given in self._known
 
+    def named(self) -> dict[str, str]:
+        """What a task may call the functions that functions.json names -> the functions."""
+        its = {given: name for given, name in self._known.items() if ":states:" not in given}
+        return {name: name for name in its.values()} | its
+
     def function(self, given: str, path: str) -> str:
         """The function that a task calls `given`; one that cannot be is refused by `check`."""
         name = self._known.get(given, given)
@@ -118,6 +123,10 @@ class AsWritten(FunctionNames):
 
     def __init__(self) -> None:
         super().__init__({})
+
+    def named(self) -> dict[str, str]:
+        """What a task may call a function that it chooses at run time: nobody knows."""
+        return {"any": "any"}
 
     def function(self, given: str, _path: str) -> str:
         """The function that a task calls `given`: that."""

@@ -384,9 +384,9 @@ INVOKE = {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "End": T
 CHOSEN = machine(A=INVOKE | {"Parameters": {"FunctionName.$": "$.f"}})
 MISTAKES: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
     "a function that is chosen at run time": (
-        write("../machine.json", json.dumps(CHOSEN)),
-        ["init", "empty", "--states", "machine.json"],
-        ["chosen at run time", "name it, or use a Choice", "FunctionName.$"],
+        write("workflow.json", json.dumps(CHOSEN)),
+        ["deploy", "small", "--slo=1s", "--local"],
+        ["chosen at run time", "name all that it can be in functions.json", "FunctionName.$"],
     ),
     "a profile of another workflow, by its option": (
         write("../other.json", '{"format": 1, "workflow": "other", "functions": {}}'),

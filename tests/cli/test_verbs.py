@@ -290,6 +290,17 @@ def test_the_function_name_of_a_lambda_invocation_names_the_function(
     assert WorkflowFolder.open(functions).workflow.functions == ("resize",)
 
 
+def test_a_function_that_is_chosen_at_run_time_is_one_of_stack_yaml(chiron, functions, tmp_path):
+    document = invoking("any")
+    parameters = document["States"]["A"]["Parameters"]
+    parameters["FunctionName.$"] = f"$.{parameters.pop('FunctionName')}"
+    (tmp_path / "machine.json").write_text(json.dumps(document))
+    result = chiron("init", "mine", "--states", "machine.json")
+    assert result.status == 0, result.stderr
+    assert json.loads((functions / "functions.json").read_text()) == {"resize": "resize"}
+    assert WorkflowFolder.open(functions).workflow.functions == ("resize",)
+
+
 def test_a_lambda_invocation_that_cannot_run_leaves_no_file(chiron, functions, tmp_path):
     resource = "arn:aws:states:::lambda:invoke.waitForTaskToken"
     (tmp_path / "machine.json").write_text(json.dumps(invoking("ReSize", resource)))

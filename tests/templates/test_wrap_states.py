@@ -95,7 +95,9 @@ def tasks_of(machine: dict[str, Any]) -> dict[str, str]:
     """The functions of its tasks: a Task state is called as its function is."""
     found = dict[str, str]()
     for name, state in machine["States"].items():
-        if state["Type"] == "Task":
+        if state["Type"] == "Task" and "Functions" in state:
+            found |= {f"{name}.{each}": each for each in state["Functions"].values()}
+        elif state["Type"] == "Task":
             found[name] = name
         if "ItemReader" in state:
             found[f"{name}.ItemReader"] = state["ItemReader"]["Resource"]
@@ -323,6 +325,21 @@ def test_ten_times_the_items_of_a_map_take_no_more_memory_and_let_another_reques
     many.result()
     after = peaks_mib(server)  # all that came between the tasks was 200 MB
     assert all(now < then + 24 for then, now in zip(before, after, strict=True)), (before, after)
+
+
+@pytest.mark.parametrize("place", ["main", "further", "remote"])
+def test_a_task_chooses_its_function_at_run_time(place: str, serve: Any) -> None:
+    chosen = task("$.f", Invoke=True, Functions={"Echo": "echo", "len": "length"}, End=True)
+    chosen |= {"Parameters": {"FunctionName.$": "$.f", "Payload.$": "$.p"}}
+    chosen |= {"OutputPath": "$.Payload"}
+    server = serve({"StartAt": "A", "States": {"A": chosen}}, place)
+    for name, payload, status, answer in (
+        ("Echo", "abc", 200, "abc"),
+        ("len", "abc", 200, "3"),
+        ("nobody", "abc", 500, "Lambda.ResourceNotFoundException"),
+    ):
+        answered = server.request(body=json.dumps({"f": name, "p": payload}))
+        assert (answered.status, answer in answered.text) == (status, True), answered.text
 
 
 @pytest.mark.parametrize("place", ["main", "further"])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from chiron.workflow.asl import parse_states
+from chiron.workflow.execute import execute
 from chiron.workflow.model import Task
 from chiron.workflow.names import FunctionNames
 
@@ -135,6 +136,59 @@ def test_what_would_call_a_function_otherwise_is_named_with_that_function(refuse
 def test_an_invocation_names_one_function_and_waits_for_it(refused, parameters, code, path):
     error = refused(parse_states, machine_of(INVOKE, Parameters=parameters), "demo")
     assert (error.code, error.path) == (code, f"States.A.{path}")
+
+
+ARN = "arn:aws:lambda:eu-west-1:123456789012:function:Sort"
+TABLE = {ARN: "sort", "Find": "find", "arn:aws:states:::sqs:sendMessage": "send"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"Parameters": {"FunctionName.$": "$.f", "Payload.$": "$.p"}},
+        {
+            "QueryLanguage": "JSONata",
+            "Arguments": {
+                "FunctionName": "{% $states.input.f %}",
+                "Payload": "{% $states.input.p %}",
+            },
+            "Output": "{% $states.result.Payload %}",
+        },
+    ],
+    ids=["JSONPath", "JSONata"],
+)
+@pytest.mark.parametrize(
+    ("called", "function"), [(ARN, "sort"), ("sort", "sort"), ("Find", "find")]
+)
+def test_a_function_is_chosen_at_run_time_among_those_of_functions_json(fields, called, function):
+    missing = ["Lambda.ResourceNotFoundException"]
+    catch = [{"ErrorEquals": missing, "Next": "None"}]
+    document = machine_of(INVOKE, Catch=catch, **fields)
+    document["States"]["None"] = {"Type": "Pass", "Result": "none", "End": True}
+    workflow = parse_states(document, "demo", FunctionNames(TABLE))
+    assert {task.name: task.function for task in workflow.tasks} == {
+        "A.sort": "sort",
+        "A.find": "find",
+    }
+    ran = list[tuple[str, str]]()
+
+    def run(name: str, text: str) -> str:
+        ran.append((name, text))
+        return '"done"'
+
+    done = execute(workflow, json.dumps({"f": called, "p": 7}).encode(), run)
+    assert (ran, done.output) == ([(function, "7")], done.output)
+    assert "done" in (done.output or "")
+    for other in ("send", 7):
+        done = execute(workflow, json.dumps({"f": other, "p": 7}).encode(), run)
+        assert done.output == '"none"'
+    assert len(ran) == 1
+
+
+def test_a_function_that_is_chosen_without_a_table_is_refused_with_how_to_write_it(refused):
+    document = machine_of(INVOKE, Parameters={"FunctionName.$": "$.f"})
+    error = refused(parse_states, document, "demo", FunctionNames({INVOKE: "f"}))
+    assert 'functions.json beside workflow.json: {"NAME": "function"}' in error.message
 
 
 @pytest.mark.timeout(20)

@@ -10,7 +10,7 @@ from .errors import StatesError
 from .maps import begins_of, items_of, reader_of
 from .times import moment_of, seconds_of, shown
 from .values import Text
-from .visits import MOST_SECONDS, Following, Visit
+from .visits import MOST_SECONDS, Following, Visit, chosen_task
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -65,10 +65,21 @@ def _enter_task(machine: Machine, visit: Visit) -> None:
     visit.beats = heartbeat_s < total_s
     least_s = min(total_s, heartbeat_s)
     timeout_s = least_s if least_s < inf else None
+    task = None
     if "Invoke" in visit.state:
+        task = _chosen(visit, given.get("FunctionName")) if "Functions" in visit.state else None
         payload = given.get("Payload", {})
         given = Text(payload) if isinstance(payload, str) else payload
-    machine.begin_task(visit, given, timeout_s)
+    machine.begin_task(visit, given, timeout_s, task)
+
+
+def _chosen(visit: Visit, called: object) -> str:
+    """The task of the function that a Task calls by a name of its table."""
+    function = visit.state["Functions"].get(called) if isinstance(called, str) else None
+    if function is None:
+        message = f"state {visit.name!a} calls {shown(called)}: no function in functions.json"
+        raise StatesError("Lambda.ResourceNotFoundException", message)
+    return chosen_task(visit.name, function)
 
 
 def _limit_s(machine: Machine, visit: Visit, field: str) -> float:

@@ -10,6 +10,12 @@ from .distributed import Tolerance
 #: The longest time that can be waited for: the most seconds that the language lets a state have.
 MOST_SECONDS = 99_999_999
 
+
+def chosen_task(state: str, function: str) -> str:
+    """The task that runs a function which a Task state chooses at run time."""
+    return f"{state}.{function}"
+
+
 #: Numbers of the begins and delays by whose ends something came about.
 After = frozenset[int]
 #: The name of the state that follows, None at the end of its chain, and its input.
