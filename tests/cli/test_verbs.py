@@ -297,8 +297,10 @@ def test_a_function_that_is_chosen_at_run_time_is_one_of_stack_yaml(chiron, func
     (tmp_path / "machine.json").write_text(json.dumps(document))
     result = chiron("init", "mine", "--states", "machine.json")
     assert result.status == 0, result.stderr
-    assert json.loads((functions / "functions.json").read_text()) == {"resize": "resize"}
-    assert WorkflowFolder.open(functions).workflow.functions == ("resize",)
+    names = read_stack(functions / "stack.yaml", {}).functions
+    table = {name: name for name in names}
+    assert json.loads((functions / "functions.json").read_text()) == table
+    assert {*WorkflowFolder.open(functions).workflow.functions} == {*names}
 
 
 def test_a_lambda_invocation_that_cannot_run_leaves_no_file(chiron, functions, tmp_path):
