@@ -62,7 +62,7 @@ _OPTIONS: tuple[Callable[[options.Command], options.Command], ...] = (
         help="What tasks wait for in all plans; one-to-one's client calls stage by stage, unless "
         "the workflow decides while it runs.",
     ),
-    click.option("--slo", type=options.Duration(), help="Instead of faastlane's mean + 10 ms."),
+    click.option("--slo", type=options.DURATION, help="Instead of faastlane's mean + 10 ms."),
     click.option(
         "--strategy", type=click.Choice(get_args(Strategy)), default="cost", show_default=True
     ),

@@ -22,26 +22,12 @@ from chiron.wrap.core.triggers import TriggerKind
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Duration(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """A duration with its unit, as milliseconds."""
+class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """A number with its unit. `parse` reads its text; an error names the option."""
 
-    name = "DURATION"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        if isinstance(value, float):
-            return value
-        try:
-            return parse_duration_ms(value, (param.name if param else None) or "duration")
-        except ChironError as error:
-            self.fail(error.message, param, ctx)
-
-
-class Rate(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """A rate with its unit, in requests per second."""
-
-    name = "RATE"
+    def __init__(self, name: str, parse: Callable[[str, str], float]) -> None:
+        self.name = name
+        self._parse = parse
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -49,9 +35,14 @@ class Rate(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4
         if isinstance(value, float):
             return value
         try:
-            return parse_rate_per_s(value, (param.name if param else None) or "rate")
+            return self._parse(value, (param.name if param else None) or self.name.lower())
         except ChironError as error:
             self.fail(error.message, param, ctx)
+
+
+#: Milliseconds, and requests per second.
+DURATION = Quantity("DURATION", parse_duration_ms)
+RATE = Quantity("RATE", parse_rate_per_s)
 
 
 class Output(click.Path):
@@ -111,13 +102,13 @@ as_json = click.option("-j", "--json", "as_json", is_flag=True, help="Print JSON
 deployed_planner = click.option(
     "--planner", type=click.Choice(get_args(PlannerChoice)), help="Which one, if several are there."
 )
-slo = click.option("--slo", type=Duration(), required=True, help="Latency SLO, such as 200ms.")
+slo = click.option("--slo", type=DURATION, required=True, help="Latency SLO, such as 200ms.")
 rate = click.option(
-    "--rate", type=Rate(), help="Requests that arrive at random, in the mean, such as 50/s."
+    "--rate", type=RATE, help="Requests that arrive at random, in the mean, such as 50/s."
 )
 timeout = click.option(
     "--timeout",
-    type=Duration(),
+    type=DURATION,
     help=f"Most that a request may take (default: {TIMEOUT_FACTOR:g} times the highest latency "
     f"predicted, and {SHORTEST_TIMEOUT_S:g} s at least).",
 )

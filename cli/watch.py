@@ -43,11 +43,11 @@ _RULES = Rules()
 @options.slo
 @choices
 @click.option(
-    "--every", type=options.Duration(), help="Profile anew at least so often, such as 1440m."
+    "--every", type=options.DURATION, help="Profile anew at least so often, such as 1440m."
 )
 @click.option(
     "--window",
-    type=options.Duration(),
+    type=options.DURATION,
     default=f"{_RULES.window_s:g}s",
     show_default=True,
     help="How long requests are counted for one mean latency.",

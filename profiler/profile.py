@@ -61,7 +61,10 @@ def _unknown(name: str, workflow: Workflow, runs: Sequence[WorkflowRun]) -> str:
             f"function {name} fails, or is late, with every payload: its profile has no more than "
             "how long that takes, as computing"
         )
-    return f"no payload reaches function {name}: nothing is known of it"
+    return (
+        f"function {name} is not run with any payload: none reaches it, or a branch beside it "
+        "fails first; nothing is known of it"
+    )
 
 
 def _lost(workflow: Workflow, runs: Sequence[WorkflowRun]) -> dict[str, FunctionProfile]:

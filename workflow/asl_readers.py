@@ -98,27 +98,17 @@ _QUERY_CONFIG = Shape(
     _FIELDS | {"MaxItems": or_expression(whole(1))}, refused=_CONFIG_REFUSED | NOT_IN_JSONATA
 )
 #: The check of an ItemReader in each query language.
-PATH_READER = partial(
-    reader,
-    shape=Shape(
-        {
-            "Resource": text,
-            "Parameters": template,
-            "ReaderConfig": partial(_config, shape=_PATH_CONFIG),
-        },
-        required=("Resource",),
-        refused=NOT_IN_JSONPATH,
-    ),
-)
-QUERY_READER = partial(
-    reader,
-    shape=Shape(
-        {
-            "Resource": text,
-            "Arguments": query_template,
-            "ReaderConfig": partial(_config, shape=_QUERY_CONFIG),
-        },
-        required=("Resource",),
-        refused=NOT_IN_JSONATA,
-    ),
+PATH_READER, QUERY_READER = (
+    partial(
+        reader,
+        shape=Shape(
+            {"Resource": text, **given, "ReaderConfig": partial(_config, shape=config)},
+            required=("Resource",),
+            refused=refused,
+        ),
+    )
+    for given, config, refused in (
+        ({"Parameters": template}, _PATH_CONFIG, NOT_IN_JSONPATH),
+        ({"Arguments": query_template}, _QUERY_CONFIG, NOT_IN_JSONATA),
+    )
 )
