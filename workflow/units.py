@@ -59,8 +59,8 @@ def parse_rate_per_s(text: str, what: str = "rate") -> float:
     except (ValueError, KeyError):
         per_s = 0.0
     if not 0 < per_s <= MOST_PER_S:
-        message = f"{what} {text[:40]!r} needs a number greater than 0 and a unit of /s, /m, /h"
-        raise ChironError("bad-rate", f"{message}, and is at most {MOST_PER_S:g}/s: 50/s")
+        bounds = f"greater than 0, at most {MOST_PER_S:.0f}/s, with a unit of /s, /m or /h"
+        raise ChironError("bad-rate", f"{what} {text[:40]!r} has to be {bounds}: 50/s")
     return per_s
 
 
