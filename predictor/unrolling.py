@@ -88,7 +88,8 @@ def run_of(workflow: Workflow, profile: Profile) -> Run:
     profile.require(name for name in static.functions if name not in waits)
     own: dict[str, str] = {}
     scaled: dict[str, FunctionProfile] = {}
-    for task, instance in zip(static.tasks, trace, strict=True):
+    awaited = (each for each in trace if not each.dropped)
+    for task, instance in zip(static.tasks, awaited, strict=True):
         if instance.task is not None and instance.wait_ms:  # it ran into its time limit
             own[task.name] = name = wait_of(instance)
             scaled[name] = _wait(instance.wait_ms)

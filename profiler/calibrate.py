@@ -42,7 +42,13 @@ from chiron.profiler.object_costs import (
     shared_ms_per_mb,
 )
 from chiron.profiler.path_costs import path_costs, path_shapes
-from chiron.profiler.self_check import QUANTILES, SelfCheck, speed_drift, warnings
+from chiron.profiler.self_check import (
+    FEWEST_VARIED,
+    QUANTILES,
+    SelfCheck,
+    speed_drift,
+    warnings,
+)
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import PathKind
@@ -62,6 +68,8 @@ ROUNDS, _WARM_UP = 300, 10
 _NUMEROUS_ROUNDS = 40
 #: By which paths objects are sent where nothing is said: as wraps can, and through the gateway.
 PATHS: tuple[PathKind, ...] = ("auto", "gateway")
+#: How often in a round the first plan is asked besides, to tell how requests vary.
+_FURTHER = 3
 #: The crowd, which differs more from one time to the next, is timed so often in a round.
 _CROWDS = 4
 #: Every constant is found once more for each of so many parts of the rounds, for its spread.
@@ -183,7 +191,7 @@ class _Timed(NamedTuple):
     """What an attempt has timed, and the platform by it."""
 
     platform: Platform
-    rounds: Sequence[Round]
+    requests_ms: Sequence[float]
     probes_ms: Sequence[float]
     looks: Sequence[float | None]
 
@@ -209,7 +217,7 @@ class _Calibration:
         """The constants that no-ops show, but for what objects cost."""
         looks: list[float | None] = []
         self._place.say("timing no-ops")
-        timed, crowds, probes_ms = _rounds(
+        timed, crowds, requests_ms, probes_ms = _rounds(
             *(self._deployed, self._crowded, self._check, rounds),
             *(lambda: looks.append(others_share()), budget_s),
         )
@@ -223,7 +231,7 @@ class _Calibration:
             spread["contention_overhead"] = contention_overhead_quartiles(crowds)
             overhead["contention_overhead"] = contention_overhead(crowds)
         found = solved(timed).model_copy(update={**overhead, "spread": spread})
-        return _Timed(found, timed, probes_ms, looks)
+        return _Timed(found, requests_ms, probes_ms, looks)
 
     def checked(self, timed: _Timed, platform: Platform) -> Platform:
         """The platform, with how wrong it is, and with its warnings."""
@@ -231,10 +239,11 @@ class _Calibration:
             "speed_drift": speed_drift(timed.probes_ms),
             "prediction_error": self._check.prediction_error(platform),
             "work_variation": self._check.work_variation(),
-            "request_variation": _request_variation(timed.rounds),
+            "request_variation": _request_variation(timed.requests_ms),
+            "others": (others := mean_share(timed.looks)),
         }
         found = platform.model_copy(update=wrong)
-        return found.model_copy(update={"warnings": warnings(found, mean_share(timed.looks))})
+        return found.model_copy(update={"warnings": warnings(found, others)})
 
     def _solved(self, interpreter: Interpreter, probe_ms: float, some: Sequence[Round]) -> Platform:
         launcher, typical = self._place.launcher, _typical(some)
@@ -273,14 +282,18 @@ def _rounds(
     rounds: int,
     pause: Callable[[], None],
     budget_s: float,
-) -> tuple[list[Round], list[CrowdRound], list[float]]:
-    """What was seen of every plan, and of the crowd, in each round; and what the CPU-speed probe
-    typically took in each, whose median is the speed that what was seen of the plans is for.
+) -> tuple[list[Round], list[CrowdRound], list[float], list[float]]:
+    """What was seen of every plan, and of the crowd, in each round; what requests to the first plan
+    took; and what the CPU-speed probe typically took in each round, whose median is the speed that
+    what was seen of the plans is for.
+
     `pause` is called after each, while nothing runs. No round begins after `budget_s` seconds.
     """
     stages = {shape.name: shape.workflow.stages for shape in shapes()}
     taken: list[dict[str, tuple[Seen, CpuSpeed]]] = []
     crowds: list[CrowdRound] = []
+    requests_ms: list[float] = []
+    first = next(iter(deployed))
     deadline = time.monotonic() + budget_s
     for number in range(_WARM_UP + rounds):
         if number > _WARM_UP and time.monotonic() > deadline:
@@ -292,6 +305,8 @@ def _rounds(
         if number < _WARM_UP:
             continue
         taken.append(seen)
+        requests_ms.append(seen[first][0].latency_ms)
+        requests_ms += [_cold(deployed[first], PAUSE).latency_ms for _ in range(_FURTHER)]
         if crowded is not None:
             crowds += [run_crowd(deployed["one"], crowded) for _ in range(_CROWDS)]
         check.measure()
@@ -302,7 +317,7 @@ def _rounds(
         {name: seen.slower(typical_ms / speed.probe_ms) for name, (seen, speed) in one.items()}
         for one in taken
     ]
-    return timed, crowds, probes_ms
+    return timed, crowds, requests_ms, probes_ms
 
 
 def _longer(place: _Place) -> Longer:
@@ -376,14 +391,13 @@ def _begins_ms(answer: Answer) -> tuple[float, ...]:
     )
 
 
-def _request_variation(rounds: Sequence[Round]) -> tuple[float, ...]:
-    """`Platform.request_variation`, from the requests to the first plan; none of too few."""
-    first = next(iter(rounds[0]))
-    latencies_ms = [one[first].latency_ms for one in rounds]
-    if len(latencies_ms) < QUANTILES:
+def _request_variation(latencies_ms: Sequence[float]) -> tuple[float, ...]:
+    """`Platform.request_variation`, from requests to one plan; none of too few."""
+    if len(latencies_ms) < FEWEST_VARIED:
         return ()
     middle_ms = median(latencies_ms)
-    return tuple(round(each - middle_ms, 4) for each in evenly(latencies_ms, QUANTILES))
+    quantiles = evenly(latencies_ms, min(QUANTILES, len(latencies_ms)))
+    return tuple(round(each - middle_ms, 4) for each in quantiles)
 
 
 def _typical(rounds: Sequence[Round]) -> Round:

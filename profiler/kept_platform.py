@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from chiron.deployment.background_load import is_quiet
+from chiron.deployment.background_load import disturbance, is_quiet
 from chiron.deployment.launcher import Launcher
 from chiron.generator.fingerprint import digest
 from chiron.predictor.mechanisms import DEFAULT_MECHANISM
@@ -77,7 +77,7 @@ def outdated(kept: Platform, error: float, quiet: Callable[[], bool]) -> str | N
     """
     if is_off(kept, error) and quiet():
         return f"predictions of known work are {error:.0%} off"
-    if kept.warnings and quiet():
+    if disturbance(kept.others) and quiet():
         return "the platform was measured on a busy machine, which is quiet now"
     return None
 

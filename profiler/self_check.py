@@ -27,8 +27,11 @@ _RUNS_A_ROUND = 2
 _KEPT = 0.9
 #: Speeds are compared between so many parts of the rounds.
 _PARTS = 8
-#: How many quantiles say how requests vary, and the least that a request computes of the usual.
+#: At most so many quantiles say how requests vary, and the least that a request computes of the
+#: usual.
 QUANTILES, _LEAST = 50, 0.1
+#: Fewer requests have no 95th percentile.
+FEWEST_VARIED = 20
 #: Fewer requests of a plan with its work have no median to differ from.
 _FEWEST = 5
 
@@ -51,9 +54,9 @@ def warnings(measured: Platform, others: float | None) -> tuple[str, ...]:
         found.append(f"predictions of known work were {wrong} wrong")
     if not (measured.work_variation and measured.request_variation):
         found.append("too few requests were timed to tell how they vary, so p95 is as p50")
-    return tuple(
-        f"platform {measured.name}: {line}: calibrate again when it is quiet" for line in found
-    )
+    quiet = others is not None and not busy
+    mend = "chiron calibrate measures longer" if quiet else "calibrate again when it is quiet"
+    return tuple(f"platform {measured.name}: {line}: {mend}" for line in found)
 
 
 def _scattered(measured: Platform) -> Iterator[str]:
@@ -125,22 +128,22 @@ class SelfCheck:
         return errors
 
     def work_variation(self) -> tuple[float, ...]:
-        """`Platform.work_variation`: how computing varied in the requests of all plans.
+        """`Platform.work_variation`: how computing varied in the requests of all plans, and alone.
 
         What a request took more than the median of its plan with its work is divided by how long
-        that computes.
+        that computes. There are none of fewer than `FEWEST_VARIED` requests.
         """
         found = list[float]()
         for (place, number), latencies_ms in self._latencies_ms.items():
             workflow = self._plans[place][0].workflow
             waits = CHECKED[number].profile({CPU: 0.0, NATIVE: 0.0})
-            middle_ms = median(latencies_ms)
-            computing_ms = middle_ms - longest_wait_ms(workflow, waits)
-            if computing_ms > 0 and len(latencies_ms) >= _FEWEST:
-                found += [1 + (each - middle_ms) / computing_ms for each in latencies_ms]
-        if len(found) < QUANTILES:
+            found += _varied(latencies_ms, longest_wait_ms(workflow, waits))
+        for work, runs_ms in self._runs_ms.items():
+            found += _varied(runs_ms, waiting_ms(work.first))
+        if len(found) < FEWEST_VARIED:
             return ()
-        return tuple(round(max(_LEAST, each), 4) for each in evenly(found, QUANTILES))
+        quantiles = evenly(found, min(QUANTILES, len(found)))
+        return tuple(round(max(_LEAST, each), 4) for each in quantiles)
 
     def _cost_ms(self, kind: str, work: Work) -> float:
         """What one of a kind takes, of which `work` has some, and waits but nothing else."""
@@ -172,6 +175,17 @@ def speed_drift(probes_ms: Sequence[float]) -> float:
     parts_ms = [median(probes_ms[at : at + size]) for at in range(0, len(probes_ms), size)]
     changes = [max(pair) / min(pair) - 1 for pair in combinations(parts_ms, 2)]
     return round(min(1.0, nine_of_ten(changes)), 4) if changes else 0.0
+
+
+def _varied(latencies_ms: Sequence[float], wait_ms: float) -> list[float]:
+    """How many times as long as usual requests computed that wait `wait_ms`; of few, nothing."""
+    if len(latencies_ms) < _FEWEST:
+        return []
+    middle_ms = median(latencies_ms)
+    computing_ms = middle_ms - wait_ms
+    if computing_ms <= 0:
+        return []
+    return [1 + (each - middle_ms) / computing_ms for each in latencies_ms]
 
 
 def _run_ms(one: Deployment, work: Work) -> float:

@@ -34,23 +34,31 @@ class Execution:
 
 
 def execute(
-    workflow: Workflow, request: bytes, run: Run, context: GivenContext = MappingProxyType({})
+    workflow: Workflow,
+    request: bytes,
+    run: Run,
+    context: GivenContext = MappingProxyType({}),
+    *,
+    dropped: bool = False,
 ) -> Execution:
     """Run the state machine of `workflow` on `request`, one task at a time.
 
     `context` has fields of the context object that are not as of an execution, by their sections.
+    With `dropped`, tasks run too that were ready when another one's failure dropped them: in a wrap
+    they have begun by then.
 
     A task that takes longer than its TimeoutSeconds fails when it has ended.
 
     Raises ``endless`` as `chiron.workflow.running.Running` does.
     """
-    return _Executing(workflow, run).run(request, context)
+    return _Executing(workflow, run, dropped).run(request, context)
 
 
 class _Executing:
-    def __init__(self, workflow: Workflow, run: Run) -> None:
+    def __init__(self, workflow: Workflow, run: Run, dropped: bool) -> None:
         self._workflow = workflow
         self._run = run
+        self._dropped = dropped
         self._done = Execution()
         self._counts = Counter[str]()
         self._places: dict[int, int] = {}
@@ -78,9 +86,23 @@ class _Executing:
         return done
 
     def _begun(self, running: Running, begin: Begin) -> None:
+        outcome = self._outcome(running, begin)
+        if isinstance(outcome, StatesError):
+            dropped = running.failed(begin, outcome)
+        else:
+            dropped = running.ended(begin, outcome)
+        if self._dropped:
+            for each in dropped:
+                self._outcome(running, each, dropped=True)
+
+    def _outcome(
+        self, running: Running, begin: Begin, *, dropped: bool = False
+    ) -> str | StatesError:
+        """Run a task: what it answers, or the error that it fails with."""
         done = self._done
         self._counts[begin.task] += 1
         name = f"{begin.task}#{self._counts[begin.task]}"
+        instance = Instance(task=begin.task, after=self._after(begin), dropped=dropped)
         started = time.monotonic()
         try:
             text = done.inputs[name] = running.given(begin)
@@ -90,13 +112,11 @@ class _Executing:
         except StatesError as error:
             is_late = begin.timeout_s is not None and error.name == "States.Timeout"
             wait_ms = 1000 * (begin.timeout_s or 0.0) if is_late else 0.0
-            after = self._after(begin)
-            self._note(begin, Instance(task=begin.task, after=after, wait_ms=wait_ms, failed=True))
-            running.failed(begin, error)
-            return
+            self._note(begin, instance.model_copy(update={"wait_ms": wait_ms, "failed": True}))
+            return error
         done.outputs[name] = output
-        self._note(begin, Instance(task=begin.task, after=self._after(begin)))
-        running.ended(begin, output)
+        self._note(begin, instance)
+        return output
 
     def _after(self, each: Begin | Delay) -> tuple[int, ...]:
         return tuple(sorted(self._places[number] for number in each.after))

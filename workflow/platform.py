@@ -136,6 +136,8 @@ class Platform(Document):
     assumed
         The constants that were not measured here: what is known of Linux, CPython and the wrap's
         runtime stands in for them.
+    others
+        The share of the cores that other programs had meanwhile; null where that is not known.
     warnings
         Why it is not to be relied on, a line each; every prediction for this platform has them too.
     """
@@ -177,6 +179,7 @@ class Platform(Document):
     request_variation: Annotated[tuple[float, ...], AfterValidator(rising)] = ()
     spread: dict[str, tuple[Milliseconds, Milliseconds]] = Field(default_factory=dict)
     assumed: tuple[str, ...] = ()
+    others: Annotated[float, Field(ge=0)] | None = None
     warnings: tuple[str, ...] = ()
 
     @model_validator(mode="after")

@@ -105,13 +105,13 @@ class Running:
             raise of_task("the input", error) from None
         return self._request if begin.given is self._machine.given else text
 
-    def ended(self, begin: Begin, output: str) -> None:
-        """A task has answered."""
-        self._follow(self._machine.ended(begin.number, output, self._now()))
+    def ended(self, begin: Begin, output: str) -> list[Begin]:
+        """A task has answered; the tasks that were ready and are dropped by that."""
+        return self._follow(self._machine.ended(begin.number, output, self._now()))
 
-    def failed(self, begin: Begin, error: StatesError) -> None:
-        """A task has failed."""
-        self._follow(self._machine.failed(begin.number, error, self._now()))
+    def failed(self, begin: Begin, error: StatesError) -> list[Begin]:
+        """A task has failed; the tasks that were ready and are dropped by that."""
+        return self._follow(self._machine.failed(begin.number, error, self._now()))
 
     def wait(self) -> Delay:
         """The next time that it waits for: `passed` says that it is over."""
@@ -122,15 +122,17 @@ class Running:
         """A time has passed."""
         self._follow(self._machine.due(delay.number, self._now()))
 
-    def _follow(self, step: Step) -> None:
-        if step.dropped:
-            dropped = set(step.dropped)
-            self.ready = deque(each for each in self.ready if each.number not in dropped)
-            self._delays = [each for each in self._delays if each[1] not in dropped]
+    def _follow(self, step: Step) -> list[Begin]:
+        numbers = set(step.dropped)
+        dropped = [each for each in self.ready if each.number in numbers] if numbers else []
+        if numbers:
+            self.ready = deque(each for each in self.ready if each.number not in numbers)
+            self._delays = [each for each in self._delays if each[1] not in numbers]
             heapq.heapify(self._delays)
         self.ready += step.begins
         for delay in step.delays:
             heapq.heappush(self._delays, (self._now() + delay.seconds, delay.number, delay))
+        return dropped
 
     def _counted(self) -> None:
         self._count += 1

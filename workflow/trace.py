@@ -17,13 +17,15 @@ class Instance(Document):
 
     ``after`` are the places of those that it waited for, all of them before it. ``work`` is how
     long it took relative to what the profile of its function says. A task that ran into its time
-    limit has the limit as ``wait_ms``, whatever its function takes.
+    limit has the limit as ``wait_ms``, whatever its function takes. A ``dropped`` one had
+    begun when a task beside it failed: nobody awaits its end.
     """
 
     task: str | None = None
     after: tuple[int, ...] = ()
     wait_ms: float = 0.0
     failed: bool = False
+    dropped: bool = False
     work: Annotated[float, Field(ge=0)] = 1.0
 
 
@@ -31,6 +33,7 @@ def unrolled(workflow: Workflow, trace: Sequence[Instance]) -> Workflow:
     """What a workflow did, as one that decides nothing: an instance is a task, and so is a wait.
 
     Of its tasks, NAME#2 is the second instance of NAME; the function of a wait is `wait_of` it.
+    Dropped instances are left out, as the request does not wait for them.
     """
     names, counts, awaited = list[str](), Counter[str](), set[str]()
     tasks = []
@@ -39,11 +42,13 @@ def unrolled(workflow: Workflow, trace: Sequence[Instance]) -> Workflow:
         task = instance.task or function or ""
         counts[task] += 1
         names.append(f"{task}#{counts[task]}")
+        if instance.dropped:
+            continue
         needed = tuple(names[place] for place in instance.after)
         awaited.update(needed)
         source = needed if len(needed) > 1 else (needed or (None,))[0]
         tasks.append(Task(names[-1], function or workflow.function_of(task), source))
-    last = tuple(name for name in names if name not in awaited)
+    last = tuple(task.name for task in tasks if task.name not in awaited)
     output = last if len(last) > 1 else (last or (None,))[0]
     return Workflow(workflow.name, tuple(tasks), output, decided=True)
 

@@ -36,25 +36,27 @@ def test_a_profile_holds_for_the_same_code_and_place(
 
 
 @pytest.mark.parametrize(
-    ("error", "known", "warnings", "quiet", "words"),
+    ("error", "known", "others", "quiet", "words"),
     [
-        (0.1, 0.12, (), True, None),
-        (0.31, 0.12, (), True, "31% off"),
-        (0.31, 0.12, (), False, None),
-        (0.31, 0.4, (), True, None),
-        (0.1, 0.12, ("busy",), False, None),
-        (0.1, 0.12, ("busy",), True, "quiet now"),
+        (0.1, 0.12, None, True, None),
+        (0.31, 0.12, 0.0, True, "31% off"),
+        (0.31, 0.12, 0.0, False, None),
+        (0.31, 0.4, 0.0, True, None),
+        (0.1, 0.12, 0.5, False, None),
+        (0.1, 0.12, 0.5, True, "quiet now"),
     ],
 )
 def test_a_platform_holds_while_its_predictions_do(
     platform: Platform,
     error: float,
     known: float,
-    warnings: tuple[str, ...],
+    others: float | None,
     quiet: bool,
     words: str | None,
 ) -> None:
-    kept = platform.model_copy(update={"prediction_error": known, "warnings": warnings})
+    kept = platform.model_copy(
+        update={"prediction_error": known, "others": others, "warnings": ("off",)}
+    )
     said = kept_platform.outdated(kept, error, quiet=lambda: quiet)
     assert said is None if words is None else words in (said or "")
 

@@ -12,6 +12,7 @@ from chiron.profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_ta
 from chiron.workflow.asl import parse_states
 from chiron.workflow.buckets import parse_buckets
 from chiron.workflow.errors import ChironError
+from chiron.workflow.trace import unrolled
 from chiron.wrap.core.buckets.flow import ALL
 
 EACH = {"StartAt": "Each", "States": {"Each": {"Type": "Task", "Resource": "work", "End": True}}}
@@ -130,3 +131,32 @@ def test_an_answer_after_its_timeout_took_no_time(monkeypatch: pytest.MonkeyPatc
 
     done = run_alone(parse_states(document, "demo"), b"0", run, {})
     assert (done.output, done.took_ms, done.lost_ms) == ('"instead"', {}, {"Late#1": 2000.0})
+
+
+def branch(name: str) -> dict[str, Any]:
+    task = {"Type": "Task", "Resource": name.lower(), "End": True}
+    return {"StartAt": name, "States": {name: task}}
+
+
+@pytest.mark.parametrize("order", [["Fails", "Echo"], ["Echo", "Fails"]])
+def test_a_function_is_known_whose_branch_is_dropped_at_once(order: list[str]) -> None:
+    both = {
+        "Type": "Parallel",
+        "Branches": list(map(branch, order)),
+        "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Last"}],
+        "Next": "Last",
+    }
+    last = {"Type": "Task", "Resource": "echo", "End": True}
+    workflow = parse_states({"StartAt": "Both", "States": {"Both": both, "Last": last}}, "demo")
+
+    def run(function: str, text: str) -> tuple[dict[str, str], float]:
+        if function == "fails":
+            raise FunctionFailedError("function-failed", "no", functions=["fails"])
+        return {"output": text}, 7.0
+
+    done = run_alone(workflow, b"0", run, {})
+    assert done.inputs["Echo#1"] == "0"
+    assert {each.task for each in done.trace if each.dropped} == {"Echo"} & {order[1]}
+    static = unrolled(workflow, done.trace)
+    assert [task.name for task in static.tasks if task.name != "Echo#1"] == ["Fails#1", "Last#1"]
+    assert static.output == ("Last#1" if order[0] == "Fails" else ("Echo#1", "Last#1"))
