@@ -20,9 +20,10 @@ CPU, NATIVE, BLOCK = "cpu", "native", "block"
 #: The request that has it answer a text of so many million bytes; to that it answers nothing.
 LARGE = "large"
 LARGE_MB = 16
-#: The folder of the function that does a request's second list of steps; others do the first.
-SECOND = "noop-second"
-_TURN = int(Path(__file__).parent.name == SECOND)
+#: A file beside the handler that does a request's second list of steps; others do the first. No
+#: name of a folder would do: functions in a wrap see theirs as where they are alone.
+SECOND = "second"
+_TURN = int(Path(__file__).with_name(SECOND).exists())
 _ROUND_TRIPS = 500
 _REPEATS = 15
 

@@ -20,7 +20,7 @@ from chiron.workflow.model import Task, Workflow
 from chiron.workflow.plan import Plan, Wrap
 
 #: Two functions with the same code, which requests can ask for different work.
-FUNCTIONS = ("noop", noop_handler.SECOND)
+FUNCTIONS = ("noop", "noop-second")
 _MEMORY_MIB = 256
 _STACK = """version: 1.0
 provider:
@@ -149,6 +149,8 @@ def write_folder(path: Path) -> WorkflowFolder:
         code = path / "functions" / name
         code.mkdir(parents=True)
         shutil.copy(Path(noop_handler.__file__), code / "handler.py")
+        if name != FUNCTIONS[0]:
+            (code / noop_handler.SECOND).touch()
     stack = _STACK + "".join(_STACK_FUNCTION.format(name=name) for name in FUNCTIONS)
     (path / "stack.yaml").write_text(stack, encoding="utf-8")
     return WorkflowFolder(path, shape("all", [[len(FUNCTIONS)]]).workflow)

@@ -9,7 +9,6 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -179,17 +178,6 @@ def test_the_no_op_answers_its_request_or_the_interpreters_constants() -> None:
     assert answer["switch_cost_ms"] > 0
 
 
-def test_the_second_function_does_the_second_list(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path / "no-ops")
-    source = folder.path / "functions" / FUNCTIONS[1] / "handler.py"
-    second: dict[str, Any] = {"__file__": str(source), "__name__": "handler"}
-    exec(source.read_text(), second)  # noqa: S102
-    request = Work((), ((BLOCK, PAUSE_MS),)).request.decode()
-    start = time.monotonic()
-    assert second["handle"](request) == request
-    assert time.monotonic() - start >= PAUSE_MS / 1000
-
-
 @pytest.fixture
 def quiet_now(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others leave the machine alone at once."""
@@ -230,6 +218,16 @@ def test_of_two_as_doubtful_calibrations_that_with_the_smaller_error_is_kept(
         for error in errors
     ]
     assert best_of(lambda: attempts.pop(0), lambda _: None).prediction_error == 0.4
+
+
+@pytest.mark.slow
+def test_each_function_of_a_wrap_does_its_own_list(launcher: Launcher, tmp_path: Path) -> None:
+    folder, pair = write_folder(tmp_path / "no-ops"), shape("pair", [[1] * 2])
+    request = Work((), ((BLOCK, PAUSE_MS),)).request
+    with launcher.launch(pair.workflow, folder, pair.plan) as deployed:
+        spans = deployed.invoke(request, trace=True).timeline.tasks
+    assert {each.task for each in spans if each.duration_ms >= PAUSE_MS} >= {"t1"}
+    assert {each.task for each in spans} == {"t0", "t1"}
 
 
 @pytest.mark.slow
