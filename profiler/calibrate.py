@@ -64,8 +64,8 @@ Longer = Mapping[str, Sequence[tuple[float, CpuSpeed]]]
 
 #: Rounds that count, each of which runs every plan once, and rounds before that are thrown away.
 ROUNDS, _WARM_UP = 300, 10
-#: Rounds of the plans of many no-ops that count.
-_NUMEROUS_ROUNDS = 40
+#: How often the plans of many no-ops are deployed, and rounds of each time that count.
+_NUMEROUS_TIMES, _NUMEROUS_ROUNDS = 3, 14
 #: By which paths objects are sent where nothing is said: as wraps can, and through the gateway.
 PATHS: tuple[PathKind, ...] = ("auto", "gateway")
 #: How often in a round the first plan is asked besides, to tell how requests vary.
@@ -321,17 +321,25 @@ def _rounds(
 
 
 def _longer(place: _Place) -> Longer:
-    """How much longer the plans of many no-ops take than a single one."""
-    with ExitStack() as several:
-        single = place.deploy(several, shape("single", [[1]]))
-        many = {each.name: place.deploy(several, each) for each in numerous()}
+    """How much longer the plans of many no-ops take than a single one.
 
-        def longer_ms() -> dict[str, float]:
-            single_ms = _warm(single, NOTHING).latency_ms
-            return {name: _warm(one, NOTHING).latency_ms - single_ms for name, one in many.items()}
+    Each is deployed several times: while the cores have different speeds, a process that stays on
+    the slower one would be compared with one on the faster.
+    """
+    rounds: list[tuple[dict[str, float], CpuSpeed]] = []
+    for _ in range(_NUMEROUS_TIMES):
+        with ExitStack() as several:
+            single = place.deploy(several, shape("single", [[1]]))
+            many = {each.name: place.deploy(several, each) for each in numerous()}
+            longer_ms = partial(_longer_ms, single, many)
+            timed = [with_cpu_speed(longer_ms) for _ in range(_WARM_UP + _NUMEROUS_ROUNDS)]
+        rounds += timed[_WARM_UP:]
+    return {name: [(longer[name], speed) for longer, speed in rounds] for name in rounds[0][0]}
 
-        rounds = [with_cpu_speed(longer_ms) for _ in range(_WARM_UP + _NUMEROUS_ROUNDS)][_WARM_UP:]
-    return {name: [(longer[name], speed) for longer, speed in rounds] for name in many}
+
+def _longer_ms(single: Deployment, many: Mapping[str, Deployment]) -> dict[str, float]:
+    single_ms = _warm(single, NOTHING).latency_ms
+    return {name: _warm(one, NOTHING).latency_ms - single_ms for name, one in many.items()}
 
 
 def _numerous(longer: Longer, one: Seen, probe_ms: float) -> Round:

@@ -8,14 +8,17 @@ plans of known work, predicted and measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import combinations, cycle
 from statistics import median
+from typing import NamedTuple
 
 from chiron.deployment.background_load import disturbance
 from chiron.deployment.launcher import Deployment
 from chiron.predictor.predict import predict
 from chiron.predictor.spread import evenly, longest_wait_ms
+from chiron.profiler.cpu_speed import CpuSpeed, with_cpu_speed
 from chiron.profiler.known_work import CHECKED, HASH, WORK, Work, waiting_ms
 from chiron.profiler.noop_handler import CPU, NATIVE
 from chiron.profiler.noop_shapes import Shape
@@ -75,6 +78,17 @@ def _scattered(measured: Platform) -> Iterator[str]:
         yield f"{worst} is {value_ms:.2f}, by parts of its samples {low_ms:.2f} to {high_ms:.2f}"
 
 
+#: Runs something, and says how fast the machine was beside it.
+Beside = Callable[[Callable[[], float]], tuple[float, CpuSpeed]]
+
+
+class _Timed(NamedTuple):
+    """What a request took, and the CPU-speed probe beside it, in milliseconds."""
+
+    latency_ms: float
+    probe_ms: float
+
+
 class SelfCheck:
     """Plans of known work, measured a round at a time, and then predicted.
 
@@ -88,22 +102,34 @@ class SelfCheck:
         takes.
     plans
         The plans to check.
+    beside
+        What says how fast the machine was. Predictions are checked at one speed of it, as
+        `Platform.speed_drift` tells what comes of others.
     """
 
-    def __init__(self, alone: Deployment, plans: Sequence[tuple[Shape, Deployment]]) -> None:
-        self._alone, self._plans = alone, plans
+    def __init__(
+        self,
+        alone: Deployment,
+        plans: Sequence[tuple[Shape, Deployment]],
+        beside: Beside = with_cpu_speed,
+    ) -> None:
+        self._alone, self._plans, self._beside = alone, plans, beside
         self._works = cycle(enumerate(CHECKED))
-        self._latencies_ms: dict[tuple[int, int], list[float]] = {}
-        self._runs_ms: dict[Work, list[float]] = {WORK: [], HASH: []}
+        self._requests: dict[tuple[int, int], list[_Timed]] = {}
+        self._runs: dict[Work, list[_Timed]] = {WORK: [], HASH: []}
 
     def measure(self) -> None:
         """Run every plan with one of the works, the next one in the next round."""
         number, work = next(self._works)
         for place, (_, one) in enumerate(self._plans):
-            latency_ms = one.invoke(work.request).latency_ms
-            self._latencies_ms.setdefault((place, number), []).append(latency_ms)
-        for each, runs_ms in self._runs_ms.items():
-            runs_ms += [_run_ms(self._alone, each) for _ in range(_RUNS_A_ROUND)]
+            timed = self._timed(partial(_request_ms, one, work))
+            self._requests.setdefault((place, number), []).append(timed)
+        for each, runs in self._runs.items():
+            runs += [self._timed(partial(_run_ms, self._alone, each)) for _ in range(_RUNS_A_ROUND)]
+
+    def _timed(self, run: Callable[[], float]) -> _Timed:
+        latency_ms, speed = self._beside(run)
+        return _Timed(latency_ms, speed.probe_ms)
 
     def prediction_error(self, platform: Platform) -> float:
         """What another prediction's error, relative to what is measured, stays within, nine times
@@ -118,37 +144,54 @@ class SelfCheck:
         return median(self._errors(platform))
 
     def _errors(self, platform: Platform) -> list[float]:
-        costs_ms = {kind: self._cost_ms(kind, work) for kind, work in ((CPU, WORK), (NATIVE, HASH))}
+        probe_ms = self._probe_ms
+        costs_ms = {
+            kind: self._cost_ms(kind, work, probe_ms)
+            for kind, work in ((CPU, WORK), (NATIVE, HASH))
+        }
         profiles = [work.profile(costs_ms) for work in CHECKED]
         errors = []
-        for (place, number), latencies_ms in self._latencies_ms.items():
+        for (place, number), requests in self._requests.items():
             shape, _ = self._plans[place]
             found = predict(shape.plan, shape.workflow, profiles[number], platform)
-            errors.append(abs(found.latency_ms / median(latencies_ms) - 1))
+            measured_ms = median(_at_speed(requests, self._waiting_ms(place, number), probe_ms))
+            errors.append(abs(found.latency_ms / measured_ms - 1))
         return errors
+
+    @property
+    def _probe_ms(self) -> float:
+        """What the CPU-speed probe took typically."""
+        return median(each.probe_ms for runs in self._runs.values() for each in runs)
+
+    def _waiting_ms(self, place: int, number: int) -> float:
+        """For how long at least the requests of a plan with a work wait."""
+        waits = CHECKED[number].profile({CPU: 0.0, NATIVE: 0.0})
+        return longest_wait_ms(self._plans[place][0].workflow, waits)
 
     def work_variation(self) -> tuple[float, ...]:
         """`Platform.work_variation`: how computing varied in the requests of all plans, and alone.
 
         What a request took more than the median of its plan with its work is divided by how long
-        that computes. There are none of fewer than `FEWEST_VARIED` requests.
+        that computes, at one speed of the machine. There are none of fewer than `FEWEST_VARIED`
+        requests.
         """
         found = list[float]()
-        for (place, number), latencies_ms in self._latencies_ms.items():
-            workflow = self._plans[place][0].workflow
-            waits = CHECKED[number].profile({CPU: 0.0, NATIVE: 0.0})
-            found += _varied(latencies_ms, longest_wait_ms(workflow, waits))
-        for work, runs_ms in self._runs_ms.items():
-            found += _varied(runs_ms, waiting_ms(work.first))
+        probe_ms = self._probe_ms
+        for (place, number), requests in self._requests.items():
+            found += _varied(requests, self._waiting_ms(place, number), probe_ms)
+        for work, runs in self._runs.items():
+            found += _varied(runs, waiting_ms(work.first), probe_ms)
         if len(found) < FEWEST_VARIED:
             return ()
         quantiles = evenly(found, min(QUANTILES, len(found)))
         return tuple(round(max(_LEAST, each), 4) for each in quantiles)
 
-    def _cost_ms(self, kind: str, work: Work) -> float:
+    def _cost_ms(self, kind: str, work: Work, probe_ms: float) -> float:
         """What one of a kind takes, of which `work` has some, and waits but nothing else."""
         amount = sum(each for what, each in work.first if what == kind)
-        return max(0.0, median(self._runs_ms[work]) - waiting_ms(work.first)) / amount
+        wait_ms = waiting_ms(work.first)
+        runs_ms = _at_speed(self._runs[work], wait_ms, probe_ms)
+        return max(0.0, median(runs_ms) - wait_ms) / amount
 
 
 def nine_of_ten(errors: Sequence[float]) -> float:
@@ -177,15 +220,25 @@ def speed_drift(probes_ms: Sequence[float]) -> float:
     return round(min(1.0, nine_of_ten(changes)), 4) if changes else 0.0
 
 
-def _varied(latencies_ms: Sequence[float], wait_ms: float) -> list[float]:
+def _at_speed(requests: Sequence[_Timed], wait_ms: float, probe_ms: float) -> list[float]:
+    """What they take where the CPU-speed probe takes `probe_ms`; waits are as long as ever."""
+    return [wait_ms + (each.latency_ms - wait_ms) * probe_ms / each.probe_ms for each in requests]
+
+
+def _varied(requests: Sequence[_Timed], wait_ms: float, probe_ms: float) -> list[float]:
     """How many times as long as usual requests computed that wait `wait_ms`; of few, nothing."""
-    if len(latencies_ms) < _FEWEST:
+    if len(requests) < _FEWEST:
         return []
+    latencies_ms = _at_speed(requests, wait_ms, probe_ms)
     middle_ms = median(latencies_ms)
     computing_ms = middle_ms - wait_ms
     if computing_ms <= 0:
         return []
     return [1 + (each - middle_ms) / computing_ms for each in latencies_ms]
+
+
+def _request_ms(one: Deployment, work: Work) -> float:
+    return one.invoke(work.request).latency_ms
 
 
 def _run_ms(one: Deployment, work: Work) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -59,7 +60,10 @@ def gateway(gateway, request):
 
 @pytest.fixture
 def proof(trio, profile, platform, place, tmp_path, monkeypatch):
-    """Deploys with a proof in which the requests to each plan take the latencies given, in turn."""
+    """Deploys with a proof in which the requests to each plan take the latencies given, in turn.
+
+    Those of a plan take one, or those of a list, again and again.
+    """
 
     def prove(*latencies_ms, slo_ms=SLO_MS, build=build_local, **asked):
         script = list(latencies_ms)
@@ -67,11 +71,16 @@ def proof(trio, profile, platform, place, tmp_path, monkeypatch):
         def measure(target, checked, samples, ends_with=lambda _: False, limit_s=0.0):
             for payload, check in checked:
                 check(target.invoke(payload.content).output)
-            latency_ms = script.pop(0)
-            if isinstance(latency_ms, BaseException):
-                raise latency_ms
-            count = next((n for n in range(1, samples) if ends_with(latency_ms)), samples)
-            return Measurement.of([latency_ms] * count, 0.0)
+            taken = script.pop(0)
+            if isinstance(taken, BaseException):
+                raise taken
+            turns = itertools.cycle(taken if isinstance(taken, list) else [taken])
+            sent = []
+            for latency_ms in itertools.islice(turns, samples):
+                sent.append(latency_ms)
+                if ends_with(latency_ms):
+                    break
+            return Measurement.of(sent, 0.0)
 
         monkeypatch.setattr(chiron.pipeline.deploy, "measure", measure)
         request = DeploymentRequest(
@@ -155,6 +164,15 @@ def test_where_none_keeps_it_the_best_one_is_deployed_and_named_as_not_meeting(p
     assert report.sentence.startswith("asked: ")
     assert wraps(place) == set(report.functions)
     assert answer(place) == ANSWER
+
+
+def test_where_none_keeps_it_the_best_one_is_exceeded_by_the_fewest_requests(proof, place):
+    often, seldom = [51.0, *[40.0] * 2], [70.0, *[40.0] * 12]
+    report, _ = proof(often, seldom, tries=2)
+    assert [each.verdict for each in report.tries] == ["broken", "broken"]
+    assert report.tries[0].measured_ms < report.tries[1].measured_ms
+    assert report.plan.cpus == cpus(report)[1]
+    assert wraps(place) == set(report.functions)
 
 
 def test_among_plans_that_do_not_keep_it_a_little_is_not_worth_a_switch(proof, place):

@@ -10,6 +10,7 @@ import pytest
 
 from chiron.predictor.predict import predict
 from chiron.predictor.spread import longest_wait_ms
+from chiron.profiler.cpu_speed import CpuSpeed
 from chiron.profiler.known_work import CHECKED, HASH, WORK, Work, both
 from chiron.profiler.noop_handler import BLOCK, CPU, NATIVE
 from chiron.profiler.noop_shapes import FUNCTIONS, Shape, chains, crowd, shapes
@@ -59,6 +60,10 @@ class Deployed:
         return Answer(latency_ms, timeline=timeline if trace else None)
 
 
+def even(run: Callable[[], float]) -> tuple[float, CpuSpeed]:
+    return run(), CpuSpeed(1.0, 0.0)
+
+
 def alone_ms(work: Work) -> float:
     return work.profile(COSTS_MS).functions[FUNCTIONS[0]].latency_ms
 
@@ -74,7 +79,8 @@ def error(factor: Callable[[str, Work], float], rounds: int = len(CHECKED)) -> f
             )
         )
 
-    check = SelfCheck(Deployed(alone_ms), [(shape, deployed(shape)) for shape in PLANS])
+    plans = [(shape, deployed(shape)) for shape in PLANS]
+    check = SelfCheck(Deployed(alone_ms), plans, even)
     for _ in range(rounds):
         check.measure()
     return check.prediction_error(PLATFORM)
@@ -144,9 +150,9 @@ def test_known_work_is_profiled_as_it_is_asked_for() -> None:
 
 
 def test_work_that_is_over_before_its_pause_computes_nothing() -> None:
-    check = SelfCheck(Deployed(lambda _: 9.0), [])
+    check = SelfCheck(Deployed(lambda _: 9.0), [], even)
     check.measure()
-    assert check._cost_ms(CPU, WORK) == 0
+    assert check._cost_ms(CPU, WORK, 1.0) == 0
 
 
 def test_a_calibration_that_agrees_with_itself_on_a_quiet_machine_is_relied_on() -> None:
@@ -199,7 +205,7 @@ def test_requests_vary_by_what_computing_takes_of_them() -> None:
         return Deployed(latency_ms)
 
     alone = deployed(shapes()[0])
-    check = SelfCheck(alone, [(shape, deployed(shape)) for shape in PLANS])
+    check = SelfCheck(alone, [(shape, deployed(shape)) for shape in PLANS], even)
     for _ in range(8 * len(CHECKED)):
         check.measure()
     found = check.work_variation()
@@ -209,6 +215,6 @@ def test_requests_vary_by_what_computing_takes_of_them() -> None:
 
 
 def test_too_few_requests_do_not_say_how_they_vary() -> None:
-    check = SelfCheck(Deployed(alone_ms), [])
+    check = SelfCheck(Deployed(alone_ms), [], even)
     check.measure()
     assert check.work_variation() == ()
