@@ -248,7 +248,6 @@ def replica_metrics(
     fired: how many `firings` run, how many wait, and how many may run at once.
     """
     mechanism, budget, wrap = runtime.mechanism, runtime.budget, runtime.wrap
-    stalls = runtime.loop.stalls
     pressure = runtime.peer_protocol and runtime.peer_protocol.pressure
     at_once = min(runtime.route.threads, mechanism.most if wrap.slots else math.inf)
     if firings is not None:
@@ -275,10 +274,13 @@ def replica_metrics(
         ("leaving_bytes", "gauge", "Objects on their way to other wraps.", leaving),
         ("tasks_held_back", "gauge", "Tasks that wait as too much is on its way.", held),
         ("pressure_seconds_total", "counter", "Time in which tasks were held back.", held_s),
-        ("loop_stalls_total", "counter", "Events that took the loop over 5 ms.", stalls),
     ):
         lines += _metric(f"chiron_{name}", kind, about, {"": round(value, 6)})
-    return lines
+    stalls: dict[tuple[str, ...], int] = {}
+    for cause, count in runtime.loop.stalls.items():
+        stalls[cause,] = count
+    about = "Events that took the loop over 5 ms, as it computed (cpu) or waited (wait)."
+    return lines + _counted("chiron_loop_stalls_total", about, ("cause",), stalls)
 
 
 def process_metrics() -> list[str]:
