@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import doctest
+import importlib
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,10 @@ def test_the_core_imports_nothing_else_of_the_wrap(module: Path) -> None:
     ]
     ours = [name for name in names if name.partition(".")[0] == "wrap"]
     assert all(name.startswith("wrap.core") for name in ours)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(CORE)))
+def test_the_examples_in_the_core_are_true(module: Path) -> None:
+    parts = module.relative_to(CORE.parent.parent).with_suffix("").parts
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

@@ -53,14 +53,14 @@ def stream(held: dict[str, Any], durable: bool, most: int = 1 << 40) -> Any:
         threads=SimpleNamespace(start=lambda _: None),
         loop=SimpleNamespace(call_at=lambda *_: timer),
     )
-    keeper = None
+    kept = None
     if durable:
-        keeper = DurableBuckets(SimpleNamespace(place="redis://test"), "test")  # type: ignore[arg-type]
-        keeper._writes = True  # no thread begins to write
-        keeper.numbers = itertools.count(1 << 60)
+        kept = DurableBuckets(SimpleNamespace(place="redis://test"), "test")  # type: ignore[arg-type]
+        kept._writes = True  # no thread begins to write
+        kept.numbers = itertools.count(1 << 60)
     numbers = {name: number for number, name in tasks.items()}
     quota = Quota(most)
-    return BucketRuns(runtime, workflow.buckets or {}, numbers, 0.0, keeper=keeper, quota=quota)
+    return BucketRuns(runtime, workflow.buckets or {}, numbers, 0.0, durable=kept, quota=quota)
 
 
 def event(size: int, number: int) -> dict[str, Any]:

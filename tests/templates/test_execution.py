@@ -27,7 +27,7 @@ from wrap.net.messages import Ident, Request, Result
 from wrap.net.transport import Transport
 from wrap.values.inputs import Inputs
 from wrap.values.value import Object
-from wrap.workers.mechanisms import Guest
+from wrap.workers.mechanisms import Candidate
 
 BOUND_S = 60.0
 
@@ -42,7 +42,7 @@ class Full:
 
     full = "all workers are busy"
 
-    def admit(self, guest: Guest) -> None:
+    def admit(self, candidate: Candidate) -> None:
         pass
 
     def admit_more(self) -> None:

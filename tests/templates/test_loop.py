@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from queue import SimpleQueue
 from random import Random
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from wrap.core.statemachine.errors import StatesError
 from wrap.core.statemachine.machine import Machine
-from wrap.event_loop.loop import Loop
+from wrap.event_loop.loop import CPU, WAIT, Loop
 
 #: Longest wait for what takes a moment, in seconds.
 BOUND_S = 60
@@ -51,6 +52,26 @@ def test_an_idle_loop_turns(eventually: Any) -> None:
     loop.call_at(math.inf, lambda: None)
     turns = loop.turns
     assert eventually(lambda: loop.turns > turns + 1)
+
+
+def compute(seconds: float) -> None:
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("action", "cause"), [(lambda: compute(0.02), CPU), (lambda: time.sleep(0.02), WAIT)]
+)
+def test_an_event_that_holds_up_all_others_is_counted_by_its_cause(
+    action: Callable[[], None], cause: str
+) -> None:
+    loop, done = Loop(), SimpleQueue[None]()
+    loop.call_at(time.monotonic(), action)
+    loop.call_at(time.monotonic() + 0.001, lambda: done.put(None))
+    done.get(timeout=BOUND_S)
+    assert loop.stalls[cause] >= 1
+    assert loop.stalls[CPU] == (cause == CPU)
 
 
 def test_a_backoff_that_is_no_number_any_more_is_the_longest_delay() -> None:

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from wrap.core import backpressure
 from wrap.dispatch.backpressure import Pressure
 from wrap.event_loop.loop import Timer
 
@@ -154,6 +157,42 @@ def test_what_is_stuck_elsewhere_is_waited_for_no_longer_than_it_could_take(slow
         slow.ask(number)
     slow.times.run(16.0)
     assert slow.begun[5:] == list(range(10))
+
+
+@given(st.lists(st.tuples(st.sampled_from(["ask", "give", "arrive", "wait"]), st.integers(1, 4))))
+def test_held_tasks_begin_in_their_order_and_all_of_them(steps: list[tuple[str, int]]) -> None:
+    rules, now, asked = backpressure.Pressure[int](), 0.0, 0
+    held, begun, leaving = list[int](), list[int](), list[int]()
+
+    def begin_held() -> None:
+        while (following := rules.next(now)) is not None:
+            assert following == (held.pop(0), 1)
+            begun.append(following[0])
+            rules.begin(now, 1)
+
+    for step, count in steps:
+        now += 0.01 * count
+        if step == "ask":
+            (begun if rules.lets(now, 1, asked) else held).append(asked)
+            asked += 1
+        elif step == "give":
+            rules.gave(SIZE * count, 0.01)
+            rules.leaves(now, "far", SIZE * count)
+            leaving.append(SIZE * count)
+        elif step == "arrive" and leaving:
+            rules.left(now, "far", leaving.pop(0))
+        begin_held()
+        assert (rules.held, rules.leaving) == (len(held), sum(leaving))
+        assert (rules.look_again_s(now) is None) == (not held)
+    while leaving:
+        now += 0.01
+        rules.left(now, "far", leaving.pop(0))
+        begin_held()
+    for _ in range(asked):
+        now += 100.0  # what has begun and gives nothing is not waited for
+        begin_held()
+    assert (held, begun) == ([], list(range(asked)))
+    assert rules.held_s(now) == rules.held_s(now + 1)
 
 
 class Link:

@@ -26,13 +26,13 @@ def test_nothing_begins_after_the_end():
     ready = Ready[str, str]()
     ready.add([firing(1)])
     ready.stopped = True
-    assert ready.next(9) is None and ready.room(9) == 0 and len(ready) == 1
+    assert ready.next(9) is None and ready.free(9) == 0 and len(ready) == 1
 
 
 def test_what_is_promised_is_in_hand_before_it_is_kept():
     ready = Ready[str, str]()
     ready.promise(3)
-    assert ready.in_hand == 3 and ready.has_hands and ready.room(4) == 1
+    assert ready.in_hand == 3 and ready.has_hands and ready.free(4) == 1
     ready.promise(1)
     assert not ready.has_hands
     ready.kept(4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
@@ -11,11 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import Engine
+from wrap.core.participants import Participants, Remedy, Reply
 from wrap.core.program import MAIN, Source, keys
 from wrap.core.recovery import to_run_again
 from wrap.core.triggers import buckets
 
 NAMES = ("home", "far", "near")
+#: More than a test loses of any wrap.
+ATTEMPTS = 9
 
 
 @st.composite
@@ -49,6 +52,7 @@ def wraps(draw: st.DrawFn) -> dict[str, Wrap]:
                 if other != name
             },
             entry=Entry(output) if name == "home" else None,
+            attempts=ATTEMPTS,
             **common,
         )
     return found
@@ -100,6 +104,9 @@ class Cluster:
         self.parts = {n: Part(w, w.tasks, self.wanted) for n, w in declared.items()}
         self.on_the_way = list[tuple[str, int, bool]]()
         self.ran = list[int]()
+        self.participants = Participants(declared["home"], frozenset(self.wanted))
+        for name, tasks in declared["home"].remotes.items():
+            self.participants.ask(name, tasks)
 
     @property
     def over(self) -> bool:
@@ -130,28 +137,28 @@ class Cluster:
                 if to in self.parts and only_to in (None, to):
                     self.on_the_way.append((to, task, content))
 
-    def lose(self, name: str, missing: str = "") -> dict[str, set[int]]:
+    def lose(self, name: str, missing: str = "") -> dict[str, Collection[int]]:
         """A wrap ends with all that it has; those that have ended keep nothing either.
 
         One that is `missing`, as it is lost too, begins again by itself.
         """
-        gone = {name, missing}
+        gone, asked = {name, missing}, self.participants.asked
         taking_part = {n: p for n, p in self.parts.items() if n not in gone and p.engine.left}
+        for each in [*asked]:
+            if each in gone:
+                remedy = self.participants.replied(each, asked[each].number, Reply.BROKEN)
+                assert remedy is Remedy.RECONNECT
+            elif each not in taking_part:
+                self.participants.ended(each, asked[each].number)
         taking_part["home"] = self.parts["home"]
         self.on_the_way = [each for each in self.on_the_way if each[0] != name]
-        wrap = self.declared["home"]
-        again, _ = to_run_again(
-            name,
-            wrap.wrap_of,
-            wrap.graph.needs,
-            wrap.takers,
-            {n: part.here for n, part in taking_part.items()},
-            {n: part.tasks for n, part in taking_part.items()},
-            self.wanted,
-            "home",
-        )
-        again.pop(missing, None)
+        told = self.participants.replaced(name, is_lost=True)
+        assert set(told) == taking_part.keys() - {"home"}
+        has = {each: self.parts[each].here for each in told}
+        begin = self.participants.lost_with(name, has, self.parts["home"].here).begin
+        again = self.participants.begin_again(name, begin)
         for other, tasks in again.items():
+            self.participants.ask(other, tasks)
             taking_part.pop(other, None)
             self.on_the_way = [each for each in self.on_the_way if each[0] != other]
             self.parts[other] = Part(self.declared[other], tasks, self.wanted)
@@ -162,6 +169,15 @@ class Cluster:
                 own = self.declared[each].tasks
                 self.send(each, [task for task in part.here if task in own], other)
         return again
+
+    def end(self) -> None:
+        """Run all that is left; the coordinator waits for nothing then."""
+        while not self.over:
+            self.step()
+        for name, question in [*self.participants.asked.items()]:
+            self.participants.ended(name, question.number)
+        assert not self.participants.waits(self.parts["home"].here)
+        assert self.participants.gone() is None
 
 
 @given(wraps(), st.randoms(use_true_random=False))
@@ -184,8 +200,7 @@ def test_after_a_loss_the_execution_ends_as_it_would_have(
             cluster.step()
     again = cluster.lose(lost)
     ran = set(cluster.ran)
-    while not cluster.over:
-        cluster.step()
+    cluster.end()
     assert set(cluster.ran) == set(declared["home"].inputs)
     twice = {task for task in cluster.ran if cluster.ran.count(task) > 1}
     assert twice <= ran.intersection(*[set().union(*again.values())])
@@ -204,8 +219,7 @@ def test_losses_that_meet_are_got_over(
             if not cluster.over:
                 cluster.step()
         cluster.lose(lost, missing)
-    while not cluster.over:
-        cluster.step()
+    cluster.end()
     assert set(cluster.ran) == set(declared["home"].inputs)
 
 

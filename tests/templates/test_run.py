@@ -246,7 +246,8 @@ def completed(seed: int, places: int, attempts: int, losses: int) -> World:
 def test_without_losses_every_task_runs_once(seed: int, places: int) -> None:
     world = completed(seed, places, 1, 0)
     assert world.error is None
-    assert world.run.program.is_complete
+    assert world.run.is_over(others_run=False)
+    assert not world.run.is_over(others_run=True)
     assert sorted(world.answered) == sorted(world.shape.needs)
     assert set(world.starts.values()) == {1}
     assert not world.run.limits
@@ -258,7 +259,7 @@ def test_as_many_losses_as_there_are_attempts_more_are_survived(
 ) -> None:
     world = completed(seed, places, attempts, attempts - 1)
     assert world.error is None
-    assert world.run.program.is_complete
+    assert world.run.is_over(others_run=False)
     assert set(world.answered) == set(world.shape.needs)
     assert not world.run.limits
     assert not world.run.held_back
@@ -270,7 +271,7 @@ def test_after_any_losses_all_has_ended_or_one_error_is_named(
 ) -> None:
     world = completed(seed, places, attempts, losses)
     if world.error is None:
-        assert world.run.program.is_complete
+        assert world.run.is_over(others_run=False)
         assert set(world.answered) == set(world.shape.needs)
     else:
         assert world.error.code == WORKER_DIED

@@ -418,9 +418,9 @@ def test_the_end_of_the_keepers_thread_ends_the_wrap_and_nothing_is_lost(
         def handle(req):
             if not Path("raised").exists():
                 Path("raised").touch()
-                keeper = next(each for each in threading.enumerate() if each.name == "keeper")
+                durable = next(each for each in threading.enumerate() if each.name == "durable")
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(keeper.ident), ctypes.py_object(ZeroDivisionError)
+                    ctypes.c_ulong(durable.ident), ctypes.py_object(ZeroDivisionError)
                 )
                 threading.Event().wait()
             return req
@@ -429,6 +429,6 @@ def test_the_end_of_the_keepers_thread_ends_the_wrap_and_nothing_is_lost(
     assert server.request(body="[1]").status == 202
     assert server.process.wait(60) == 1
     said = server.log.read_text()
-    assert "ZeroDivisionError" in said and "the thread keeper has ended" in said
+    assert "ZeroDivisionError" in said and "the thread durable has ended" in said
     begin({"trigger": "by-batch-size", "size": 1})
     assert eventually(lambda: fired(tmp_path) == [[1]])

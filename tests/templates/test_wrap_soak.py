@@ -40,6 +40,13 @@ def kill_a_worker(server: Any, eventually: Any) -> None:
     assert eventually(killed)
 
 
+def loop_stalls(server: Any) -> int:
+    """How many events have had the event loop compute for over 5 ms."""
+    lines = server.request("GET", "/metrics").text.splitlines()
+    (count,) = (each for each in lines if each.startswith('chiron_loop_stalls_total{cause="cpu"}'))
+    return int(count.rpartition(" ")[2])
+
+
 def ask(server: Any, requests: int, at: dict[int, Callable[[], None]]) -> Counter[str]:
     """How `requests` requests ended; before the one numbered as in `at`, that is done."""
     numbers, ended, lock = count(), Counter[str](), threading.Lock()
@@ -88,6 +95,7 @@ def test_under_load_only_what_a_victim_held_is_lost_and_nothing_leaks(
     assert ended == Counter({"right": REQUESTS - lost, "process-died": lost}) - Counter()
     assert lost <= (0 if mechanism == "threads" else 1 + AT_ONCE)
     assert memory[1] < 1.05 * memory[0]
+    assert loop_stalls(server) == 0
     most = 1 + (4 if mechanism == "pool" else 0)  # the fork_server, workers
     assert eventually(lambda: len(server.family()) <= most), server.family()
     assert ask(server, 100, {}) == Counter(right=100)

@@ -63,7 +63,7 @@ from wrap.pipes.broker import Broker
 from wrap.values import malloc
 from wrap.values.budget import TTL_S, MemoryBudget
 from wrap.values.disk import Disk
-from wrap.values.memfd_pool import ROOMS
+from wrap.values.memfd_pool import MEMFDS
 from wrap.workers import reaper
 from wrap.workers.fork_client import ForkClient
 from wrap.workers.fork_server import ForkServer
@@ -120,7 +120,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         mechanism = mechanism_of(wrap.mechanism, wrap.slots, os.environ, unforked)
         gc.collect()
         malloc.keep_freed(settings.memory_bytes, 1 + mechanism.lasting)
-        ROOMS.keep(settings.memory_bytes, 1 + mechanism.lasting)
+        MEMFDS.keep(settings.memory_bytes, 1 + mechanism.lasting)
         widest = max(map(len, wrap.processes))
         keep_idle(widest, settings.memory_bytes, 1 + mechanism.lasting)
         further = Further(wrap, functions)
@@ -154,22 +154,22 @@ def _serve(
     sockets: Sequence[socket.socket],
     image: Path,
 ) -> NoReturn:
-    keeper = None
+    durable = None
     if _is_durable(wrap) and isinstance(store, Redis):
-        keeper, store = DurableBuckets(store, wrap.workflow), None
+        durable, store = DurableBuckets(store, wrap.workflow), None
     fork_client = start()
     end_at_signal()
     reaper.revive_by(fork_client.revive)
     mechanism.start(fork_client)
     _load_own(wrap, functions)
     runtime, listener = _runtime(settings, wrap, functions, mechanism, store)
-    participant = Participant(runtime, runtime.exchange)
+    participant = Participant(runtime, runtime.peer_protocol)
     if listener is not None:
         listener.serve(participant)
     is_called = wrap.entry is None and wrap.path != "gateway"
     drain_s = wrap.timeout_s + GRACE_S
     pulse = Pulse(runtime.loop, fork_client.beat, drain_s + _SPARE_S, runtime.threads.start)
-    events = _events(settings, runtime, keeper, image / "function" / "triggers")
+    events = _events(settings, runtime, durable, image / "function" / "triggers")
 
     def close() -> int:
         pulse.stop()
@@ -182,7 +182,7 @@ def _serve(
             function.close()
         if runtime.spans is not None:
             runtime.spans.close(_FLUSH_S)
-        holds = is_called or (events is not None and keeper is None)
+        holds = is_called or (events is not None and durable is None)
         return _woken() if holds and settings.linger_s else 0
 
     def may_end(since_s: float) -> bool:
@@ -222,11 +222,11 @@ def _runtime(
     """What executions run with, and what takes the messages of other wraps."""
     route = Route(settings.route, settings.threads)
     loop, threads = Loop(), ThreadPool(max(_LOST, 2 * len(wrap.processes[MAIN])))
-    sink = _sink(settings, loop, threads)
-    transport, listener, exchange, offload = _network(settings, wrap, loop, threads, sink)
+    budget = _budget(settings, loop, threads)
+    transport, listener, peer_protocol, offload = _network(settings, wrap, loop, threads, budget)
     board = None
     if wrap.live or wrap.answers in wrap.tasks or (wrap.entry and wrap.answers is not None):
-        connect = None if exchange is None else exchange.connect
+        connect = None if peer_protocol is None else peer_protocol.connect
         board = Broker(wrap, threads, loop, connect)
         board.serve()
     if store is not None:
@@ -243,9 +243,9 @@ def _runtime(
         settings.trace_key,
         _most_request(settings),
         settings.memory_bytes // _SHARE,
-        exchange,
+        peer_protocol,
         offload,
-        sink,
+        budget,
         store,
         board,
         spans=spans,
@@ -260,27 +260,27 @@ class _Network(NamedTuple):
 
     transport: Transport
     listener: PeerServer | None = None
-    exchange: PeerProtocol | None = None
+    peer_protocol: PeerProtocol | None = None
     offload: Offload | None = None
 
 
 def _network(
-    settings: Settings, wrap: Wrap, loop: Loop, threads: ThreadPool, sink: MemoryBudget
+    settings: Settings, wrap: Wrap, loop: Loop, threads: ThreadPool, budget: MemoryBudget
 ) -> _Network:
     longest = settings.memory_bytes // _SHARE
     gateway = Gateway(settings.gateway_url, settings.trace_key, longest)
     if not settings.direct_key or wrap.path == "gateway":
         return _Network(gateway)
-    listener = _listener(settings, wrap, longest, loop, sink)
+    listener = _listener(settings, wrap, longest, loop, budget)
     direct = Direct(gateway, settings.direct_key, longest, loop, threads)
-    exchange = offload = None
+    peer_protocol = offload = None
     if listener is not None and not wrap.instances:
         if wrap.remotes:
-            exchange = PeerProtocol(wrap, direct, loop, listener.address)
+            peer_protocol = PeerProtocol(wrap, direct, loop, listener.address)
         if wrap.path == "auto":
-            after_s = settings.lend_after_s
+            after_s = settings.offload_after_s
             offload = Offload(direct, wrap.name, listener.address, after_s, threads)
-    return _Network(direct, listener, exchange, offload)
+    return _Network(direct, listener, peer_protocol, offload)
 
 
 def _spans(settings: Settings, wrap: Wrap) -> Exporter | None:
@@ -295,7 +295,7 @@ def _spans(settings: Settings, wrap: Wrap) -> Exporter | None:
 
 
 def _events(
-    settings: Settings, runtime: Runtime, keeper: DurableBuckets | None, folder: Path
+    settings: Settings, runtime: Runtime, durable: DurableBuckets | None, folder: Path
 ) -> Events | None:
     """The events of a workflow of buckets; the triggers that users wrote are in `folder`."""
     entry = runtime.wrap.entry
@@ -303,7 +303,7 @@ def _events(
         return None
     try:
         buckets = loaded(entry.buckets, lambda file: module_of(folder / file, MODULE, triggers))
-        return Events(runtime, buckets, entry.states, settings.sink_bytes, keeper)
+        return Events(runtime, buckets, entry.states, settings.budget_bytes, durable)
     except (TaskError, TriggerError) as error:
         sys.exit(f"{getattr(error, 'code', 'trigger-failed')}: {error}")
 
@@ -323,29 +323,29 @@ def _fork_client(
 
 
 def _listener(
-    settings: Settings, wrap: Wrap, longest: int, loop: Loop, sink: MemoryBudget
+    settings: Settings, wrap: Wrap, longest: int, loop: Loop, budget: MemoryBudget
 ) -> PeerServer | None:
     """What takes the messages of other wraps and replicas, where some may come."""
     if wrap.entry is not None and (wrap.instances or not (wrap.remotes or wrap.slots)):
         return None
     try:
         host = own_host(settings.gateway_url)
-        return PeerServer(settings.direct_key, host, longest, loop, sink)
+        return PeerServer(settings.direct_key, host, longest, loop, budget)
     except OSError as error:
         print(f"other wraps reach this one by the gateway alone: {error}")
         return None
 
 
-def _sink(settings: Settings, loop: Loop, threads: ThreadPool) -> MemoryBudget:
+def _budget(settings: Settings, loop: Loop, threads: ThreadPool) -> MemoryBudget:
     """Where executions' objects wait, on disk where they wait long or are many."""
 
     def tend() -> None:
-        threads.start(sink.tend)
+        threads.start(budget.tend)
 
     def wake(when: float) -> None:
         loop.call_at(when, tend)
 
-    return (sink := MemoryBudget(settings.sink_bytes, TTL_S, Disk().write, wake))
+    return (budget := MemoryBudget(settings.budget_bytes, TTL_S, Disk().write, wake))
 
 
 def _most_request(settings: Settings) -> int | None:

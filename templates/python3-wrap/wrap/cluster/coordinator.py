@@ -1,4 +1,8 @@
-"""The home of an execution: has other wraps take part, and copes with the loss of one."""
+"""The coordinator of an execution: has other wraps take part, and copes with the loss of one.
+
+The rules are those of `wrap.core.participants`. This module asks, and waits in threads of its own
+where a wrap was lost.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wrap.cluster.notices import UNKNOWN, Notices, address_of, is_there, other_than
+from wrap.cluster.notices import UNKNOWN, Notices, is_there, replica_after, replica_beside
 from wrap.cluster.peers import BEGIN, PeerProtocol, Peers, is_needed
 from wrap.cluster.store_path import outputs
 from wrap.core.errors import TaskError
+from wrap.core.limits import left_s
+from wrap.core.participants import Participants, Remedy, Reply
 from wrap.core.program import Component, Key, keys
-from wrap.core.recovery import Again, Tally, to_run_again
+from wrap.core.recovery import Again
 from wrap.dispatch.live import begin_next, fail_later
 from wrap.dispatch.storing import fetched
 from wrap.event_loop.threads import ThreadPool
@@ -28,12 +34,9 @@ from wrap.values.value import Object
 if TYPE_CHECKING:
     from wrap.dispatch.execution import Execution
 
-#: So often a broken connection to a wrap that is still there is made anew in an execution.
-_RENEWED = 5
-
 
 class Coordinator(Peers):
-    """The other wraps, as the home sees them.
+    """The other wraps, as the coordinator sees them.
 
     Its methods are called while the execution handles an event.
     """
@@ -42,61 +45,70 @@ class Coordinator(Peers):
 
     def __init__(
         self,
-        exchange: PeerProtocol,
+        protocol: PeerProtocol,
         threads: ThreadPool,
         routes: dict[str, str],
         wanted: frozenset[int],
         deadline: float,
     ) -> None:
-        super().__init__(exchange, exchange.wrap.name, routes, wanted)
-        self.needs = partial(is_needed, exchange.wrap, wanted)
+        super().__init__(protocol, protocol.wrap.name, routes, wanted)
+        self.needs = partial(is_needed, protocol.wrap, wanted)
         self._threads = threads
         self._deadline = deadline
         self._execution: Execution
         self._notices: Notices
-        self._begun = False
-        #: What each wrap was asked for that has not answered.
-        self._open: dict[str, tuple[Request, Asked]] = {}
-        self._losing: set[str] = set()
-        self._lost: dict[str, int] = {}
-        self._renewed = 0
-        self._tally = Tally(exchange.wrap.attempts)
+        self._participants = Participants(protocol.wrap, wanted)
+        #: The last question to each wrap, which may have been answered.
+        self._questions: dict[str, Asked] = {}
         self._recovering = threading.Lock()
 
-    @property
-    def waiting(self) -> bool:
+    def waits(self, here: Collection[int]) -> bool:
         """Whether a wrap has not answered, or an object has not come."""
-        missing = self._begun and not self.wanted <= self._execution.run.here
-        asked = bool(self._open or self._losing) or not self._begun
-        return asked or missing or self._storing > 0
+        return self._storing > 0 or self._participants.waits(here)
 
     def begin(self, execution: Execution) -> None:
         """Have all other wraps take part.
 
         Those that wait here for processes take none elsewhere.
         """
-        self._execution, self._begun = execution, True
-        self._notices = Notices(execution, self.exchange.direct, self.routes, self._tally)
+        self._execution = execution
+        direct = self.protocol.direct
+        self._notices = Notices(execution, direct, self.routes, self._participants)
         for name, tasks in self._wrap.remotes.items():
-            self._begin(name, tasks)
+            self._ask(name, tasks)
 
     def late(self) -> TaskError | None:
         """Which wraps have not answered, or are gone."""
-        return self.gone() or _late(self._open, "did not answer")
+        return self._participants.late()
 
     def gone(self) -> TaskError | None:
         """As `Peers.gone` says."""
-        return _late(self._losing, "ended, and was not there again")
+        return self._participants.gone()
 
     def close(self) -> None:
         """Want nothing of the others any more."""
-        for _, asked in self._open.values():
+        for asked in self._questions.values():
             asked.cancel()
 
-    def _begin(
+    def broke(self, execution: Execution, task: int, attempt: int, error: TaskError) -> None:
+        """All that live streams connect with a task runs again, or the execution has failed."""
+        component = self._wrap.components[task]
+        again = self._participants.broke(component, attempt)
+        if again is None:
+            fail_later(execution, error)
+        elif again:
+            self._recover(partial(self._repeat, component))
+
+    def relay(self, to: str, given: Mapping[int, Object | None]) -> None:
+        """Send on what another wrap could not send."""
+        self.send(self._execution, to, given)
+
+    def _ask(
         self, name: str, tasks: Iterable[int], renewed: bool = False, urged: bool = False
     ) -> None:
-        execution, needed = self._execution, sorted(tasks)
+        """Have a wrap run tasks."""
+        execution = self._execution
+        number, needed, attempts = self._participants.ask(name, tasks)
         objects: dict[Key, Object] = {}
         if any(None in keys(self._wrap.inputs[task]) for task in needed):
             objects[None] = execution.data[None]
@@ -104,82 +116,83 @@ class Coordinator(Peers):
         piecewise = execution.client is not None
         request = Request(execution.ident, needed, objects, wanted, piecewise=piecewise)
         now = time.monotonic()
-        attempts = list[tuple[int, int]]()
-        for component, attempt in self._tally.now.items():
-            attempts.append((min(component), attempt))
-            self._tally.told(name, component, attempt)
-        seconds = max(0.001, self._deadline - now)
-        fields = [seconds, self.home, self.routes, renewed, urged, attempts]
+        fields = [
+            left_s(now, self._deadline),
+            self.coordinator,
+            self.routes,
+            renewed,
+            urged,
+            attempts,
+        ]
         message = Message(BEGIN, fields, request.frames())
 
         def got(answer: Received | None) -> None:
-            execution.event(self._took, name, request, now, answer)
+            execution.event(self._replied, name, number, request, now, answer)
 
-        self._open[name] = request, self.exchange.direct.lines.ask(self.routes[name], message, got)
+        pool = self.protocol.direct.pool
+        self._questions[name] = pool.ask(self.routes[name], message, got)
 
-    def _took(self, name: str, request: Request, asked: float, answer: Received | None) -> None:
-        """A wrap has answered, or its connection broke."""
-        if name not in self._open or self._open[name][0] is not request:
-            if answer is not None and answer.fields[0] == OK:  # it had ended, and begins again
-                results = answered(name, answer, request, asked)
-                objects = outputs(results).values()
-                fetched(self._execution, objects, partial(self._execution.took, results))
-            return
-        if answer is None:
-            self._lose(name, partial(self._recover, name, request))
-        elif answer.fields[0] == UNKNOWN:
-            self._lose(name, partial(self._replace, name, self.routes[name]))
-        elif is_refused(answer):
-            self._lose(name, partial(self._turn_to_another, name, request))
-        else:
+    def _replied(
+        self, name: str, number: int, request: Request, asked: float, answer: Received | None
+    ) -> None:
+        remedy = self._participants.replied(name, number, _reply_of(answer))
+        if remedy is Remedy.TAKE and answer is not None:
             results = answered(name, answer, request, asked)
-            fetched(
-                self._execution,
-                outputs(results).values(),
-                partial(self._has_answered, name, results),
-            )
+            take = partial(self._take, name, number, results)
+            fetched(self._execution, outputs(results).values(), take)
+        elif remedy is Remedy.RECONNECT:
+            self._recover(partial(self._reconnect, name))
+        elif remedy is Remedy.REPEAT:
+            self._recover(partial(self._replace, name, self.routes[name]))
+        elif remedy is Remedy.TURN_TO_ANOTHER:
+            self._recover(partial(self._turn_to_another, name))
 
-    def _has_answered(self, name: str, results: list[Result]) -> None:
-        del self._open[name]
+    def _take(self, name: str, number: int, results: list[Result]) -> None:
+        self._participants.ended(name, number)
         self._execution.took(results)
 
-    def _lose(self, name: str, find: Callable[[], None]) -> None:
-        """Go on without a wrap until there is one in its place."""
-        del self._open[name]
-        self._losing.add(name)
-        self._threads.start(partial(self._recovers, find))
+    def _recover(self, work: Callable[[], None]) -> None:
+        """Do what may wait for other wraps, in a thread; fail the execution if that cannot go on.
 
-    def _recovers(self, find: Callable[[], None]) -> None:
-        """Fail the execution if `find` cannot go on: else it would wait until its deadline."""
-        try:
-            find()
-        except Exception as error:  # no thread, descriptor or memory could be had
-            message = f"{type(error).__name__}: {error}"
-            self._execution.fail(TaskError("wrap-failed", message))
+        Else it would wait until its deadline.
+        """
 
-    def _recover(self, name: str, request: Request) -> None:
+        def recover() -> None:
+            try:
+                work()
+            except Exception as error:  # no thread, descriptor or memory could be had
+                message = f"{type(error).__name__}: {error}"
+                self._execution.fail(TaskError("wrap-failed", message))
+
+        self._threads.start(recover)
+
+    def _is_wanted(self) -> bool:
+        return time.monotonic() < self._deadline and not self._execution.over
+
+    def _reconnect(self, name: str) -> None:
         """A connection broke: make another one, or have another replica do what was lost."""
-        direct, execution = self.exchange.direct, self._execution
-        is_wanted = lambda: time.monotonic() < self._deadline and not execution.over  # noqa: E731
-        if is_there(direct, self.routes[name]):
-            execution.event(self._renew, name, request)
-        elif address := address_of(
-            direct, name, self.routes[name], execution.ident.number, is_wanted
-        ):
+        direct, number = self.protocol.direct, self._execution.ident.number
+        lost = self.routes[name]
+        if is_there(direct, lost):
+            self._execution.event(self._ask_once_more, name)
+        elif address := replica_after(direct, name, lost, number, self._is_wanted):
             self._replace(name, address)
         # Else the execution is over, or will be at its deadline.
 
-    def _turn_to_another(self, name: str, request: Request) -> None:
-        """A wrap has not begun, as it is ending: where no other one is of its build, it has to."""
-        direct, number = self.exchange.direct, self._execution.ident.number
-        if address := other_than(direct, name, self.routes[name], number):
+    def _ask_once_more(self, name: str) -> None:
+        self._ask(name, self._participants.reconnected(name), renewed=True)
+
+    def _turn_to_another(self, name: str) -> None:
+        """A wrap has not begun, as it is ending: if no other one is of its build, it has to."""
+        direct, number = self.protocol.direct, self._execution.ident.number
+        ending = self.routes[name]
+        if address := replica_beside(direct, name, ending, number, self._is_wanted):
             self._replace(name, address, has_begun=False)
         else:
-            self._execution.event(self._urge, name, request.tasks)
+            self._execution.event(self._urge, name)
 
-    def _urge(self, name: str, tasks: Iterable[int]) -> None:
-        self._losing.discard(name)
-        self._begin(name, tasks, urged=True)
+    def _urge(self, name: str) -> None:
+        self._ask(name, self._participants.urged(name), urged=True)
 
     def _replace(self, name: str, address: str, has_begun: bool = True) -> None:
         """Run what is needed of what a wrap has lost, or has not begun.
@@ -193,19 +206,15 @@ class Coordinator(Peers):
             has = self._notices.of_place(others, name)
             self._run_what_is_gone(name, has, spared=spared)
 
-    def broke(self, execution: Execution, task: int, attempt: int, error: TaskError) -> None:
-        """All that live streams connect with a task runs again, or the execution has failed."""
-        component = self._wrap.components[task]
-        again = self._tally.broke(component, attempt)
-        if again is None:
-            fail_later(execution, error)
-        elif again:
-            self._threads.start(partial(self._recovers, partial(self._repeat, component)))
+    def _moved(self, name: str, address: str, has_begun: bool, others: list[str]) -> None:
+        is_lost = has_begun and self.routes[name] != ""
+        others += self._participants.replaced(name, is_lost)
+        self.routes[name] = address
 
     def _repeat(self, component: Component) -> None:
         with self._recovering:
             others = list[str]()
-            self._execution.event(lambda: others.extend(self._open))
+            self._execution.event(lambda: others.extend(self._participants.asked))
             self._run_what_is_gone("", self._notices.of_attempt(others, component), component)
 
     def _run_what_is_gone(
@@ -217,48 +226,26 @@ class Coordinator(Peers):
     ) -> None:
         """Run again what is gone with a wrap, or what broke, by what the others have.
 
-        The wrap that is `spared` had begun nothing, so that no attempt is over with it.
+        Parameters as of `Participants.lost_with`.
         """
-        ended = True
-        while ended:
+        all_heard = False
+        while not all_heard:
             seen = list[Again]()
             self._execution.event(self._see, name, has, broken, spared, seen)
             if not seen:
                 return  # it is over
-            ended = False
-            for component in {self._wrap.components[task] for task in seen[0].repeat}:
-                wraps = {self._wrap.wrap_of[task] for task in component & seen[0].repeat}
-                told = [
-                    each
-                    for each in wraps & has.keys()
-                    if each != self.home and not self._tally.knows(each, component)
-                ]
-                if not told:
-                    continue
+            all_heard = True
+            for component, told in self._participants.to_be_told(seen[0].repeat, has).items():
                 for each in set(told).difference(self._notices.of_attempt(told, component)):
-                    ended = True  # so it has kept nothing
+                    all_heard = False  # it has ended, and has kept nothing
                     del has[each]
-        again = dict[str, set[int]]()
-        self._execution.event(self._await_again, name, seen[0].begin, again)
+        again = dict[str, Collection[int]]()
+        begin = seen[0].begin
+        self._execution.event(lambda: again.update(self._participants.begin_again(name, begin)))
         for each in again:
             self._notices.of_place([each], each)
             self._notices.of_place(has.keys() - {each}, each)
-        self._execution.event(self._run_again, again)
-
-    def _renew(self, name: str, request: Request) -> None:
-        self._losing.discard(name)
-        self._renewed += 1
-        if self._renewed > _RENEWED:
-            raise TaskError("remote", f"connections to wrap {name} break again and again")
-        self._begin(name, request.tasks, renewed=True)
-
-    def _moved(self, name: str, address: str, has_begun: bool, others: list[str]) -> None:
-        is_lost = has_begun and self.routes[name] != ""
-        self._lost[name] = self._lost.get(name, 0) + is_lost
-        if self._lost[name] >= self._wrap.attempts:
-            raise _ended_while_it_ran(name)
-        self.routes[name] = address
-        others += [other for other in self._open if other != name]
+        self._execution.event(self._ask_again, again)
 
     def _see(
         self,
@@ -268,60 +255,26 @@ class Coordinator(Peers):
         spared: str,
         seen: list[Again],
     ) -> None:
-        """See what is to be run again. Raises TaskError where no attempt is left for that."""
-        wrap, home = self._wrap, self.home
-        runs = {other: self._open[other][0].tasks for other in has if other in self._open}
-        found = to_run_again(
-            name,
-            wrap.wrap_of,
-            wrap.graph.needs,
-            wrap.takers,
-            {**has, home: self._execution.run.here},
-            {**runs, home: wrap.tasks},
-            self.wanted,
-            home,
-            wrap.components,
-            {*wrap.live, *map(wrap.giver_of, wrap.live)},
-            broken,
-        )
-        for place, tasks in found.begin.items():
-            for component in {wrap.components[task] for task in tasks if task in wrap.components}:
-                if place != spared and self._tally.lost(place, component) is None:
-                    raise _ended_while_it_ran(name)
+        """See what is to run again, and have the tasks here begin again that live streams read."""
+        here = self._execution.run.here
+        found = self._participants.lost_with(name, has, here, broken, spared)
         for task in found.repeat:
-            if wrap.wrap_of[task] == home:
-                begin_next(self._execution, task, self._tally.now[wrap.components[task]])
+            if self._wrap.wrap_of[task] == self.coordinator:
+                attempt = self._participants.attempt_of(self._wrap.components[task])
+                begin_next(self._execution, task, attempt)
         seen.append(found)
 
-    def _await_again(
-        self, name: str, begin: Mapping[str, set[int]], again: dict[str, set[int]]
-    ) -> None:
-        """Await nothing more of what wraps had before that are to begin again."""
-        for other, tasks in begin.items():
-            if other == name or other not in self._losing:  # else it gets that by itself
-                again[other] = tasks
-                self._open.pop(other, None)
-        self._losing.discard(name)
-        self._losing.update(again)
-
-    def _run_again(self, again: Mapping[str, set[int]]) -> None:
+    def _ask_again(self, again: Mapping[str, Collection[int]]) -> None:
         for other, tasks in again.items():
-            self._losing.discard(other)
-            self._begin(other, tasks)
+            self._ask(other, tasks)
             self.send_again(self._execution, other)
 
-    def relay(self, to: str, given: Mapping[int, Object | None]) -> None:
-        """Send on what another wrap could not send."""
-        self.send(self._execution, to, given)
 
-
-def _ended_while_it_ran(name: str) -> TaskError:
-    return TaskError("remote", f"wrap {name} ended while it ran").located(None, name)
-
-
-def _late(wraps: Iterable[str], what: str) -> TaskError | None:
-    names = sorted(wraps)
-    if not names:
-        return None
-    error = TaskError("timeout", f"{', '.join(names)} {what} in time", status=504)
-    return error.located(None, names[0])
+def _reply_of(answer: Received | None) -> Reply:
+    """What an answer says; None is a connection that broke."""
+    if answer is None:
+        return Reply.BROKEN
+    if is_refused(answer):
+        return Reply.REFUSED
+    status = answer.fields[0]
+    return {OK: Reply.RESULTS, UNKNOWN: Reply.UNKNOWN}.get(status, Reply.FAILURE)

@@ -76,7 +76,7 @@ class Holder(Protocol):
         """Bytes of the objects that it has."""
 
     @property
-    def room(self) -> int:
+    def free(self) -> int:
         """How many further sessions it would begin now."""
 
     @property
@@ -185,7 +185,7 @@ class DurableBuckets:
         self._replica = number
         self.numbers = numbers_of(int(self._replica))
         self._beat()
-        essential(self._listen, "keeper")
+        essential(self._listen, "durable")
 
     def request(
         self,
@@ -241,13 +241,13 @@ class DurableBuckets:
         self._suspects.discard(name_of(session))
         self._order(Order(words, lambda answer: then(answer == b"2"), _nothing))
 
-    def claim(self, room: int) -> None:
+    def claim(self, free: int) -> None:
         """Take sessions that are offered, so many at most."""
         with self._changed:
             if self._claims or not self.offers:
                 return
             self._claims, self.offers = True, False
-        holder, wanted = self._holder, min(room, _CLAIMED)
+        holder, wanted = self._holder, min(free, _CLAIMED)
         bounds = (holder.bytes_left, holder.quota.most, not self._suspects)
         words = (b"claim", b"%d" % wanted, *(b"%d" % bound for bound in bounds))
         self._order(Order(words, partial(self._claimed, wanted), _nothing))
@@ -291,7 +291,7 @@ class DurableBuckets:
             if self._writes:
                 return
             self._writes = True
-        essential(self._write_all, "keeper-writes")
+        essential(self._write_all, "durable-writes")
 
     def _write_all(self) -> None:
         """Write as long as there is something."""

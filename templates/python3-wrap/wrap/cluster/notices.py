@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from wrap.cluster.peers import AGAIN, MOVED
+from wrap.core.participants import Participants, Standing, Telling
 from wrap.core.program import Component
-from wrap.core.recovery import Tally
+from wrap.core.retry import ANOTHER, REPLACEMENT, Search
 from wrap.net.direct import Direct
 from wrap.net.gateway_client import OK
 from wrap.net.peer_connection import Message
@@ -16,16 +17,12 @@ from wrap.net.peer_connection import Message
 if TYPE_CHECKING:
     from wrap.dispatch.execution import Execution
 
-#: What a wrap answers that does not know an execution, and that has ended all its tasks in it.
+#: The status of an execution that a wrap does not know, or whose tasks there have all ended.
 UNKNOWN, ENDED = 404, 410
-#: How long to wait before the gateway is asked again where a wrap is, in seconds.
-PAUSE_S = 0.05
-#: How long another wrap is waited for that is told of a loss, in seconds; and how often.
-_ANSWER_S = 2.0
-_TOLD = 3
-#: How often the gateway is asked for another replica than one that is ending, and the pause before
-#: it is asked again, in seconds.
-_LOOKS, _LOOK_S = 10, 0.02
+_STANDINGS = {OK: Standing.RUNS, ENDED: Standing.ENDED}
+#: How long another wrap is waited for that is told of a loss, in seconds; the pause before it is
+#: told again.
+_ANSWER_S, _PAUSE_S = 2.0, 0.05
 
 
 class Notices:
@@ -35,17 +32,19 @@ class Notices:
     ----------
     routes
         Wrap -> its address.
-    tally
-        Counts the attempts, and which wrap knows of which.
     """
 
     def __init__(
-        self, execution: Execution, direct: Direct, routes: Mapping[str, str], tally: Tally
+        self,
+        execution: Execution,
+        direct: Direct,
+        routes: Mapping[str, str],
+        participants: Participants,
     ) -> None:
         self._execution = execution
         self._direct = direct
         self._routes = routes
-        self._tally = tally
+        self._participants = participants
 
     def of_place(self, names: Iterable[str], name: str) -> dict[str, set[int]]:
         """Tell wraps where another one is now, which gets what they have for it; what each has.
@@ -53,74 +52,74 @@ class Notices:
         One that hears of itself keeps nothing.
         """
         number = self._execution.ident.number
-        return self._told(names, Message(MOVED, [number, name, self._routes[name]]))[0]
+        return self._told(names, Message(MOVED, [number, name, self._routes[name]])).has
 
     def of_attempt(self, names: Iterable[str], component: Component) -> dict[str, set[int]]:
         """Tell wraps of the attempt that some tasks are in now; what each has."""
-        attempt = self._tally.now[component]
+        attempt = self._participants.attempt_of(component)
         fields = [self._execution.ident.number, min(component), attempt]
-        has, known = self._told(names, Message(AGAIN, fields))
-        for each in known:
-            self._tally.told(each, component, attempt)
-        return has
+        telling = self._told(names, Message(AGAIN, fields))
+        for each in telling.running:
+            self._participants.told(each, component, attempt)
+        return telling.has
 
-    def _told(self, names: Iterable[str], message: Message) -> tuple[dict[str, set[int]], set[str]]:
-        """Tell wraps something; what each has, and which of them know the execution.
-
-        Who does not say what it has may have nothing yet; who has ended all its tasks is not among
-        them.
-        """
-        has: dict[str, set[int]] = {other: set() for other in names}
-        left, known = set(has), set[str]()
-        for _ in range(_TOLD):
-            addresses = {other: self._routes[other] for other in left}
-            answers = self._direct.lines.ask_all(addresses, message, _ANSWER_S)
+    def _told(self, names: Iterable[str], message: Message) -> Telling:
+        telling = Telling(names)
+        while not telling.is_over:
+            addresses = {other: self._routes[other] for other in telling.left}
+            answers = self._direct.pool.ask_all(addresses, message, _ANSWER_S)
+            standings = dict[str, tuple[Standing, list[int]]]()
             for other, answer in answers.items():
-                if answer.fields[0] == UNKNOWN:
-                    continue  # it may be about to begin, with the attempt or the place before
-                left.remove(other)
-                if answer.fields[0] == OK:
-                    has[other] = set(answer.fields[1])
-                    known.add(other)
-                elif answer.fields[0] == ENDED:
-                    del has[other]
-            if not left or self._execution.over:
+                status, *here = answer.fields
+                standing = _STANDINGS.get(status, Standing.UNKNOWN)
+                standings[other] = standing, here[0] if here else []
+            telling.heard(standings)
+            if self._execution.over:
                 break
-            time.sleep(PAUSE_S)
-        return has, known
+            if not telling.is_over:
+                time.sleep(_PAUSE_S)
+        return telling
 
 
 def is_there(direct: Direct, address: str) -> bool:
     """Whether a wrap takes connections at an address."""
     try:
-        direct.lines.reach(address)
+        direct.pool.reach(address)
     except (OSError, ValueError):
         return False
     return True
 
 
-def other_than(direct: Direct, name: str, ending: str, number: int) -> str | None:
-    """Another replica of a wrap than one that is ending; None where none is soon to be found.
-
-    Each time that the gateway is asked it may name any of them.
-    """
+def replica_beside(
+    direct: Direct, name: str, ending: str, number: int, is_wanted: Callable[[], bool]
+) -> str | None:
+    """Another replica of a wrap than one that is ending; None if none is soon found."""
     replicas = direct.replicas(name)
     replicas.ends(ending)
-    for _ in range(_LOOKS):
-        if others := replicas.known(but=ending, within_s=_LOOK_S):
-            return others[number % len(others)]
-        time.sleep(_LOOK_S)
-    return None
+
+    def look(within_s: float) -> str | None:
+        others = replicas.known(but=ending, within_s=within_s)
+        return others[number % len(others)] if others else None
+
+    return _found(ANOTHER, look, is_wanted)
 
 
-def address_of(
+def replica_after(
     direct: Direct, name: str, lost: str, number: int, is_wanted: Callable[[], bool]
 ) -> str | None:
-    """Where a wrap is that was lost at an address; None where it is not there in time."""
+    """A replica of a wrap that was lost at an address; None if none is there in time."""
     replicas = direct.replicas(name)
     replicas.forget(lost)
-    while is_wanted():
-        if address := replicas.of(number, PAUSE_S):
+    return _found(REPLACEMENT, lambda within_s: replicas.of(number, within_s), is_wanted)
+
+
+def _found(
+    search: Search, look: Callable[[float], str | None], is_wanted: Callable[[], bool]
+) -> str | None:
+    looks = 0
+    while looks < search.looks and is_wanted():
+        if address := look(search.pause_s):
             return address
-        time.sleep(PAUSE_S)
+        looks += 1
+        time.sleep(search.pause_s)
     return None

@@ -12,14 +12,16 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from wrap.core.admission import freest
 from wrap.core.errors import TaskError
+from wrap.core.limits import left_s
 from wrap.event_loop.threads import ThreadPool
 from wrap.net.direct import CALL, Direct, answered, is_refused
 from wrap.net.messages import Request, Result
 from wrap.net.peer_connection import Message, Received
 
-#: What asks a replica for how many executions it has processes.
-ROOM = "room"
+#: Asks a replica for how many executions it has free workers.
+FREE = "free"
 #: How long a replica may take to say so, in seconds.
 _ANSWER_S = 0.5
 
@@ -28,7 +30,7 @@ Returned = Callable[[list[Result] | TaskError | None], None]
 
 
 class Offload:
-    """Knows the other replicas of this wrap.
+    """Sends executions to the other replicas of this wrap.
 
     Parameters
     ----------
@@ -47,20 +49,20 @@ class Offload:
         self._address = address
         self._threads = threads
 
-    def lend(
+    def send(
         self, request: Request, deadline: float, wanted: Callable[[], bool], returned: Returned
     ) -> None:
-        """Have `request` run by the replica with the most room, unless it is not `wanted` then."""
-        self._threads.start(partial(self._lend, request, deadline, wanted, returned))
+        """Have `request` run by the freest replica, unless it is not `wanted` then."""
+        self._threads.start(partial(self._send, request, deadline, wanted, returned))
 
-    def _lend(
+    def _send(
         self, request: Request, deadline: float, wanted: Callable[[], bool], returned: Returned
     ) -> None:
-        room = self._room()
-        if not room or not wanted():
+        replica = freest(self._free())
+        if replica is None or not wanted():
             return
         asked = time.monotonic()
-        message = Message(CALL, [max(0.001, deadline - asked)], request.frames())
+        message = Message(CALL, [left_s(asked, deadline)], request.frames())
 
         def got(answer: Received | None) -> None:
             try:
@@ -71,13 +73,12 @@ class Offload:
             except TaskError as error:
                 returned(error)
 
-        self._direct.lines.ask(max(room, key=room.__getitem__), message, got)
+        self._direct.pool.ask(replica, message, got)
 
-    def _room(self) -> dict[str, int]:
-        """The replicas that have room, and for how many executions."""
+    def _free(self) -> dict[str, int]:
+        """For how many executions each of the other replicas has free workers."""
         others = self._direct.replicas(self._name).known(but=self._address)
-        answers = self._direct.lines.ask_all(
-            {each: each for each in others}, Message(ROOM), _ANSWER_S
+        answers = self._direct.pool.ask_all(
+            {each: each for each in others}, Message(FREE), _ANSWER_S
         )
-        room = {other: int(answer.fields[0]) for other, answer in answers.items()}
-        return {other: count for other, count in room.items() if count > 0}
+        return {other: int(answer.fields[0]) for other, answer in answers.items()}

@@ -11,7 +11,7 @@ from functools import partial
 from wrap.cluster import store_path
 from wrap.cluster.coordinator import Coordinator
 from wrap.cluster.notices import ENDED, UNKNOWN
-from wrap.cluster.offload import ROOM
+from wrap.cluster.offload import FREE
 from wrap.cluster.peers import (
     AGAIN,
     BEGIN,
@@ -25,6 +25,7 @@ from wrap.cluster.peers import (
 )
 from wrap.cluster.store_path import outputs
 from wrap.config.redaction import redacted
+from wrap.core.admission import deadline_of
 from wrap.core.dag import Engine
 from wrap.core.ending import keeps, takes_part
 from wrap.core.errors import SERVER_FAULT, TaskError
@@ -46,7 +47,7 @@ from wrap.pipes.piecewise import Far
 
 #: Says that this replica is ending, and leaves what was asked for to others.
 _REFUSAL = Message(ANSWER, [ENDING])
-#: How long an execution goes on whose home's connection broke, in seconds: it may make another.
+#: How long an execution goes on after the connection of its coordinator broke, in seconds.
 _UNASKED_S = 2.0
 
 
@@ -59,15 +60,15 @@ class Participant:
         Whether its replica was told to end: it takes on no more.
     """
 
-    def __init__(self, runtime: Runtime, exchange: PeerProtocol | None) -> None:
+    def __init__(self, runtime: Runtime, protocol: PeerProtocol | None) -> None:
         self._runtime = runtime
-        self._exchange = exchange
+        self._protocol = protocol
         self._does: dict[str, Callable[[PeerConnection, Received], None]] = {
             CALL: self._called,
-            ROOM: self._asked_for_room,
+            FREE: self._asked_for_free,
             STREAM: self._streamed,
         }
-        if exchange is not None:
+        if protocol is not None:
             more = {
                 BEGIN: self._begun,
                 OBJECTS: self._given,
@@ -75,10 +76,10 @@ class Participant:
                 BROKE: self._broke,
                 AGAIN: self._again,
             }
-            self._does |= {kind: partial(does, exchange) for kind, does in more.items()}
+            self._does |= {kind: partial(does, protocol) for kind, does in more.items()}
         #: Where the answers of executions go.
-        self._homes: dict[Execution, PeerConnection] = {}
-        #: Answers whose homes' connections broke.
+        self._coordinators: dict[Execution, PeerConnection] = {}
+        #: Answers whose coordinators' connections broke.
         self._unsent: dict[int, Message] = {}
         self._answering: set[PeerConnection] = set()
         self.ending = False
@@ -86,74 +87,75 @@ class Participant:
     @property
     def in_hand(self) -> int:
         """For how many executions of others it has something to do."""
-        return len(self._answering) + sum(map(_is_busy, list(self._homes)))
+        return len(self._answering) + sum(map(_is_busy, list(self._coordinators)))
 
     @property
     def busy(self) -> bool:
         """Whether something is in hand, or an answer has still to be sent."""
-        answers = self._answering or self._homes or self._unsent
-        return bool(answers) or (self._exchange is not None and self._exchange.busy)
+        answers = self._answering or self._coordinators or self._unsent
+        return bool(answers) or (self._protocol is not None and self._protocol.busy)
 
-    def got(self, line: PeerConnection, message: Received) -> None:
+    def got(self, connection: PeerConnection, message: Received) -> None:
         """Do what a message says. Raises ValueError or TypeError where it is none."""
         does = self._does.get(message.kind)
         if does is None:
             raise ValueError("a message of an unknown kind")
-        does(line, message)
+        does(connection, message)
 
-    def gone(self, line: PeerConnection, why: Exception | None) -> None:
+    def gone(self, connection: PeerConnection, why: Exception | None) -> None:
         """A connection has ended: orderly where there is no reason."""
-        for execution in [each for each, home in list(self._homes.items()) if home is line]:
+        answered = [each for each, to in list(self._coordinators.items()) if to is connection]
+        for execution in answered:
             if why is None:
-                self._end(execution, line)
+                self._end(execution, connection)
             else:
                 when = time.monotonic() + _UNASKED_S
-                self._runtime.loop.call_at(when, partial(self._end, execution, line))
+                self._runtime.loop.call_at(when, partial(self._end, execution, connection))
 
-    def _end(self, execution: Execution, line: PeerConnection) -> None:
+    def _end(self, execution: Execution, connection: PeerConnection) -> None:
         """Nobody awaits an execution's answer any more, unless over another connection."""
-        if self._homes.get(execution) is line:
+        if self._coordinators.get(execution) is connection:
             execution.fail(CANCELLED)
 
     def _expects(self, number: int) -> bool:
         """Whether an execution runs here, or something of it has come."""
-        broker, exchange = self._runtime.broker, self._exchange
+        broker, protocol = self._runtime.broker, self._protocol
         streams = broker is not None and broker.expects(number)
-        return streams or (exchange is not None and exchange.expects(number))
+        return streams or (protocol is not None and protocol.expects(number))
 
     def _forget(self, number: int) -> None:
         self._unsent.pop(number, None)
 
-    def _called(self, line: PeerConnection, message: Received) -> None:
+    def _called(self, connection: PeerConnection, message: Received) -> None:
         (seconds,) = message.fields
         request = _request(message)
         if self.ending:
-            line.send(_REFUSAL)
+            connection.send(_REFUSAL)
             return
-        self._answering.add(line)
-        self._runtime.threads.start(partial(self._run, line, request, float(seconds)))
+        self._answering.add(connection)
+        self._runtime.threads.start(partial(self._run, connection, request, float(seconds)))
 
-    def _asked_for_room(self, line: PeerConnection, _: Received) -> None:
-        room = 0 if self.ending else self._runtime.mechanism.room
-        line.send(Message(ANSWER, [room]))
+    def _asked_for_free(self, connection: PeerConnection, _: Received) -> None:
+        free = 0 if self.ending else self._runtime.mechanism.free
+        connection.send(Message(ANSWER, [free]))
 
-    def _streamed(self, line: PeerConnection, message: Received) -> None:
+    def _streamed(self, connection: PeerConnection, message: Received) -> None:
         """The connection is a stream from now on, of a task that is to be read here."""
         which = Which(*map(int, message.fields))
         if self._runtime.broker is None:
             raise ValueError("a stream that nothing reads here")
         if not keeps(self.ending, self._expects(which.execution)):
-            line.close()
+            connection.close()
             return
-        channel = bounded(line.detached())
+        channel = bounded(connection.detached())
         channel.send(b"1")
         self._runtime.broker.arrived(which, channel)
 
-    def _run(self, line: PeerConnection, asked: Request, seconds: float) -> None:
+    def _run(self, connection: PeerConnection, asked: Request, seconds: float) -> None:
         """Run what another wrap asks for, and give all of it back."""
         runtime, arrived = self._runtime, time.monotonic()
 
-        deadline = arrived + min(runtime.wrap.timeout_s, seconds)
+        deadline = deadline_of(arrived, runtime.wrap.timeout_s, seconds)
 
         def ended(execution: Execution | None, outcome: Outcome) -> None:
             if execution is not None:
@@ -164,8 +166,8 @@ class Participant:
                     store_path.put(runtime.store, asked.ident.number, outputs, deadline)
             except TaskError as error:
                 outcome = error
-            line.send(self._answer(outcome, arrived))
-            self._answering.discard(line)
+            connection.send(self._answer(outcome, arrived))
+            self._answering.discard(connection)
 
         try:
             engine = engine_of(runtime, asked)
@@ -174,110 +176,114 @@ class Participant:
             return
         Execution(runtime, engine, asked.objects, asked.ident, deadline, ended).start(own_run())
 
-    def _begun(self, exchange: PeerProtocol, line: PeerConnection, message: Received) -> None:
-        seconds, home, routes, renewed, urged, attempts = message.fields
+    def _begun(self, protocol: PeerProtocol, connection: PeerConnection, message: Received) -> None:
+        seconds, coordinator, routes, renewed, urged, attempts = message.fields
         request = _request(message)
         number, arrived = request.ident.number, time.monotonic()
-        if renewed:  # its home's connection broke
-            running = exchange.get(number)
-            if running in self._homes:
-                self._homes[running] = line
+        if renewed:  # its coordinator's connection broke
+            running = protocol.get(number)
+            if running in self._coordinators:
+                self._coordinators[running] = connection
                 return
-            line.send(self._unsent.pop(number, Message(ANSWER, [UNKNOWN])))
+            connection.send(self._unsent.pop(number, Message(ANSWER, [UNKNOWN])))
             return
         if not takes_part(self.ending, bool(urged), self._expects(number)):
-            line.send(_REFUSAL)
+            connection.send(_REFUSAL)
             return
         try:
             part = self._runtime.wrap.share_of(frozenset(request.tasks), request.gives)
         except KeyError:
-            line.send(self._answer(other_plan(), arrived))
+            connection.send(self._answer(other_plan(), arrived))
             return
 
         def ended(ended: Execution, outcome: Outcome) -> None:
-            home = self._homes[ended]
+            coordinator = self._coordinators[ended]
             _export(self._runtime, ended, outcome)
-            if outcome is CANCELLED:  # where its home has come back, it begins again
-                home.send(Message(ANSWER, [UNKNOWN]))
-                del self._homes[ended]
+            if outcome is CANCELLED:  # where its coordinator has come back, it begins again
+                coordinator.send(Message(ANSWER, [UNKNOWN]))
+                del self._coordinators[ended]
                 return
-            answer, pressure = self._answer(outcome, arrived), exchange.pressure
+            answer, pressure = self._answer(outcome, arrived), protocol.pressure
             size = 0 if isinstance(outcome, TaskError) else bytes_of(outputs(outcome).values())
-            pressure.leaves(home, size)
-            if not home.send(answer, partial(pressure.left, home, size)):
+            pressure.leaves(coordinator, size)
+            if not coordinator.send(answer, partial(pressure.left, coordinator, size)):
                 self._unsent[number] = answer
                 forget = partial(self._forget, number)
                 self._runtime.loop.call_at(time.monotonic() + _UNASKED_S, forget)
-            del self._homes[ended]
+            del self._coordinators[ended]
 
-        deadline = arrived + min(self._runtime.wrap.timeout_s, float(seconds))
-        peers = Peers(exchange, str(home), dict(routes), request.gives)
+        deadline = deadline_of(arrived, self._runtime.wrap.timeout_s, float(seconds))
+        peers = Peers(protocol, str(coordinator), dict(routes), request.gives)
         client = None
         if request.piecewise and self._runtime.broker is not None:
-            wanted = lambda: exchange.get(number) is not None  # noqa: E731
-            client = Far(lambda which: exchange.connect(str(home), which, wanted))
+            wanted = lambda: protocol.get(number) is not None  # noqa: E731
+            client = Far(lambda which: protocol.connect(str(coordinator), which, wanted))
         execution = Execution(
             *(self._runtime, Engine(part), request.objects, request.ident, deadline, ended, peers),
             client=client,
         )
         for task, attempt in attempts:
             again(execution, int(task), int(attempt))
-        self._homes[execution] = line
-        exchange.add(execution)
+        self._coordinators[execution] = connection
+        protocol.add(execution)
         execution.start()
 
-    def _given(self, exchange: PeerProtocol, line: PeerConnection, message: Received) -> None:
+    def _given(self, protocol: PeerProtocol, connection: PeerConnection, message: Received) -> None:
         number, to, named = message.fields
         given = given_in(named, message.content)
         if to == self._runtime.wrap.name:
             if not keeps(self.ending, self._expects(int(number))):
-                line.send(_REFUSAL)
+                connection.send(_REFUSAL)
                 return
-            exchange.deliver(int(number), given)  # what begins by it does not wait for the answer
+            protocol.deliver(int(number), given)  # what begins by it does not wait for the answer
         else:
-            execution = exchange.get(int(number))
+            execution = protocol.get(int(number))
             peers = execution and execution.peers
             if execution is not None and isinstance(peers, Coordinator):
                 execution.event(peers.relay, str(to), given)
-        line.send(Message(ANSWER, [OK]))
+        connection.send(Message(ANSWER, [OK]))
 
-    def _moved(self, exchange: PeerProtocol, line: PeerConnection, message: Received) -> None:
+    def _moved(self, protocol: PeerProtocol, connection: PeerConnection, message: Received) -> None:
         number, name, address = message.fields
         if name == self._runtime.wrap.name:
-            if before := exchange.begin_again(int(number)):
+            if before := protocol.begin_again(int(number)):
                 before.fail(CANCELLED)
-            line.send(Message(ANSWER, [OK, []]))
+            connection.send(Message(ANSWER, [OK, []]))
             return
-        execution = exchange.get(int(number))
+        execution = protocol.get(int(number))
         here = None
         if execution is not None:
             with execution.lock:
                 if not execution.over and execution.peers is not None:
                     here = execution.peers.moved(execution, str(name), str(address))
-        self._say_what_is_here(exchange, line, int(number), here)
+        self._say_what_is_here(protocol, connection, int(number), here)
 
     def _say_what_is_here(
-        self, exchange: PeerProtocol, line: PeerConnection, number: int, here: list[int] | None
+        self,
+        protocol: PeerProtocol,
+        connection: PeerConnection,
+        number: int,
+        here: list[int] | None,
     ) -> None:
         if here is not None:
-            line.send(Message(ANSWER, [OK, here]))
+            connection.send(Message(ANSWER, [OK, here]))
         else:
-            ended = exchange.get(number) is not None or exchange.has_ended(number)
-            line.send(Message(ANSWER, [ENDED if ended else UNKNOWN]))
+            ended = protocol.get(number) is not None or protocol.has_ended(number)
+            connection.send(Message(ANSWER, [ENDED if ended else UNKNOWN]))
 
-    def _broke(self, exchange: PeerProtocol, line: PeerConnection, message: Received) -> None:
+    def _broke(self, protocol: PeerProtocol, connection: PeerConnection, message: Received) -> None:
         number, task, attempt, error = message.fields
-        execution = exchange.get(int(number))
+        execution = protocol.get(int(number))
         if execution is not None:
             said = TaskError.from_dict(error, status=500)
             execution.event(broke, execution, int(task), int(attempt), said)
-        line.send(Message(ANSWER, [OK]))
+        connection.send(Message(ANSWER, [OK]))
 
-    def _again(self, exchange: PeerProtocol, line: PeerConnection, message: Received) -> None:
+    def _again(self, protocol: PeerProtocol, connection: PeerConnection, message: Received) -> None:
         number, task, attempt = map(int, message.fields)
-        execution = exchange.get(number)
+        execution = protocol.get(number)
         here = again(execution, task, attempt) if execution is not None else None
-        self._say_what_is_here(exchange, line, number, here)
+        self._say_what_is_here(protocol, connection, number, here)
 
     def _answer(self, outcome: Outcome, arrived: float) -> Message:
         if isinstance(outcome, TaskError):
@@ -287,7 +293,7 @@ class Participant:
 
 
 def _export(runtime: Runtime, execution: Execution, outcome: Outcome) -> None:
-    """Tell what a part has done that has failed: its home gets no results."""
+    """Tell what a part has done that has failed: its coordinator gets no results."""
     if runtime.spans is not None and isinstance(outcome, TaskError):
         runtime.spans.part(execution.ident, all_results(execution, outcome))
 

@@ -1,22 +1,24 @@
 """What wraps tell each other about executions that several of them take part in.
 
-The home, which has the request, has each of the others begin, once. From then on every wrap sends
-what its tasks give straight to the wraps that wait for it, and answers the home when all its tasks
-have ended. What comes twice changes nothing, so what may have been lost is sent again.
+The coordinator, which has the request, has each of the others begin, once. From then on every wrap
+sends what its tasks give straight to the wraps that wait for it, and answers the coordinator when
+all its tasks have ended. What comes twice changes nothing, so what may have been lost is sent
+again.
 """
 
 from __future__ import annotations
 
 import socket
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Wrap
+from wrap.core.executions import Executions
+from wrap.core.retry import REPORTS, sends_to
 from wrap.dispatch.backpressure import Pressure
 from wrap.dispatch.storing import stored
 from wrap.event_loop.loop import Loop, Timer
@@ -42,14 +44,6 @@ BEGIN, OBJECTS, MOVED, BROKE, AGAIN = "begin", "objects", "moved", "broke", "aga
 #: How long to wait before a stream is opened again to a wrap that is not there, and before objects
 #: are sent again that a wrap has refused, in seconds.
 _PAUSE_S = 0.05
-#: How often the home is told that streams broke.
-_TOLD = 3
-#: How long what comes for an execution is kept that has not begun here, in seconds.
-_EARLY_S = 30.0
-#: The same of one that has ended all its tasks here: after a loss elsewhere some may run again.
-_AGAIN_S = 5.0
-#: So many executions that have ended are remembered, for which objects may still come.
-_ENDED = 10_000
 
 #: Objects by the tasks that gave them; None where it is enough to know that the task has ended.
 Given = Mapping[int, Object | None]
@@ -75,16 +69,15 @@ class PeerProtocol:
         self.address = address
         self.pressure = Pressure(loop)
         self._loop = loop
-        self._running: dict[int, Execution] = {}
-        self._early: dict[int, tuple[list[Given], Timer]] = {}
-        #: Whether all its tasks here ended, by the numbers of executions.
-        self._ended = OrderedDict[int, bool]()
+        self._executions: Executions[Execution, Given] = Executions()
+        #: What forgets objects that came for executions that have not begun.
+        self._forgetting: dict[int, Timer] = {}
         self._lock = threading.Lock()
 
     @property
     def busy(self) -> bool:
         """Whether any has not ended."""
-        return bool(self._running)
+        return len(self._executions) > 0
 
     def routes(self, execution: int) -> dict[str, str] | None:
         """The addresses of all wraps for an execution; None where one of them has none.
@@ -111,7 +104,7 @@ class PeerProtocol:
             if peers is None or not is_wanted():
                 raise lost("the execution is over")
             try:
-                return self.direct.lines.stream(peers.routes[name], Message(STREAM, which))
+                return self.direct.pool.stream(peers.routes[name], Message(STREAM, which))
             except (OSError, ValueError) as error:
                 ends = self.direct.replicas(name).is_ending(peers.routes[name])
                 if self.wrap.attempts == 1 and not ends:
@@ -120,25 +113,23 @@ class PeerProtocol:
 
     def get(self, number: int) -> Execution | None:
         """The execution of that number, while it runs here."""
-        return self._running.get(number)
+        return self._executions.get(number)
 
     def expects(self, number: int) -> bool:
         """Whether what comes for an execution has a place: it runs, or is to begin, or is done."""
         with self._lock:
-            known = number in self._running or number in self._early
-            return known or self._ended.get(number, False)
+            return self._executions.expects(number)
 
     def has_ended(self, number: int) -> bool:
         """Whether that execution was here, and is no more."""
-        return number in self._ended
+        return self._executions.has_ended(number)
 
     def add(self, execution: Execution) -> None:
         """An execution begins: it gets what has come for it already."""
         number = execution.ident.number
         with self._lock:
-            self._running[number] = execution
-            self._ended.pop(number, None)
-            early, timer = self._early.pop(number, ([], None))
+            early = self._executions.begin(number, execution)
+            timer = self._forgetting.pop(number, None)
         if timer is not None:
             timer.cancel()
         for given in early:
@@ -152,37 +143,32 @@ class PeerProtocol:
         """An execution has ended."""
         number = execution.ident.number
         with self._lock:
-            if self._running.get(number) is execution:
-                del self._running[number]
-                self._ended[number] = execution.complete
-                if len(self._ended) > _ENDED:
-                    self._ended.popitem(last=False)
+            self._executions.end(number, execution, execution.complete)
 
     def begin_again(self, number: int) -> Execution | None:
         """Keep what comes for an execution that is to begin once more; the one before."""
         with self._lock:
-            self._ended.pop(number, None)
-            return self._running.pop(number, None)
+            return self._executions.begin_again(number)
 
     def deliver(self, number: int, given: Given) -> None:
         """Objects have come for an execution."""
         with self._lock:
-            execution = self._running.get(number)
+            execution = self._executions.get(number)
             if execution is None:
-                if self._ended.get(number, True):
-                    self._keep_early(number, given)
+                self._keep(number, given)
                 return
         execution.arrived(given)
 
-    def _keep_early(self, number: int, given: Given) -> None:
-        if number not in self._early:
-            when = monotonic() + (_AGAIN_S if number in self._ended else _EARLY_S)
+    def _keep(self, number: int, given: Given) -> None:
+        seconds = self._executions.keep(number, given)
+        if seconds is not None:
             forget = partial(self._forget, number)
-            self._early[number] = [], self._loop.call_at(when, forget)
-        self._early[number][0].append(given)
+            self._forgetting[number] = self._loop.call_at(monotonic() + seconds, forget)
 
     def _forget(self, number: int) -> None:
-        self._early.pop(number, None)
+        with self._lock:
+            self._executions.forget(number)
+            self._forgetting.pop(number, None)
 
 
 class Peers:
@@ -190,37 +176,40 @@ class Peers:
 
     Parameters
     ----------
-    home
+    coordinator
         The wrap that has the request.
     routes
         The address of each.
     wanted
-        Tasks whose objects the home waits for, besides those that its tasks need.
+        Tasks whose objects the coordinator waits for, besides those that its tasks need.
     """
 
     #: How long after the deadline others are waited for, in seconds: they say what hangs.
     grace_s = 2 * GRACE_S
 
     def __init__(
-        self, exchange: PeerProtocol, home: str, routes: dict[str, str], wanted: frozenset[int]
+        self,
+        protocol: PeerProtocol,
+        coordinator: str,
+        routes: dict[str, str],
+        wanted: frozenset[int],
     ) -> None:
-        self.exchange = exchange
-        self.home = home
+        self.protocol = protocol
+        self.coordinator = coordinator
         self.routes = routes
         self.wanted = wanted
-        self._wrap = exchange.wrap
+        self._wrap = protocol.wrap
         #: Whether the object of another wrap's task is needed here, or only its end.
-        self.needs = partial(is_needed, exchange.wrap, frozenset())
+        self.needs = partial(is_needed, protocol.wrap, frozenset())
         #: How often a store is being given objects that are to be sent then.
         self._storing = 0
         #: The wraps that objects are on their way to, one for each message.
         self._sending: dict[object, str] = {}
 
-    @property
-    def waiting(self) -> bool:
-        """Whether the execution has not ended though all tasks here have.
+    def waits(self, here: Collection[int]) -> bool:
+        """Whether the execution has not ended though all tasks have whose objects are `here`.
 
-        With this wrap what it gave would be gone, and the home does not look after who has ended.
+        With this wrap what it gave would be gone. The coordinator does not look after ended wraps.
         """
         return self._storing > 0 or bool(self._sending)
 
@@ -228,7 +217,7 @@ class Peers:
         """Whether another wrap needs the object of a task of this one."""
         takers = self._wrap.takers[task]
         return any(needed and to != self._wrap.name for to, needed in takers.items()) or (
-            task in self.wanted and self.home != self._wrap.name
+            task in self.wanted and self.coordinator != self._wrap.name
         )
 
     def late(self) -> TaskError | None:
@@ -243,16 +232,16 @@ class Peers:
         """The execution begins here."""
 
     def broke(self, execution: Execution, task: int, attempt: int, error: TaskError) -> None:
-        """The streams of a task broke, or it was lost: the home decides what becomes of it."""
+        """Report that the streams of a task broke, or that it was lost, to the coordinator."""
         fields = [execution.ident.number, task, attempt, error.as_dict(redacted)]
-        self._tell(Message(BROKE, fields), _TOLD)
+        self._tell(Message(BROKE, fields), REPORTS)
 
     def _tell(self, message: Message, tries: int) -> None:
         def said(answer: Received | None) -> None:
             if answer is None and tries > 1:
                 self._tell(message, tries - 1)
 
-        self.exchange.direct.lines.ask(self.routes[self.home], message, said)
+        self.protocol.direct.pool.ask(self.routes[self.coordinator], message, said)
 
     def close(self) -> None:
         """The execution has ended here."""
@@ -260,29 +249,29 @@ class Peers:
     def gave(self, execution: Execution, results: Iterable[Result], last: bool) -> None:
         """Send what tasks gave to those that wait for it, when a store has it if that is the path.
 
-        What the home gets of the `last` ones stays in the results, which are its answer, unless
+        What the coordinator gets of the `last` results stays in them. They are its answer, unless
         that has to wait until others have theirs.
         """
         results = list(results)
         elsewhere = {to for each in results for to in self._wrap.takers[each.task]}
-        last = last and elsewhere <= {self.home, self._wrap.name}
+        last = last and elsewhere <= {self.coordinator, self._wrap.name}
         given: dict[str, dict[int, Object | None]] = {}
         crossing: dict[Key, Object] = {}
         for result in results:
             takers = dict(self._wrap.takers[result.task])
             if result.task in self.wanted:
-                takers[self.home] = True
+                takers[self.coordinator] = True
             output, result.output = result.output, None
             for to, needed in takers.items():
                 if to != self._wrap.name and needed and output is not None:
                     crossing[result.task] = output
-                if to == self.home and last:
+                if to == self.coordinator and last:
                     result.output = output if needed else None
                 elif to != self._wrap.name:
                     given.setdefault(to, {})[result.task] = output if needed else None
         size = sum(each.size for each in crossing.values())
         if size >= HELD_FROM:
-            self.exchange.pressure.gave(size, max(each.ended - each.started for each in results))
+            self.protocol.pressure.gave(size, max(each.ended - each.started for each in results))
         self._storing += 1
         stored(execution, crossing, partial(self._send_all, execution, given))
 
@@ -309,10 +298,10 @@ class Peers:
             self.send(execution, to, given)
 
     def send(self, execution: Execution, to: str, given: Given) -> None:
-        """Send objects to another wrap, as often as is needed, and by the home if it has to be."""
+        """Send objects to another wrap, as often as `wrap.core.retry.sends_to` says."""
         key = object()
         self._sending[key] = to
-        pressure, size = self.exchange.pressure, bytes_of(given.values())
+        pressure, size = self.protocol.pressure, bytes_of(given.values())
         place = self.routes[to]
         pressure.leaves(place, size)
 
@@ -326,22 +315,22 @@ class Peers:
         self._send(execution.ident.number, to, given, 0, done)
 
     def _refused(self, number: int, to: str, given: Given, done: Callable[[], None]) -> None:
-        """A wrap is ending, and has not begun: the home knows where it begins, or will."""
+        """A wrap is ending, and has not begun: the coordinator knows where it begins, or will."""
         again = partial(self._send, number, to, given, 2, done)
-        if self.home != self._wrap.name:
+        if self.coordinator != self._wrap.name:
             again()
-        elif self.exchange.get(number) is None:
+        elif self.protocol.get(number) is None:
             done()
         else:
             again = partial(self._send, number, to, given, 0, done)
-            self.exchange.later(_PAUSE_S, again)
+            self.protocol.later(_PAUSE_S, again)
 
     def _send(
         self, number: int, to: str, given: Given, tries: int, done: Callable[[], None]
     ) -> None:
-        by = to if tries < 2 else self.home
-        if tries > 2 or by == self._wrap.name:
-            done()  # the home looks after a wrap that it has lost
+        receiver = sends_to(tries, to, self.coordinator, self._wrap.name)
+        if receiver is None:
+            done()
             return
         named, frames = list[tuple[int, list[str] | None]](), list[Unsent]()
         for task, each in given.items():
@@ -360,7 +349,7 @@ class Peers:
             else:
                 done()
 
-        self.exchange.direct.lines.ask(self.routes[by], message, sent)
+        self.protocol.direct.pool.ask(self.routes[receiver], message, sent)
 
 
 def is_needed(wrap: Wrap, wanted: frozenset[int], task: int) -> bool:

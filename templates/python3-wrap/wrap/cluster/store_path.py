@@ -1,8 +1,8 @@
 """How objects get to other wraps by a store: they are put there, and their names travel.
 
 That is the path ``store``. An object is put once, whoever gets it, under EXECUTION/TASK; it stays
-until its execution has ended, when the home deletes it. A store that fails fails the execution, by
-name: a plan that says ``store`` does not want objects to go another way.
+until its execution has ended, when the coordinator deletes it. A store that fails fails the
+execution, by name: a plan that says ``store`` does not want objects to go another way.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ SLO_MS = "WRAP_SLO_MS"
 _FAASD_GATEWAY, _HOSTS = "gateway", Path("/etc/hosts")
 
 #: Objects that wait may take so much of the wrap's memory where nobody knows what its functions do.
-_SINK_SHARE = 4
+_BUDGET_SHARE = 4
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Settings:
     threads: int
     cpus: int | None
     memory_bytes: int
-    sink_bytes: int
+    budget_bytes: int
     request_bytes: int | None
     state_bytes: int | None
     trace_key: str
     route: str
     direct_key: bytes
-    lend_after_s: float
+    offload_after_s: float
     store_url: str
     store_password: str
     linger_s: float
@@ -59,13 +59,13 @@ class Settings:
     def read(cls, environment: Mapping[str, str]) -> Settings:
         """The settings. Raises ValueError for a number that is none, or is not above 0."""
         memory_bytes = _memory_bytes(_given(environment, "WRAP_MEMORY_MIB"))
-        sink_mib = _given(environment, "WRAP_SINK_MIB")
+        budget_mib = _given(environment, "WRAP_SINK_MIB")
         return cls(
             environment.get(GATEWAY_URL) or gateway_url(_HOSTS),
             count(environment, "WAITRESS_THREADS", 4),
             _given(environment, "WRAP_CPUS"),
             memory_bytes,
-            sink_mib << 20 if sink_mib else memory_bytes // _SINK_SHARE,
+            budget_mib << 20 if budget_mib else memory_bytes // _BUDGET_SHARE,
             _given(environment, "WRAP_REQUEST_BYTES"),
             _given(environment, "WRAP_STATE_BYTES"),
             environment.get(TRACE_KEY, ""),

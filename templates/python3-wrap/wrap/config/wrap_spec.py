@@ -264,7 +264,7 @@ class Wrap:
 
     @cached_property
     def share_of(self) -> Callable[[frozenset[int], frozenset[int]], Part]:
-        """For tasks of its own, and those whose objects the home wants, the part that these are.
+        """The part of its own tasks, by which of their objects the coordinator wants.
 
         What they need from other wraps comes in the course of the execution.
         """
@@ -316,7 +316,7 @@ class Wrap:
 
     @cached_property
     def crossing(self) -> set[Key]:
-        """What goes from wrap to wrap where this is the home: tasks' objects, and the request's."""
+        """What crosses wraps if this is the coordinator: objects of tasks, and the request's."""
         found: set[Key] = {task for task, to in self.takers.items() if any(to.values())}
         found |= self.needed - self.tasks.keys() - {None}
         remote = (task for its in self.remotes.values() for task in its)

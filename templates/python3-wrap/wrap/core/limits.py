@@ -11,6 +11,9 @@ from wrap.core.commands import Command
 from wrap.core.deployment import Deployment
 from wrap.core.program import Program
 
+#: What is asked for at its deadline may take so many seconds.
+_MOMENT_S = 0.001
+
 
 class Limits(NamedTuple):
     """The limits of an execution.
@@ -28,6 +31,16 @@ class Limits(NamedTuple):
     deadline: float
     grace_s: float
     large_from: int
+
+
+def until(now: float, deadline: float, *timeouts_s: float) -> float:
+    """Until when something may run that begins now: its timeouts, and the deadline of all."""
+    return min(deadline, now + min(timeouts_s))
+
+
+def left_s(now: float, deadline: float) -> float:
+    """Seconds until a deadline; a moment if it has passed, so that an answer may still be there."""
+    return max(_MOMENT_S, deadline - now)
 
 
 class TaskLimits:
@@ -81,10 +94,10 @@ class TaskLimits:
 
     def _of(self, number: int, now: float) -> float:
         """Until when a task may run that begins now."""
-        until = now + self._program.timeouts_s.get(number, math.inf)
+        own_s = self._program.timeouts_s.get(number, math.inf)
         if isinstance(self._place_of[number], str):
-            return min(self._deadline + self._grace_s, until)
+            return until(now, self._deadline + self._grace_s, own_s)
         timeouts_s = self._deployment.timeouts_s
         if timeouts_s:
-            until = min(until, now + timeouts_s.get(self._deployment.function_of(number), math.inf))
-        return min(self._deadline, until)
+            own_s = min(own_s, timeouts_s.get(self._deployment.function_of(number), math.inf))
+        return until(now, self._deadline, own_s)

@@ -39,7 +39,7 @@ def to_run_again(
     has: Mapping[str, Collection[int]],
     runs: Mapping[str, Collection[int]],
     wanted: Collection[int],
-    home: str,
+    coordinator: str,
     components: Mapping[int, Component] = {},
     read: Collection[int] = (),
     broken: Collection[int] = (),
@@ -61,7 +61,7 @@ def to_run_again(
         Of every such wrap the tasks that it runs, or has run: all of its own, if it has not begun
         once more. One that has to run others too begins again, with all of them.
     wanted
-        The tasks whose objects the home waits for, beside those that its own tasks need.
+        The tasks whose objects the coordinator waits for, beside those that its own tasks need.
     components
         Task -> its component, of those that live streams connect with others.
     read
@@ -85,7 +85,7 @@ def to_run_again(
 
     missed = list[int]()
     for task, place in wrap_of.items():
-        waits = {*takers[task], home} if task in wanted else takers[task]
+        waits = {*takers[task], coordinator} if task in wanted else takers[task]
         if place == lost and _is_missed(task, wrap_of, waits, has, used, components):
             missed.append(task)
     return _with_what_they_need([*broken, *missed], wrap_of, needs, runs, components)
@@ -167,6 +167,17 @@ def connected(
     return found
 
 
+def may_follow(attempt: int, most: int) -> bool:
+    """Whether another attempt may follow one of that number, if there may be `most`.
+
+    Examples
+    --------
+    >>> [may_follow(attempt, 2) for attempt in range(3)]
+    [True, False, False]
+    """
+    return attempt + 1 < most
+
+
 class Attempts:
     """The attempts of components in one wrap.
 
@@ -245,10 +256,10 @@ class Attempts:
 
 
 class Tally:
-    """The attempts of components as the home counts them, so that one loss counts once.
+    """The attempts of components as the coordinator counts them, so that one loss counts once.
 
-    A lost wrap breaks the attempts of its streams at both ends, which the home may hear of in any
-    order.
+    A lost wrap breaks the attempts of its streams at both ends. The coordinator may hear of these
+    in any order.
 
     Parameters
     ----------
@@ -273,7 +284,7 @@ class Tally:
         """An attempt broke; whether another one begins by that, None if there is none left."""
         if attempt < self.now.get(component, 0):
             return False
-        if attempt + 1 >= self._most:
+        if not may_follow(attempt, self._most):
             return None
         self.now[component] = attempt + 1
         return True

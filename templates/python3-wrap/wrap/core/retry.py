@@ -1,9 +1,49 @@
-"""How often a task may begin: after the loss of its worker, or with what its streams connect."""
+"""How often something is tried: a task, the sending of objects, the search for a replica."""
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 from wrap.core.deployment import Deployment
-from wrap.core.recovery import Attempts
+from wrap.core.recovery import Attempts, may_follow
+
+#: So often a wrap sends objects straight to their consumer before it asks the coordinator to.
+_STRAIGHT = 2
+#: How often the coordinator is told that streams broke, if its connection breaks.
+REPORTS = 3
+
+
+class Search(NamedTuple):
+    """How often the gateway is asked for a replica, and the pause before it is asked again."""
+
+    looks: float
+    pause_s: float
+
+
+#: For a replica in place of a lost one, which may have to start first: until the deadline.
+REPLACEMENT = Search(math.inf, 0.05)
+#: For another replica than one that is ending, which has to begin itself if none is soon found.
+#: The gateway names any of the replicas each time.
+ANOTHER = Search(10, 0.02)
+
+
+def sends_to(tries: int, consumer: str, coordinator: str, own: str) -> str | None:
+    """The wrap that gets objects for a consumer at the next try; None after the last.
+
+    The coordinator passes objects on if it is reached and the consumer is not. Its own objects it
+    sends straight alone, because it looks after a consumer that is lost.
+
+    Examples
+    --------
+    >>> [sends_to(tries, "b", "home", "a") for tries in range(4)]
+    ['b', 'b', 'home', None]
+    >>> [sends_to(tries, "b", "home", "home") for tries in range(3)]
+    ['b', 'b', None]
+    """
+    if tries < _STRAIGHT:
+        return consumer
+    return coordinator if tries == _STRAIGHT and coordinator != own else None
 
 
 class Retries:
@@ -27,7 +67,7 @@ class Retries:
         attempt = self._attempts.ran_in(number)
         if attempt is None:
             attempt = self._begun_again.get(number, 0)
-        return attempt + 1 < self._deployment.attempts
+        return may_follow(attempt, self._deployment.attempts)
 
     def count(self, number: int) -> None:
         """A task begins again."""

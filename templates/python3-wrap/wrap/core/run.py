@@ -19,7 +19,7 @@ from wrap.core.events import Answer, Event, Outputs
 from wrap.core.holdings import Holdings
 from wrap.core.limits import Limits, TaskLimits
 from wrap.core.program import MAIN, Program, Step
-from wrap.core.recovery import STREAM_LOST, Attempts
+from wrap.core.recovery import STREAM_LOST, Attempts, may_follow
 from wrap.core.retry import Retries
 from wrap.core.workers import Workers
 
@@ -99,6 +99,14 @@ class Run:
     def unanswered(self) -> Set[int]:
         """The tasks of which an answer is still awaited."""
         return self.program.unanswered(self.limits.keys())
+
+    def is_over(self, others_run: bool) -> bool:
+        """Whether nothing is left to be done, unless other wraps are waited for.
+
+        A task whose streams broke is about to run again, although it has ended before.
+        """
+        pending = self._needs is not None and self.attempts.pending
+        return self.program.is_complete and not others_run and not pending
 
     def _on_began(self, event: on.Began) -> None:
         self.begun = True
@@ -199,7 +207,10 @@ class Run:
         }
         self._fail(sorted(lost & late - again), error, event.now)
         self._fail(sorted(lost - late - again), failure, event.now)
-        self._count_again(again, event.now)
+        for number in again:
+            self._retries.count(number)
+            if number in self.limits:  # else it had only been called for
+                self._limits.expect([number], event.now)
         first = self.program.again(event.process, again, self._holdings)
         for call in [first, *calls] if first.tasks else calls:
             self._workers.call(call)
@@ -310,12 +321,6 @@ class Run:
         self._count_failures(given_up, error.code)
         self._fail(given_up, error, event.now)
 
-    def _count_again(self, tasks: Iterable[int], now: float) -> None:
-        for number in tasks:
-            self._retries.count(number)
-            if number in self.limits:  # else it had only been called for
-                self._limits.expect([number], now)
-
     def _count_failures(self, tasks: Iterable[int], code: str) -> None:
         place_of, emits = self._part.place_of, self._deployment.emits
         counted = [
@@ -332,7 +337,7 @@ class Run:
         """The streams of a task broke: the coordinator decides what becomes of the attempt."""
         if self._needs is not None:
             self._commands.append(do.ReportBroken(task, attempt, error))
-        elif attempt + 1 < self._deployment.attempts:
+        elif may_follow(attempt, self._deployment.attempts):
             self._next_attempt(task, attempt + 1, now)
         else:
             self._commands.append(do.FailLater(error))

@@ -1,4 +1,7 @@
-"""When an execution that needs workers begins: as soon as there are some, or on another replica."""
+"""Has an execution that needs workers wait for them, here or on another replica.
+
+The rules are those of `wrap.core.admission`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from wrap.core import admission
 from wrap.core import events as on
 from wrap.core.errors import TaskError
 from wrap.core.program import Key
@@ -15,21 +19,17 @@ from wrap.values.value import Object
 if TYPE_CHECKING:
     from wrap.dispatch.execution import Execution, Outcome
 
-#: How long an execution waits for workers before it looks whether all others wait, in seconds;
-#: then twice as long, and so on.
-_BLOCKED_S = 0.02
-
 
 class Admission:
     """Has an execution wait for workers.
 
-    It is the `wrap.workers.mechanisms.Guest` of the execution.
+    It is the `wrap.workers.mechanisms.Candidate` of the execution.
     """
 
     def __init__(self, execution: Execution) -> None:
         self._execution = execution
         self._mechanism = execution.runtime.mechanism
-        self._is_admitted = self._is_offloaded = False
+        self._rules = admission.Admission()
 
     def wait(self) -> None:
         """Begin when there are workers for it, here or elsewhere."""
@@ -37,18 +37,17 @@ class Admission:
         self._offload_later()
 
     def admit(self) -> bool:
-        """As `wrap.workers.mechanisms.Guest` says."""
+        """As `wrap.workers.mechanisms.Candidate` says."""
         execution = self._execution
         with execution.lock:
-            if execution.over or self._is_offloaded or self._is_admitted:
+            if execution.over or not self._rules.admit():
                 return False
-            self._is_admitted = True
         execution.event(execution.begin)
         return True
 
     @property
-    def waits(self) -> bool:
-        """As `wrap.workers.mechanisms.Guest` says."""
+    def is_blocked(self) -> bool:
+        """As `wrap.workers.mechanisms.Candidate` says."""
         execution = self._execution
         if execution.peers is None:
             return False
@@ -59,51 +58,48 @@ class Admission:
 
     def leave(self) -> None:
         """Take no more workers."""
-        if self._is_admitted:
+        if self._rules.has_workers:
             self._mechanism.leave(self)
 
     def _wait_here(self) -> None:
         self._mechanism.admit(self)
-        self._ask_for_more(_BLOCKED_S)
+        self._look_later()
 
-    def _ask_for_more(self, after_s: float) -> None:
+    def _look_later(self) -> None:
         """Look whether it waits to be admitted because the others wait, now and then."""
 
         def look() -> None:
             self._mechanism.admit_more()
-            self._ask_for_more(2 * after_s)
+            self._look_later()
 
-        if not self._is_admitted and not self._is_offloaded and not self._execution.over:
-            self._execution.runtime.loop.call_at(time.monotonic() + after_s, look)
+        if self._rules.waits and not self._execution.over:
+            when = time.monotonic() + self._rules.next_look_s()
+            self._execution.runtime.loop.call_at(when, look)
 
     def _offload_later(self) -> None:
-        """Have another replica run it, if it waits for too long and can be run whole.
-
-        Tasks of live streams stay here, because another replica begins its tasks one after
-        another. Runs of buckets stay here, because the buckets are here.
-        """
+        """Have another replica run it, if it waits for too long and may run there."""
         execution = self._execution
         offload, part, data = execution.runtime.offload, execution.part, execution.data
-        if offload is None or self._is_admitted or not part.is_whole:
+        if offload is None or not self._rules.waits:
             return
-        if execution.live or execution.into_buckets is not None:
+        is_of_buckets = execution.into_buckets is not None
+        if not admission.may_offload(part.is_whole, execution.live, is_of_buckets):
             return
         given: dict[Key, Object] = {None: data[None]} if None in data else {}
         request = Request(execution.ident, sorted(part.place_of), given, frozenset(part.gives))
-        lend = partial(offload.lend, request, execution.deadline, self._is_wanted, self._returned)
+        send = partial(offload.send, request, execution.deadline, self._is_wanted, self._returned)
         execution.runtime.loop.call_at(
-            time.monotonic() + offload.after_s, partial(execution.event, lend)
+            time.monotonic() + offload.after_s, partial(execution.event, send)
         )
 
     def _is_wanted(self) -> bool:
         """Whether it still waits; if so, another replica runs the execution from now on."""
         with self._execution.lock:
-            self._is_offloaded = not self._is_admitted and not self._execution.over
-            return self._is_offloaded
+            return not self._execution.over and self._rules.offload()
 
     def _returned(self, outcome: Outcome | None) -> None:
-        if outcome is None:  # the replica was lost: the execution runs here after all
-            self._is_offloaded = False
+        if outcome is None:
+            self._rules.return_here()
             self._wait_here()
         elif isinstance(outcome, TaskError):
             self._execution.fail(outcome)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from wrap.core.buckets.flow import Firing
 from wrap.core.dag import Engine
 from wrap.core.errors import TaskError, too_late
+from wrap.core.limits import until
 from wrap.core.program import MAIN, Key
 from wrap.dispatch.event_objects import input_of
 from wrap.dispatch.execution import Execution, Outcome
@@ -96,7 +97,7 @@ class Attempts:
         """An attempt that begins now."""
         wrap = self._runtime.wrap
         own_s = wrap.timeouts_s.get(wrap.tasks[task], wrap.timeout_s)
-        limit = min(self._deadline, time.monotonic() + min(own_s, wrap.timeout_s))
+        limit = until(time.monotonic(), self._deadline, own_s, wrap.timeout_s)
         return Attempt(firing, task, limit, buckets)
 
     def run(self, attempt: Attempt) -> bool:
@@ -106,7 +107,7 @@ class Attempts:
             if runtime.wrap.process_of[task] == MAIN and not runtime.threads.too_many():
                 return self._run_here(attempt, run)
             part = runtime.wrap.part_of((task,), frozenset((task,)))
-            deadline = min(self._deadline, time.monotonic() + runtime.wrap.timeout_s)
+            deadline = until(time.monotonic(), self._deadline, runtime.wrap.timeout_s)
             ident = Ident(self._watch, trace=self._trace)
             execution = Execution(
                 *(runtime, Engine(part), {}, ident, deadline, partial(_reply, attempt)),

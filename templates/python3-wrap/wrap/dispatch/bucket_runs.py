@@ -21,12 +21,12 @@ from wrap.core.buckets.own import TriggerError
 from wrap.core.buckets.ready import Ready
 from wrap.core.buckets.triggers import Item
 from wrap.core.errors import TaskError
+from wrap.core.parallelism import Parallelism
 from wrap.core.triggers import MOST_AT_ONCE
 from wrap.dispatch.attempts import Attempt, Attempts
 from wrap.dispatch.event_memory import EventMemory
 from wrap.dispatch.event_objects import Objects, given_by, listed
 from wrap.dispatch.execution import Outcome
-from wrap.dispatch.parallelism import Parallelism
 from wrap.dispatch.replica import Replica
 from wrap.dispatch.runtime import Runtime
 from wrap.event_loop.loop import Timer
@@ -69,7 +69,7 @@ class BucketRuns:
         The trace that all runs are part of.
     metrics
         Where it is counted what becomes of events.
-    keeper
+    durable
         Keeps all until it has ended, where that is to outlive the process.
     quota
         What objects may take; this is one of its takers.
@@ -103,7 +103,7 @@ class BucketRuns:
         deadline: float = math.inf,
         watch: Watch = UNWATCHED,
         metrics: StreamMetrics | None = None,
-        keeper: DurableBuckets | None = None,
+        durable: DurableBuckets | None = None,
         trace: TraceContext | None = None,
         quota: Quota | None = None,
     ) -> None:
@@ -117,14 +117,14 @@ class BucketRuns:
         self._metrics = metrics
         self.objects = Objects()
         self._declared = declared
-        self.replica = Replica(self, keeper, declared["buckets"]) if keeper is not None else None
+        self.replica = Replica(self, durable, declared["buckets"]) if durable is not None else None
         self.flow = self._new_flow()
         self._memory = EventMemory(
-            self.flow.routes, self.objects, self.quota, _WRITTEN_COPIES if keeper else 0
+            self.flow.routes, self.objects, self.quota, _WRITTEN_COPIES if durable else 0
         )
         self.lock = threading.Lock()
         self.ready = Ready[str, Object]()
-        self._parallelism = Parallelism(MOST_AT_ONCE)
+        self._parallelism = Parallelism(MOST_AT_ONCE, time.monotonic(), time.process_time())
         self._attempts = Attempts(runtime, deadline, watch, trace)
         routes = self.flow.routes
         self._answers: dict[str, list[Item[Object]]] = {
@@ -145,8 +145,12 @@ class BucketRuns:
     @property
     def taken(self) -> int:
         """The same, and what waits to be written; also for a thread that has this locked."""
-        unwritten = self.replica.keeper.size if self.replica is not None else 0
-        return self.flow.size + self._answered + unwritten
+        return self.flow.size + self._answered + self._unwritten
+
+    @property
+    def _unwritten(self) -> int:
+        """Bytes that wait to be written to the store."""
+        return self.replica.durable.size if self.replica is not None else 0
 
     @property
     def most(self) -> int:
@@ -177,7 +181,7 @@ class BucketRuns:
         self, given: Object, events: Sequence[Object], cost: int, then: Callable[[int], None]
     ) -> None:
         count = len(events)  # they are not to be kept for that
-        keeper = self.replica.keeper if self.replica is not None else None
+        durable = self.replica.durable if self.replica is not None else None
 
         def held() -> None:
             if self._metrics is not None:
@@ -185,13 +189,13 @@ class BucketRuns:
             then(count)
 
         with self.lock:
-            number = next(_NUMBERS if keeper is None else keeper.numbers)
+            number = next(_NUMBERS if durable is None else durable.numbers)
             fired = self.flow.take(number, events, self.now())
-            if keeper is not None:
+            if durable is not None:
                 again = partial(self._take_again, given, cost, then)
-                keeper.request(number, given, cost, held, again)
+                durable.request(number, given, cost, held, again)
             self.follow(fired)
-        if keeper is None:
+        if durable is None:
             held()
 
     def _take_again(self, given: Object, cost: int, then: Callable[[int], None]) -> None:
@@ -232,13 +236,6 @@ class BucketRuns:
             return Flow(self._declared, self.objects, in_sessions=self.replica is not None)
         except TriggerError as error:
             raise TaskError(_TRIGGER_FAILED, str(error)) from error
-
-    @property
-    def _waits_for_memory(self) -> bool:
-        """Whether nothing more is to begin before what runs has ended, or has been written."""
-        if self.replica is not None and self.replica.keeper.size > self.quota.most:
-            return True
-        return self.ready.running > 0 and self.quota.is_slow
 
     def now(self) -> float:
         """Seconds of the clock by which windows go."""
@@ -289,9 +286,11 @@ class BucketRuns:
             _own.serves = None
 
     def _next(self) -> Attempt | None:
+        now = time.monotonic()
         with self.lock:
-            self._parallelism.look()
-            if not self.ready or self._waits_for_memory:
+            if self._parallelism.is_due(now):
+                self._parallelism.look(now, time.process_time())
+            if not self.ready or self.ready.waits_for(self.quota, self._unwritten):
                 return None
             firing = self.ready.next(self.most)
             if firing is None:

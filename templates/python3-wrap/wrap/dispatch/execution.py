@@ -102,7 +102,7 @@ class Execution:
         self.deadline = deadline
         self.part = program.part
         self.peers = peers
-        self.data = Inputs(objects, runtime.sink)
+        self.data = Inputs(objects, runtime.budget)
         self._program = program
         self.run = Run(
             program,
@@ -254,7 +254,8 @@ class Execution:
             except Exception as error:  # no thread, descriptor or memory could be had
                 self._outcome = TaskError("wrap-failed", f"{type(error).__name__}: {error}")
             if self._outcome is None:
-                if self._is_unfinished():
+                run, peers = self.run, self.peers
+                if not run.is_over(peers is not None and peers.waits(run.here)):
                     return
                 self._outcome = self.results
             for timer in (self._timer, *self.timers.values()):
@@ -270,10 +271,6 @@ class Execution:
     def end_with(self, outcome: Callable[[], Outcome]) -> None:
         """The execution is over; what it ends with has to be asked for. Within an event."""
         self._outcome = outcome
-
-    def _is_unfinished(self) -> bool:
-        waits = self.peers is not None and (self.peers.waiting or self.run.attempts.pending)
-        return waits or not self._program.is_complete
 
     def _ends_at_once(self) -> bool:
         """Whether there is nothing to be ended and a small answer: either may take time."""
@@ -294,7 +291,7 @@ class Execution:
     def _end_all(self) -> None:
         if self.peers is not None:
             self.peers.close()
-            self.peers.exchange.remove(self)
+            self.peers.protocol.remove(self)
             # They know it too: its objects would stay until cycles are looked for.
             self.peers = None
         self.workers.give_back()

@@ -44,10 +44,10 @@ def _begin_if_let(execution: Execution, command: do.Begin) -> list[int]:
         ready = on.Ready(time.monotonic(), step, renewed=True)
         execution.threads.start(execution.tell(ready))
 
-    if peers is not None and peers.exchange.pressure.matters:
+    if peers is not None and peers.protocol.pressure.matters:
         gives = sum(map(peers.gives, step.begins))
         begin = partial(execution.event, let_go)
-        if gives and not peers.exchange.pressure.lets(gives, begin, lambda: execution.over):
+        if gives and not peers.protocol.pressure.lets(gives, begin, lambda: execution.over):
             return execution.tell(on.HeldBack(step.begins))
     return execution.tell(on.Ready(time.monotonic(), step))
 

@@ -24,8 +24,8 @@ class Replica:
     As `wrap.cluster.durable.Holder` says. Its methods may be called by any thread, but for `keep`.
     """
 
-    def __init__(self, buckets: BucketRuns, keeper: DurableBuckets, names: Iterable[str]) -> None:
-        self.keeper = keeper
+    def __init__(self, buckets: BucketRuns, durable: DurableBuckets, names: Iterable[str]) -> None:
+        self.durable = durable
         self._buckets = buckets
         self._names = frozenset(names)
         self._term = b""
@@ -46,10 +46,10 @@ class Replica:
         return self._buckets.size
 
     @property
-    def room(self) -> int:
+    def free(self) -> int:
         """How many further sessions would begin here, of those that any replica can have."""
         with self._buckets.lock:
-            return self._buckets.ready.room(self._buckets.most)
+            return self._buckets.ready.free(self._buckets.most)
 
     @property
     def quota(self) -> Quota:
@@ -64,7 +64,7 @@ class Replica:
     @property
     def offered(self) -> int:
         """How many sessions any replica may have; known where the evaluator is."""
-        return self.keeper.offered if self._term else 0
+        return self.durable.offered if self._term else 0
 
     def evaluate(self, term: bytes) -> None:
         """Be the evaluator, of the objects that are to come."""
@@ -75,7 +75,7 @@ class Replica:
                 buckets.flow.let_go()
                 buckets.follow([])
             else:
-                self.keeper.resign(term)
+                self.durable.resign(term)
         buckets.work()
 
     def no_longer_evaluate(self, term: bytes) -> None:
@@ -90,7 +90,7 @@ class Replica:
         term, self._term = self._term, b""
         if term:
             self._buckets.flow.let_go()
-            self.keeper.resign(term)
+            self.durable.resign(term)
 
     def arrived(self, term: bytes, items: Iterable[Held]) -> None:
         """Have buckets hold what came of sessions of others, if it is the evaluator for `term`."""
@@ -121,35 +121,35 @@ class Replica:
 
     def take_more(self) -> None:
         """Take what is offered or is to be held, if there is room for it."""
-        self.keeper.read_more()
-        if self.keeper.offers and (room := self.room) > 0:
-            self.keeper.claim(room)
+        self.durable.read_more()
+        if self.durable.offers and (free := self.free) > 0:
+            self.durable.claim(free)
 
     def begin_anew(self) -> list[Order]:
         """Have nothing any more, as others have it; what `DurableBuckets.forget` gives."""
         with self._buckets.lock:
             self._term = b""
             self._buckets.begin_anew()
-            return self.keeper.forget()
+            return self.durable.forget()
 
     def keep(self, fired: Sequence[Firing[str, Object]]) -> None:
         """Have what begins a session run when that is kept, and what comes of one be held then.
 
         With the lock.
         """
-        ready, keeper = self._buckets.ready, self.keeper
+        ready, durable = self._buckets.ready, self.durable
         sessions, others = by_session(fired)
         ready.add(others)
         for session, firings in sessions.items():
-            is_own = not keeper.others or ready.has_hands
+            is_own = not durable.others or ready.has_hands
             if is_own:
                 ready.promise(len(firings))
             items = [(firings[0].bucket, item) for item in firings[0].items]
             then = partial(self._fired, firings, is_own)
             size = sum(each.size for each in firings)
-            keeper.fired(self._term, session, items, size, is_own, then)
+            durable.fired(self._term, session, items, size, is_own, then)
         for settled in self._buckets.flow.settled():
-            keeper.settled(self._term, settled, partial(self._settled, settled.given))
+            durable.settled(self._term, settled, partial(self._settled, settled.given))
 
     def _fired(self, firings: Sequence[Firing[str, Object]], is_own: bool, begins: bool) -> None:
         """What has fired is kept, and begins here or elsewhere; or another one is the evaluator."""

@@ -32,8 +32,8 @@ class Runtime:
     ``most_request`` is how many bytes a request may have; None where all that came may be run.
     ``longest`` is how many bytes an object may have that a state machine writes; ``most_state`` is
     how many bytes the result of a task, or the output of a state, may have.
-    ``exchange`` is None where wraps do not take part in each other's executions, ``offload`` where
-    no other replica of the wrap may run what waits here.
+    ``peer_protocol`` is None where wraps do not take part in each other's executions, ``offload``
+    where no other replica of the wrap may run what waits here.
     ``broker`` is None where no stream is read while it is written.
     ``spans`` is what executions are told to, None where no OpenTelemetry collector is named.
     ``store`` is by what objects get to and from other wraps, None where that is by messages.
@@ -49,9 +49,9 @@ class Runtime:
     trace_key: str = ""
     most_request: int | None = None
     longest: float = inf
-    exchange: PeerProtocol | None = None
+    peer_protocol: PeerProtocol | None = None
     offload: Offload | None = None
-    sink: MemoryBudget | None = None
+    budget: MemoryBudget | None = None
     store: Store | None = None
     broker: Broker | None = None
     spans: Exporter | None = None

@@ -28,7 +28,7 @@ class Events:
         As `BucketRuns` has them.
     most_bytes
         What objects may take that wait or are worked on.
-    keeper
+    durable
         Where they are to outlive the process.
     """
 
@@ -38,24 +38,28 @@ class Events:
         declared: dict[str, Any],
         numbers: dict[str, int],
         most_bytes: int,
-        keeper: DurableBuckets | None = None,
+        durable: DurableBuckets | None = None,
     ) -> None:
-        self._keeper = keeper
+        self._durable = durable
         self._runtime = runtime
         self._declared = declared
         self._numbers = numbers
-        self._quota = Quota(most_bytes, lambda: keeper.held_elsewhere if keeper is not None else 0)
+
+        def elsewhere() -> int:
+            return durable.held_elsewhere if durable is not None else 0
+
+        self._quota = Quota(most_bytes, elsewhere)
         self._metrics = StreamMetrics(declared["buckets"])
         # The time of day, by which windows go; it does not jump.
         offset_s = time.time() - time.monotonic()
-        self._stream = BucketRuns(
+        self._buckets = BucketRuns(
             *(runtime, declared, numbers, offset_s),
             metrics=self._metrics,
-            keeper=keeper,
+            durable=durable,
             quota=self._quota,
         )
-        if keeper is not None and self._stream.replica is not None:
-            keeper.join(self._stream.replica)
+        if durable is not None and self._buckets.replica is not None:
+            durable.join(self._buckets.replica)
 
     def take(
         self, given: Object, deadline: float, reply: Callable[[int | TaskError], None]
@@ -66,9 +70,9 @@ class Events:
         ``store`` if the store has not confirmed them at the deadline. The store may have them then.
         Raises as `BucketRuns.take`.
         """
-        keeper = self._keeper
-        if keeper is None:
-            self._stream.take(given, reply)
+        durable = self._durable
+        if durable is None:
+            self._buckets.take(given, reply)
             return
         first = threading.Lock()
 
@@ -80,9 +84,9 @@ class Events:
             timer.cancel()
             once(number)
 
-        timer = self._runtime.loop.call_at(deadline, lambda: once(late(keeper.place)))
+        timer = self._runtime.loop.call_at(deadline, lambda: once(late(durable.place)))
         try:
-            self._stream.take(given, held)
+            self._buckets.take(given, held)
         except TaskError:
             timer.cancel()
             raise
@@ -100,71 +104,71 @@ class Events:
         What waits for one fires when nothing else is left to run. `reply` is called with the first
         error, `BucketRuns.results`, and `BucketRuns.answer`. Raises as `BucketRuns.take`.
         """
-        stream = BucketRuns(
+        buckets = BucketRuns(
             *(self._runtime, self._declared, self._numbers, None, deadline, watch),
             trace=trace,
             quota=self._quota,
         )
 
         def over() -> None:
-            self._quota.takers.discard(stream)
-            error, output = stream.error, Object("")
+            self._quota.takers.discard(buckets)
+            error, output = buckets.error, Object("")
             try:
-                output = stream.answer()
+                output = buckets.answer()
             except TaskError as not_text:
                 error = error or not_text
-            reply(error, stream.results, output)
+            reply(error, buckets.results, output)
 
         try:
-            stream.take(given, lambda _: None)
+            buckets.take(given, lambda _: None)
         except TaskError:
-            self._quota.takers.discard(stream)
+            self._quota.takers.discard(buckets)
             raise
-        stream.drain(over)
+        buckets.drain(over)
 
     def close(self, within_s: float) -> None:
         """Have all that waits fire now, or leave it where it is kept; returns when that is done."""
         until = time.monotonic() + within_s
-        if self._keeper is not None:
-            self._stream.stop(until)
-            self._keeper.leave(until)
+        if self._durable is not None:
+            self._buckets.stop(until)
+            self._durable.leave(until)
             return
         over = threading.Event()
-        self._stream.drain(over.set)
+        self._buckets.drain(over.set)
         if not over.wait(within_s):
-            print(f"objects of {self._stream.size} bytes are lost: functions take too long")
+            print(f"objects of {self._buckets.size} bytes are lost: functions take too long")
 
     @property
     def size(self) -> int:
         """Bytes of the objects that wait or are worked on."""
-        return self._stream.size
+        return self._buckets.size
 
     @property
     def load(self) -> tuple[int, int, int]:
         """How many firings run, how many wait, and how many may run at once."""
-        return self._stream.load
+        return self._buckets.load
 
     @property
     def is_durable(self) -> bool:
         """Whether there are dead letters."""
-        return self._keeper is not None
+        return self._durable is not None
 
     def letters(self, verb: str, which: Sequence[str], deadline: float) -> list[dict[str, Any]]:
         """The dead letters, after what `DurableBuckets.letters` does of them.
 
         Raises TaskError, ``store``.
         """
-        keeper, found, done = self._keeper, list[Any](), threading.Event()
-        if keeper is None:
+        durable, found, done = self._durable, list[Any](), threading.Event()
+        if durable is None:
             return []
 
         def told(letters: Any) -> None:
             found.extend(letters)
             done.set()
 
-        keeper.letters(verb.encode(), [each.encode() for each in which], told)
+        durable.letters(verb.encode(), [each.encode() for each in which], told)
         if not done.wait(max(0.0, deadline - time.monotonic())):
-            raise late(keeper.place)
+            raise late(durable.place)
         return [
             {
                 "name": name.decode(),
@@ -177,4 +181,4 @@ class Events:
 
     def metrics(self) -> list[str]:
         """Lines of metrics."""
-        return self._metrics.lines(self._keeper.dead_letters if self._keeper else None)
+        return self._metrics.lines(self._durable.dead_letters if self._durable else None)

@@ -42,9 +42,10 @@ def _fetch(execution: Execution, missing: Iterable[Object], then: Callable[[], N
 
 
 def _store(execution: Execution, objects: Mapping[Key, Object], then: Callable[[], None]) -> None:
-    exchange, size = execution.runtime.exchange, sum(each.size for each in objects.values())
-    if exchange is not None:
-        exchange.pressure.leaves(exchange, size)
+    peer_protocol = execution.runtime.peer_protocol
+    size = sum(each.size for each in objects.values())
+    if peer_protocol is not None:
+        peer_protocol.pressure.leaves(peer_protocol, size)
     try:
         store_path.put(execution.runtime.store, execution.ident.number, objects, execution.deadline)
     except TaskError as error:
@@ -52,5 +53,5 @@ def _store(execution: Execution, objects: Mapping[Key, Object], then: Callable[[
     else:
         execution.event(then)
     finally:
-        if exchange is not None:
-            exchange.pressure.left(exchange, size)
+        if peer_protocol is not None:
+            peer_protocol.pressure.left(peer_protocol, size)

@@ -185,10 +185,10 @@ class TaskThreads:
 
     def _serve(self, execution: Execution, thread: TaskThread) -> None:
         """Do in this thread what is next, and what begins by its end or within a moment of it."""
-        sink = self._runtime.sink
+        budget = self._runtime.budget
         while True:
-            if sink is not None:
-                sink.make_room()  # what this thread has given may be above the quota
+            if budget is not None:
+                budget.make_room()  # what this thread has given may be above the quota
             while thread.workers and not execution.over:
                 self._await_workers(execution, thread)
             if thread.task is not None:

@@ -22,6 +22,8 @@ OnReady = Callable[[bool, bool], None]
 _CANCELLED = 100
 #: An event that takes longer holds up all others, in seconds.
 _STALL_S = 0.005
+#: Why an event took so long: the loop computed; it waited for the GIL, a lock, a disk or a core.
+CPU, WAIT = "cpu", "wait"
 
 
 class Channel(Protocol):
@@ -70,8 +72,10 @@ class Loop:
         self._waits_until = 0.0
         #: How often it has turned, which it does at least once a beat.
         self.turns = 0
-        #: How many events have held up all others.
-        self.stalls = 0
+        #: How many events have held up all others, by why.
+        self.stalls = {CPU: 0, WAIT: 0}
+        #: The CPU time of the thread when it began this turn, or had its last stall.
+        self._cpu_s = 0.0
         self._thread: threading.Thread | None = None
         os.register_at_fork(after_in_child=self._let_go)
 
@@ -155,7 +159,9 @@ class Loop:
     def _run(self) -> None:
         while True:
             self.turns += 1
-            for descriptor, events in self._epoll.poll(self._patience_s()):
+            ready = self._epoll.poll(self._patience_s())
+            self._cpu_s = time.thread_time()
+            for descriptor, events in ready:
                 if descriptor == self._wake:
                     with contextlib.suppress(BlockingIOError):
                         os.eventfd_read(self._wake)
@@ -189,4 +195,6 @@ class Loop:
             action(*arguments)
         except Exception:
             traceback.print_exc()
-        self.stalls += time.monotonic() - began > _STALL_S
+        if time.monotonic() - began > _STALL_S:
+            before, self._cpu_s = self._cpu_s, time.thread_time()
+            self.stalls[CPU if self._cpu_s - before > _STALL_S else WAIT] += 1

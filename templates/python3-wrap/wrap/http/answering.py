@@ -58,13 +58,13 @@ class Answering:
         self._crossing = list[str]()
 
     def execute(
-        self, program: Program, objects: dict[Key, Object], home: Coordinator | None = None
+        self, program: Program, objects: dict[Key, Object], coordinator: Coordinator | None = None
     ) -> None:
-        """Begin the execution; `home` has the other wraps, where this one is its home.
+        """Begin the execution; `coordinator` has the other wraps if these take part.
 
         It is not kept: it knows the execution, which knows this.
         """
-        if home is not None and self._runtime.store is not None:
+        if coordinator is not None and self._runtime.store is not None:
             number = self._ident.number
             crossing = self._runtime.wrap.crossing
             self._crossing = [store_path.name_of(number, key) for key in crossing]
@@ -73,11 +73,11 @@ class Answering:
             client = None if self._ident.watch.traced else Near(self._begin)
         execution = Execution(
             *(self._runtime, program, objects, self._ident, self._deadline, self._reply),
-            *(home,),
+            *(coordinator,),
             client=client,
         )
-        if home is not None:
-            home.exchange.add(execution)
+        if coordinator is not None:
+            coordinator.protocol.add(execution)
         execution.start()
 
     def _reply(self, execution: Execution, outcome: Outcome) -> None:

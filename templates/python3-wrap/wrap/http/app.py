@@ -14,6 +14,7 @@ from wrap.cluster import store_path
 from wrap.cluster.coordinator import Coordinator
 from wrap.cluster.participant import Participant, engine_of
 from wrap.config.wrap_spec import Entry, Wrap
+from wrap.core import admission
 from wrap.core.dag import Engine, Part
 from wrap.core.errors import TaskError, workflow_failed
 from wrap.core.program import Key, Program, keys
@@ -41,7 +42,6 @@ from wrap.http.asked import (
     TIMEOUT,
     asked_mark,
     body_of,
-    bounded,
     mark_of,
     request_of,
     seconds_of,
@@ -95,9 +95,8 @@ def create_app(
         arrived = request.environ.get(ARRIVED) or time.monotonic()
         try:
             seconds = seconds_of(request.environ.get(TIMEOUT))
-            deadline = arrived + min(runtime.wrap.timeout_s, seconds)
-            if time.monotonic() >= deadline:
-                raise TaskError("timeout", "no thread was free: add replicas", status=504)
+            deadline = admission.deadline_of(arrived, runtime.wrap.timeout_s, seconds)
+            admission.check_time(time.monotonic(), deadline)
             if runtime.wrap.entry is None and CALL in request.environ:
                 return _call(runtime, arrived, deadline)
             return _workflow(runtime, whole, events, arrived, deadline)
@@ -126,7 +125,8 @@ def _workflow(
         raise TaskError("not-an-entry", message, status=400)
     if target := runtime.route.target:
         return forwarded(runtime, target, deadline)
-    body = bounded(body_of(), runtime.most_request)
+    body = body_of()
+    admission.check_size(len(body), runtime.most_request)
     given = Object(body, request.environ.get("CONTENT_TYPE", ""))
     if runtime.wrap.remotes or any(each.sees_head for each in runtime.functions.values()):
         given.head = dict(request.environ)
@@ -135,22 +135,22 @@ def _workflow(
     called = request.environ.get(CALL_ID, "")
     objects = _given(runtime.wrap, given)
     trace = trace_of(runtime.spans is not None)
-    ident, home = Ident(watch_of(runtime.trace_key), mark_of(called), trace=trace), None
+    ident, coordinator = Ident(watch_of(runtime.trace_key), mark_of(called), trace=trace), None
     engine: Program
     if whole is None:
         ident_of = called or str(uuid4())
         engine = Deciding(
             runtime.wrap, entry, ident_of, deadline, runtime.longest, runtime.most_state
         )
-    elif home := _home(runtime, whole.gives, ident, deadline):
+    elif coordinator := _coordinator(runtime, whole.gives, ident, deadline):
         tasks = frozenset(runtime.wrap.tasks)
         engine = Engine(runtime.wrap.share_of(tasks, whole.gives & tasks))
     else:
         engine = Engine(whole)
-    if home is not None and runtime.store is not None and None in runtime.wrap.crossing:
+    if coordinator is not None and runtime.store is not None and None in runtime.wrap.crossing:
         store_path.put(runtime.store, ident.number, {None: objects[None]}, deadline)
     respond = partial(_answer, runtime, entry, arrived)
-    Answering(runtime, ident, arrived, deadline, respond).execute(engine, objects, home)
+    Answering(runtime, ident, arrived, deadline, respond).execute(engine, objects, coordinator)
     return Response()
 
 
@@ -212,15 +212,15 @@ def _events(
     return Response()
 
 
-def _home(
+def _coordinator(
     runtime: Runtime, wanted: frozenset[int], ident: Ident, deadline: float
 ) -> Coordinator | None:
-    """This wrap as the home of an execution, where all others can be reached directly."""
-    exchange = runtime.exchange
-    routes = exchange and exchange.routes(ident.number)
-    if not exchange or not routes:
+    """This wrap as the coordinator of an execution, where all others can be reached directly."""
+    peer_protocol = runtime.peer_protocol
+    routes = peer_protocol and peer_protocol.routes(ident.number)
+    if not peer_protocol or not routes:
         return None
-    return Coordinator(exchange, runtime.threads, routes, wanted, deadline)
+    return Coordinator(peer_protocol, runtime.threads, routes, wanted, deadline)
 
 
 def _answer(

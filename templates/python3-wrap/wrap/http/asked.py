@@ -66,16 +66,6 @@ def body_of() -> bytes | bytearray:
     return stream.whole() if isinstance(stream, LargeBody) else request.get_data()
 
 
-def bounded(body: bytes | bytearray, most: int | None) -> bytes | bytearray:
-    if most is not None and len(body) > most:
-        message = (
-            f"the request has {len(body)} bytes, and there is memory for {most} here: "
-            "send less, or give its functions more memory (limits in stack.yaml)"
-        )
-        raise TaskError("too-large", message, status=413)
-    return body
-
-
 def request_of(body: bytes | bytearray) -> Request:
     try:
         asked = Request.read(iter(framing.split(body)))

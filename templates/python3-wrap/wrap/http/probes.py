@@ -47,7 +47,7 @@ def add_probes(
     def metrics() -> Response:
         taken, queued = request.environ[TURNS]()
         taken += participant.in_hand if participant is not None else 0
-        held = events.size if events is not None else runtime.sink.held if runtime.sink else 0
+        held = events.size if events is not None else runtime.budget.held if runtime.budget else 0
         firings = events.load if events is not None else None
         lines = replica_metrics(runtime, replica, taken, queued, held, firings)
         lines += runtime.metrics.lines() + process_metrics()

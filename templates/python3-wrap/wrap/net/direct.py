@@ -8,7 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
 
-from wrap.core.errors import TaskError
+from wrap.core.errors import too_late
+from wrap.core.limits import left_s
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool
 from wrap.net.gateway_client import OK, Gateway, failure, results_of
@@ -36,7 +37,7 @@ class Direct:
     def __init__(
         self, gateway: Gateway, key: bytes, longest: int, loop: Loop, threads: ThreadPool
     ) -> None:
-        self.lines = PeerPool(key, longest, loop, threads, self._gone, self._ends)
+        self.pool = PeerPool(key, longest, loop, threads, self._gone, self._ends)
         self._gateway = gateway
         self._replicas: dict[str, Replicas] = {}
         self._lock = threading.Lock()
@@ -46,7 +47,7 @@ class Direct:
         with self._lock:
             if wrap not in self._replicas:
                 ask = partial(self._gateway.address, wrap)
-                self._replicas[wrap] = Replicas(ask, self.lines.reach)
+                self._replicas[wrap] = Replicas(ask, self.pool.reach)
             return self._replicas[wrap]
 
     def _ends(self, address: str) -> None:
@@ -89,17 +90,16 @@ class Direct:
         sent: Callable[[], None],
     ) -> Received | None:
         """The answer of a replica; None where the connection broke. Raises TaskError, timeout."""
-        remaining = max(0.001, deadline - time.monotonic())
+        remaining = left_s(time.monotonic(), deadline)
         answers = SimpleQueue[Received | None]()
         call = Message(CALL, [remaining], request.frames())
-        question = self.lines.ask(address, call, answers.put)
+        question = self.pool.ask(address, call, answers.put)
         sent()
         try:
             return answers.get(timeout=remaining + GRACE_S)
         except Empty:
             question.cancel()
-            message = f"wrap {wrap} did not answer in time"
-            raise TaskError("timeout", message, status=504) from None
+            raise too_late(f"wrap {wrap}") from None
 
     def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
         """As `Transport.forward` says: a whole request goes through the gateway."""

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from wrap.http.server import unfilled
-from wrap.values.memfd_pool import ROOMS, Room
+from wrap.values.memfd_pool import MEMFDS, Memfd
 from wrap.values.shared_memory import Shared
 
 #: A frame as it was received.
@@ -110,7 +110,7 @@ class Inflow:
         self._share_from = longest + 1 if share_from is None else share_from
         self._length = bytearray()
         self._frame: bytearray | memoryview | None = None
-        self._room: Room | None = None
+        self._memfd: Memfd | None = None
         self._filled = 0
         self._descriptors: deque[int] = deque()
 
@@ -183,16 +183,16 @@ class Inflow:
     def _place(self, length: int) -> bytearray | memoryview:
         if length >= self._share_from:
             with contextlib.suppress(OSError):  # no descriptor could be had
-                self._room = ROOMS.take(length)
-                return self._room.content(length)
+                self._memfd = MEMFDS.take(length)
+                return self._memfd.content(length)
         return unfilled(length)
 
     def _whole(self, frame: bytearray | memoryview) -> bytearray | Shared:
-        room, self._room = self._room, None
+        memfd, self._memfd = self._memfd, None
         self._frame, self._filled = None, 0
-        if room is not None:
+        if memfd is not None:
             with contextlib.suppress(OSError):
-                return Shared.within(room, len(frame))
+                return Shared.within(memfd, len(frame))
         return frame if isinstance(frame, bytearray) else bytearray(frame)
 
     def _is_full(self) -> bool:

@@ -10,7 +10,8 @@ from typing import Any, cast
 import urllib3
 
 from wrap.config.redaction import redacted
-from wrap.core.errors import TaskError
+from wrap.core.errors import TaskError, too_late
+from wrap.core.limits import left_s
 from wrap.net import framing
 from wrap.net.messages import Ident, Request, Result
 from wrap.net.transport import GRACE_S, Answered, Forwarded
@@ -69,7 +70,7 @@ class Gateway:
             The wrap's own error; ``timeout``; ``remote`` when it cannot be reached.
         """
         asked = time.monotonic()
-        remaining = max(0.001, deadline - asked)
+        remaining = left_s(asked, deadline)
         status, body = self._post(wrap, request, remaining, sent)
         if status != OK:
             raise failure(wrap, status, body)
@@ -113,7 +114,7 @@ class Gateway:
 
     def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
         """As `wrap.net.transport.Transport.forward` says."""
-        remaining = max(0.001, deadline - time.monotonic())
+        remaining = left_s(time.monotonic(), deadline)
         method, target, headers, body = request
         answer = self._request(wrap, method, target, cast(bytes, body), headers, remaining)
         is_its_own = any(name.lower() == ANSWERED_HEADER.lower() for name, _ in answer.headers)
@@ -150,8 +151,7 @@ class Gateway:
         except (urllib3.exceptions.TimeoutError, urllib3.exceptions.HTTPError) as error:
             late = isinstance(error, urllib3.exceptions.ReadTimeoutError)
             if late:
-                message = f"wrap {wrap} did not answer in time"
-                raise TaskError("timeout", message, status=504) from error
+                raise too_late(f"wrap {wrap}") from error
             message = f"wrap {wrap} cannot be reached through {self._url}: {error}"
             raise TaskError("remote", message) from error
 

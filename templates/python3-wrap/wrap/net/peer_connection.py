@@ -67,7 +67,7 @@ class PeerConnection:
         Called once by the loop where the other side has gone, or has said what is no message.
     longest
         Bytes that a frame may have.
-    sink
+    budget
         Nothing more is read while it is full: the other side has to wait then.
     """
 
@@ -78,7 +78,7 @@ class PeerConnection:
         longest: int,
         got: Callable[[PeerConnection, Received], None],
         gone: Callable[[PeerConnection, Exception | None], None],
-        sink: MemoryBudget | None = None,
+        budget: MemoryBudget | None = None,
     ) -> None:
         channel.setblocking(False)
         self._channel = channel
@@ -89,12 +89,12 @@ class PeerConnection:
         self._outflow = Outflow()
         self._frames: list[Frame | Shared] = []
         self._header: tuple[str, int, list[Any]] | None = None
-        self._sink = sink
+        self._budget = budget
         self._receiving = True
         self._sent: Callable[[], None] | None = None
         self._lock = threading.Lock()
         self._open = True
-        _LINES.add(self)
+        _CONNECTIONS.add(self)
         loop.watch(self, self._ready)
 
     def fileno(self) -> int:
@@ -175,9 +175,9 @@ class PeerConnection:
         if readable:
             self._read()
 
-    def _wait_for_room(self, sink: MemoryBudget) -> None:
+    def _wait_for_room(self, budget: MemoryBudget) -> None:
         self._receive(False)
-        sink.when_room(partial(self._receive, True))
+        budget.when_room(partial(self._receive, True))
 
     def _receive(self, receiving: bool) -> None:
         with self._lock:
@@ -187,8 +187,8 @@ class PeerConnection:
 
     def _read(self) -> None:
         why: Exception | None
-        if self._sink is not None and self._sink.full:
-            self._wait_for_room(self._sink)
+        if self._budget is not None and self._budget.full:
+            self._wait_for_room(self._budget)
             return
         try:
             frames = self._inflow.receive(self._channel)
@@ -222,12 +222,12 @@ class PeerConnection:
             self._header = None
 
 
-_LINES = weakref.WeakSet[PeerConnection]()
+_CONNECTIONS = weakref.WeakSet[PeerConnection]()
 
 
 def _let_go() -> None:
-    for line in list(_LINES):
-        line.let_go()
+    for connection in list(_CONNECTIONS):
+        connection.let_go()
 
 
 os.register_at_fork(after_in_child=_let_go)

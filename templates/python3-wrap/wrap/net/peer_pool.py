@@ -32,13 +32,13 @@ class Asked:
 
     def __init__(self, answered: Answered) -> None:
         self._answered: Answered | None = answered
-        self._line: PeerConnection | None = None
+        self._connection: PeerConnection | None = None
         self._lock = threading.Lock()
 
-    def goes_over(self, line: PeerConnection) -> bool:
+    def goes_over(self, connection: PeerConnection) -> bool:
         """Note which connection it takes; whether the answer is still wanted."""
         with self._lock:
-            self._line = line
+            self._connection = connection
             return self._answered is not None
 
     def answer(self, message: Received | None) -> None:
@@ -52,9 +52,9 @@ class Asked:
         """Want no answer any more: the other side is told by the end of the connection."""
         with self._lock:
             self._answered, wanted = None, self._answered
-            line = self._line
-        if wanted is not None and line is not None:
-            line.close()
+            connection = self._connection
+        if wanted is not None and connection is not None:
+            connection.close()
 
 
 class PeerPool:
@@ -125,18 +125,21 @@ class PeerPool:
 
     def _ask_anew(self, address: str, message: Message, asked: Asked) -> None:
         try:
-            line = self._connected(address)
+            connection = self._connected(address)
         except (OSError, ValueError) as error:
             print(f"the wrap at {address} cannot be reached: {error}")
             asked.answer(None)
             return
-        self._send(address, line, asked, message)
+        self._send(address, connection, asked, message)
 
-    def _send(self, address: str, line: PeerConnection, asked: Asked, message: Message) -> None:
-        self._asked[line] = asked
-        if not asked.goes_over(line):
-            line.close()
-        elif not line.send(message):  # who asks may hold a lock, and does not know `asked` yet
+    def _send(
+        self, address: str, connection: PeerConnection, asked: Asked, message: Message
+    ) -> None:
+        self._asked[connection] = asked
+        if not asked.goes_over(connection):
+            connection.close()
+        elif not connection.send(message):
+            # Who asks may hold a lock, and does not know `asked` yet.
             self._drop(address)
             self._threads.start(partial(asked.answer, None))
 
@@ -176,22 +179,22 @@ class PeerPool:
             raise
         return channel
 
-    def _answered(self, address: str, line: PeerConnection, message: Received) -> None:
+    def _answered(self, address: str, connection: PeerConnection, message: Received) -> None:
         if message.kind == ENDS:
             self._other_ends(address)
             return
-        asked = self._asked.pop(line, None)
+        asked = self._asked.pop(connection, None)
         if asked is None:
             raise ValueError("an answer that nobody asked for")
-        self._keep(address, line)
+        self._keep(address, connection)
         asked.answer(message)
 
-    def _keep(self, address: str, line: PeerConnection) -> None:
+    def _keep(self, address: str, connection: PeerConnection) -> None:
         idle = self._idle.setdefault(address, [])
         if len(idle) < _KEPT:
-            idle.append(line)
+            idle.append(connection)
         else:
-            line.close()
+            connection.close()
 
     def _drop(self, address: str) -> None:
         """Keep no connection to where one broke: what broke it may have broken them all."""
@@ -200,10 +203,10 @@ class PeerPool:
             with contextlib.suppress(IndexError):  # a thread that asks has taken it
                 idle.pop().close()
 
-    def _gone(self, address: str, line: PeerConnection, _: Exception | None) -> None:
+    def _gone(self, address: str, connection: PeerConnection, _: Exception | None) -> None:
         self._drop(address)
         self._other_gone(address)
-        if asked := self._asked.pop(line, None):
+        if asked := self._asked.pop(connection, None):
             asked.answer(None)
 
 

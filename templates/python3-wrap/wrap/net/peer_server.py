@@ -46,10 +46,10 @@ class Served(Protocol):
     def busy(self) -> bool:
         """Whether something is in hand."""
 
-    def got(self, line: PeerConnection, message: Received) -> None:
+    def got(self, connection: PeerConnection, message: Received) -> None:
         """Do what a message says. Raises ValueError or TypeError where it is none."""
 
-    def gone(self, line: PeerConnection, why: Exception | None) -> None:
+    def gone(self, connection: PeerConnection, why: Exception | None) -> None:
         """A connection has ended: orderly where there is no reason."""
 
 
@@ -102,7 +102,7 @@ class PeerServer:
         The address to listen on.
     longest
         Bytes that an object may have.
-    sink
+    budget
         While it is full, nothing more is read.
 
     Attributes
@@ -117,7 +117,9 @@ class PeerServer:
 
     sending = False
 
-    def __init__(self, key: bytes, host: str, longest: int, loop: Loop, sink: MemoryBudget) -> None:
+    def __init__(
+        self, key: bytes, host: str, longest: int, loop: Loop, budget: MemoryBudget
+    ) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, 0), family=family, backlog=socket.SOMAXCONN)
         self._socket.setblocking(False)
@@ -127,10 +129,10 @@ class PeerServer:
         self._key = key
         self._longest = longest
         self._loop = loop
-        self._sink = sink
+        self._budget = budget
         self._served: Served
         #: Connections that carry answers: what has said nothing yet may be a stream's.
-        self._lines = weakref.WeakSet[PeerConnection]()
+        self._connections = weakref.WeakSet[PeerConnection]()
         self._adding = threading.Lock()
         most = within_descriptors(_UNPROVED, _SHARE)
         self._unproved = Unproven[_Caller](most, _MOMENT_S, CONNECT_S)
@@ -149,7 +151,7 @@ class PeerServer:
     @property
     def busy(self) -> bool:
         """Whether something is in hand, or has not gone yet."""
-        return self._served.busy or any(line.sending for line in self._all_lines())
+        return self._served.busy or any(each.sending for each in self._all_connections())
 
     def end(self) -> None:
         """Tell the others that this replica is ending.
@@ -157,8 +159,8 @@ class PeerServer:
         Connections stay: what is on its way is answered, and what is in hand may need more.
         """
         self._served.ending = True
-        for line in self._all_lines():
-            line.send(Message(ENDS))
+        for connection in self._all_connections():
+            connection.send(Message(ENDS))
 
     def close(self, patience_s: float) -> None:
         """End when what is in hand is done."""
@@ -169,9 +171,9 @@ class PeerServer:
         self._loop.forget(self)
         self._socket.close()
 
-    def _all_lines(self) -> list[PeerConnection]:
+    def _all_connections(self) -> list[PeerConnection]:
         with self._adding:
-            return list(self._lines)
+            return list(self._connections)
 
     def _let_go(self) -> None:
         """In a process that a handler has forked: keep nothing of it."""
@@ -239,7 +241,7 @@ class PeerServer:
             self._unproved.remove(caller)
             self._loop.forget(caller)
             PeerConnection(
-                caller.channel, self._loop, self._longest, self._got, self._gone, self._sink
+                caller.channel, self._loop, self._longest, self._got, self._gone, self._budget
             )
 
     def _refuse(self, caller: _Caller, why: Exception) -> None:
@@ -248,12 +250,12 @@ class PeerServer:
         caller.channel.close()
         self.refusals.add(why)
 
-    def _got(self, line: PeerConnection, message: Received) -> None:
+    def _got(self, connection: PeerConnection, message: Received) -> None:
         with self._adding:
-            self._lines.add(line)
-        self._served.got(line, message)
+            self._connections.add(connection)
+        self._served.got(connection, message)
 
-    def _gone(self, line: PeerConnection, why: Exception | None) -> None:
+    def _gone(self, connection: PeerConnection, why: Exception | None) -> None:
         if why is not None and not isinstance(why, OSError):
             self.refusals.add(why)
-        self._served.gone(line, why)
+        self._served.gone(connection, why)

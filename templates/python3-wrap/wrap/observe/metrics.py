@@ -247,9 +247,8 @@ def replica_metrics(
     before that; and objects of so many bytes, but for those on disk. Of buckets it is what has
     fired: how many `firings` run, how many wait, and how many may run at once.
     """
-    mechanism, sink, wrap = runtime.mechanism, runtime.sink, runtime.wrap
-    stalls = runtime.loop.stalls
-    pressure = runtime.exchange and runtime.exchange.pressure
+    mechanism, budget, wrap = runtime.mechanism, runtime.budget, runtime.wrap
+    pressure = runtime.peer_protocol and runtime.peer_protocol.pressure
     at_once = min(runtime.route.threads, mechanism.most if wrap.slots else math.inf)
     if firings is not None:
         running, ready, at_once = firings
@@ -271,14 +270,17 @@ def replica_metrics(
         ("requests_waiting", "gauge", "What waits for its turn.", queued + waiting),
         ("requests_at_once", "gauge", "How many it works on at most.", at_once),
         ("held_bytes", "gauge", "Objects that wait in memory.", held_bytes),
-        ("spilled_bytes", "gauge", "Objects that wait on disk.", sink.spilled if sink else 0),
+        ("spilled_bytes", "gauge", "Objects that wait on disk.", budget.spilled if budget else 0),
         ("leaving_bytes", "gauge", "Objects on their way to other wraps.", leaving),
         ("tasks_held_back", "gauge", "Tasks that wait as too much is on its way.", held),
         ("pressure_seconds_total", "counter", "Time in which tasks were held back.", held_s),
-        ("loop_stalls_total", "counter", "Events that took the loop over 5 ms.", stalls),
     ):
         lines += _metric(f"chiron_{name}", kind, about, {"": round(value, 6)})
-    return lines
+    stalls: dict[tuple[str, ...], int] = {}
+    for cause, count in runtime.loop.stalls.items():
+        stalls[cause,] = count
+    about = "Events that took the loop over 5 ms, as it computed (cpu) or waited (wait)."
+    return lines + _counted("chiron_loop_stalls_total", about, ("cause",), stalls)
 
 
 def process_metrics() -> list[str]:

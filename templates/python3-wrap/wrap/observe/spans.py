@@ -142,7 +142,7 @@ def _cut(channel: socket.socket) -> None:
 
 
 class Exporter:
-    """What wraps tell of executions whose home they are.
+    """What wraps tell of executions whose coordinator they are.
 
     Parameters
     ----------

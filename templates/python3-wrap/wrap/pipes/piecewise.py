@@ -145,7 +145,7 @@ class Near:
 
 
 class Far:
-    """The client of an execution whose home is another wrap, to which `connect` connects."""
+    """The client of an execution whose coordinator is another wrap, to which `connect` connects."""
 
     def __init__(self, connect: Callable[[Which], socket.socket]) -> None:
         self.begun = False
@@ -157,5 +157,5 @@ class Far:
         return self._connect(which)
 
     def take(self, channel: socket.socket) -> None:
-        """As `Client` says: that is the home's."""
+        """As `Client` says: that is the coordinator's."""
         raise lost("the client is another wrap's")

@@ -18,17 +18,13 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
+from wrap.core.spilling import due, first_file
 from wrap.values.disk import Spilled
 from wrap.values.value import Object
 
 #: What is smaller need not be told: what is kept of the task that gave it takes as much.
 HELD_FROM = 1 << 12
-#: Where the quota is exceeded so much of it is left, so that a file has many objects.
-_LEFT = 0.75
-#: So many bytes go into one file, if there are as many.
-_FILE = 1 << 26
 #: After so many seconds an object goes to disk, whether there is room or not.
 TTL_S = 30.0
 #: After how long a disk that had no room is tried again, in seconds.
@@ -145,27 +141,13 @@ class MemoryBudget:
             self.held -= held.size
 
     def due(self, now: float) -> list[Object]:
-        """What should go to disk: what is older than the time to live, and above the quota more.
-
-        Of that the largest first, and of those the oldest; the newest only where others wait for
-        room.
-        """
+        """What should go to disk, as `wrap.core.spilling` says."""
         return [held.object for held in self._due(now)]
 
     def _due(self, now: float) -> list[_Held]:
         with self._lock:
-            late = [each for each in self._in_memory.values() if each.since + self._ttl_s <= now]
-            others = list(self._in_memory.values())[len(late) :] if self.full else []
-            if others and not self._waiting:
-                others.pop()
-            left = sum(each.size for each in others)
-            if left > self._quota:
-                for each in sorted(others, key=lambda each: -each.size):
-                    if left <= self._quota * _LEFT:
-                        break
-                    late.append(each)
-                    left -= each.size
-            return late
+            waiting = list(self._in_memory.values())
+            return due(waiting, now, self._ttl_s, self._quota, self.full, bool(self._waiting))
 
     def tend(self) -> None:
         """Put on disk what should be there. Where that has no room it is tried again later."""
@@ -198,7 +180,7 @@ class MemoryBudget:
         """Put a file's worth of what is due on disk; whether there was any, and room for it."""
         with self._lock:
             now = self._clock()
-            batch = _first_file(self._due(now)) if now >= self._again else []
+            batch = first_file(self._due(now)) if now >= self._again else []
         if not batch:
             return False
         try:
@@ -223,8 +205,8 @@ class MemoryBudget:
         if oldest is None or self._writing:
             return
         now = self._clock()
-        due = self.full and (now < self._again or self._due(now))
-        when = max(self._again, now if due else oldest.since + self._ttl_s)
+        is_due = self.full and (now < self._again or self._due(now))
+        when = max(self._again, now if is_due else oldest.since + self._ttl_s)
         if when < self._wakes_at:
             self._wakes_at = when
             self._wake(when)
@@ -243,10 +225,3 @@ class MemoryBudget:
             waiting, self._waiting = self._waiting, []
         for action in waiting:
             action()
-
-
-def _first_file(due: Sequence[_Held]) -> list[_Held]:
-    """The first of them, as many as go into one file."""
-    sizes = accumulate(each.size for each in due)
-    whole = next((count for count, size in enumerate(sizes, 1) if size >= _FILE), len(due))
-    return list(due[:whole])

@@ -21,7 +21,7 @@ class Inputs:
 
     Parameters
     ----------
-    sink
+    budget
         Says which of them stay in memory; without one all do.
 
     Attributes
@@ -30,9 +30,9 @@ class Inputs:
         Those whose memory matters.
     """
 
-    def __init__(self, objects: Mapping[Key, Object], sink: MemoryBudget | None = None) -> None:
+    def __init__(self, objects: Mapping[Key, Object], budget: MemoryBudget | None = None) -> None:
         self._objects: dict[Key, Object] = {}
-        self._sink = sink
+        self._budget = budget
         self.large: set[Key] = set()
         self._joined: dict[tuple[int, ...], Object] = {}
         self._joining = threading.Lock()
@@ -44,8 +44,8 @@ class Inputs:
         for key, each in objects.items():
             if each.size >= HELD_FROM:
                 self.large.add(key)
-                if self._sink is not None:
-                    self._sink.hold(self, key, each)
+                if self._budget is not None:
+                    self._budget.hold(self, key, each)
 
     def drop(self, key: Key) -> None:
         """Keep one of them no longer, nor what it was joined to."""
@@ -55,13 +55,13 @@ class Inputs:
             for of in list(self._joined):  # beside what is being joined, which is not waited for
                 if key in of:
                     del self._joined[of]
-            if self._sink is not None:
-                self._sink.release(self, key)
+            if self._budget is not None:
+                self._budget.release(self, key)
 
     def close(self) -> None:
         """The execution has ended."""
-        if self._sink is not None and self.large:
-            self._sink.drop(self)
+        if self._budget is not None and self.large:
+            self._budget.drop(self)
 
     @property
     def size(self) -> int:

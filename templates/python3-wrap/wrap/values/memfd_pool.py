@@ -1,9 +1,9 @@
 """The memory that large objects are in, which is written again when nobody has them any more.
 
-A room is a memfd. The process that has made it alone can write it, as it had mapped it before it
-was sealed; all others, and its own readers, get descriptors that can but read. Whether any reader
-is left, in whatever process, the kernel knows: it grants a write lease of a file to nobody but its
-only holder (fcntl(2), F_SETLEASE). To find and clear pages for an object takes four times as long
+The process that has made a memfd alone can write it, as it had mapped it before it was sealed; all
+others, and its own readers, get descriptors that can but read. Whether any reader is left, in
+whatever process, the kernel knows: it grants a write lease of a file to nobody but its only holder
+(fcntl(2), F_SETLEASE). To find and clear pages for an object takes four times as long
 as to copy it, so what others have let go of is the first place to write the next one to.
 """
 
@@ -24,14 +24,14 @@ SEALS = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | _F_SEAL_FUTURE_WRITE
 _MADV_POPULATE_WRITE = 23
 #: Values end with a byte that is 0, which C code that gets them may rely on.
 END = 1
-#: A room ends with how long the content is.
+#: A memfd ends with how long the content is.
 _LENGTH = 8
-#: The size of a room is a multiple of a sixteenth of the next power of two, so that objects of
-#: about one size have rooms of one size.
+#: The size of a memfd is a multiple of a sixteenth of the next power of two, so that objects of
+#: about one size have memfds of one size.
 _STEPS = 16
-#: Of a room that is used again, at least this share is used.
+#: Of a memfd that is used again, at least this share is used.
 _USED = 0.5
-#: Rooms that a process keeps, each with two descriptors; and their bytes, of which all
+#: Memfds that a process keeps, each with two descriptors; and their bytes, of which all
 #: processes keep no more together than this share of what the wrap may take.
 _MOST, _KEPT, _SHARE = 16, 256 << 20, 4
 #: The kernel writes no more than 2 GiB at once.
@@ -39,7 +39,7 @@ _WRITTEN = 1 << 30
 
 
 def length_in(descriptor: int) -> int:
-    """The length of the content of a room. Raises ValueError where that cannot be one's."""
+    """The length of the content of a memfd. Raises ValueError where that cannot be one's."""
     size = os.fstat(descriptor).st_size
     place = size - _LENGTH
     length = int.from_bytes(os.pread(descriptor, _LENGTH, place), "big") if place > 0 else size
@@ -48,8 +48,8 @@ def length_in(descriptor: int) -> int:
     return length
 
 
-class Room:
-    """Memory for an object of up to `size` bytes, to be written by this process.
+class Memfd:
+    """A memfd for an object of up to `size` bytes, to be written by this process.
 
     Raises OSError where none can be had.
     """
@@ -121,16 +121,16 @@ class Room:
 
 
 class MemfdPool:
-    """The rooms of this process that may be written again."""
+    """The memfds of this process that may be written again."""
 
     def __init__(self) -> None:
         self._most = 0
-        self._kept: list[Room] = []
+        self._kept: list[Memfd] = []
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._let_go)
 
     def keep(self, limit: int, processes: int) -> None:
-        """From now on keep rooms, in this process and those that are forked from it.
+        """From now on keep memfds, in this process and those that are forked from it.
 
         Parameters
         ----------
@@ -141,29 +141,29 @@ class MemfdPool:
         """
         self._most = min(_KEPT, limit // _SHARE // processes)
 
-    def take(self, size: int) -> Room:
-        """A room for an object of `size` bytes, the caller's alone. Raises OSError."""
+    def take(self, size: int) -> Memfd:
+        """A memfd for an object of `size` bytes, the caller's alone. Raises OSError."""
         with self._lock:
-            for room in self._kept:
-                if room.fits(size) and room.is_free():
-                    self._kept.remove(room)
+            for memfd in self._kept:
+                if memfd.fits(size) and memfd.is_free():
+                    self._kept.remove(memfd)
                     break
             else:
-                room = None
-        if room is None:
-            return Room(size)
-        room.use_again()
-        return room
+                memfd = None
+        if memfd is None:
+            return Memfd(size)
+        memfd.use_again()
+        return memfd
 
-    def open(self, room: Room, length: int) -> int:
-        """A descriptor for readers of what was written into a room that was taken.
+    def open(self, memfd: Memfd, length: int) -> int:
+        """A descriptor for readers of what was written into a memfd that was taken.
 
-        It is closed by the caller. The room is used again when it is, and all that was made of it.
+        It is closed by the caller. The memfd is used again when it is, and all that was made of it.
         Raises OSError.
         """
-        descriptor = room.open(length)
+        descriptor = memfd.open(length)
         with self._lock:
-            self._kept.append(room)
+            self._kept.append(memfd)
             while len(self._kept) > _MOST or sum(each.capacity for each in self._kept) > self._most:
                 del self._kept[0]
         return descriptor
@@ -174,4 +174,4 @@ class MemfdPool:
         self._kept = []
 
 
-ROOMS = MemfdPool()
+MEMFDS = MemfdPool()

@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from wrap.core.errors import TaskError
+from wrap.core.admission import check_memory
 
 #: What functions give may take so many times what requests may: it cannot be sent again.
 GIVEN = 2.0
-#: From so many times that on, functions of buckets run one after another.
-SLOW = 1.5
 #: Without a limit.
 UNLIMITED = 1 << 60
 
@@ -49,34 +47,21 @@ class Quota:
     @property
     def left(self) -> int:
         """Bytes that requests may still take; negative if functions have given more."""
-        return self.most - self._taken
+        return self.most - self.taken
 
     @property
-    def _taken(self) -> int:
+    def taken(self) -> int:
+        """Bytes that are taken or reserved."""
         return self._reserved + self._others() + sum(each.taken for each in list(self.takers))
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether functions are to run one after another."""
-        return self._taken > SLOW * self.most
 
     @contextmanager
     def reserved(self, size: int, what: str, share: float = 1.0) -> Iterator[None]:
         """Have `size` bytes for the length of the block, in which a taker takes them.
 
-        Raises TaskError: ``too-large`` if `size` never fits, ``full`` if it does not fit now.
+        Raises as `wrap.core.admission.check_memory`.
         """
-        most = int(share * self.most)
         with self._lock:
-            if size > most:
-                message = (
-                    f"{what} would take {size} bytes of memory, and objects may have {most} here: "
-                    "send fewer or smaller ones, or give the functions more memory"
-                )
-                raise TaskError("too-large", message, status=413)
-            if self._taken + size > most:
-                message = f"objects may have {most} bytes here, and do: send it again later"
-                raise TaskError("full", message, status=503)
+            check_memory(size, self.taken, int(share * self.most), what)
             self._reserved += size
         try:
             yield

@@ -17,7 +17,7 @@ import sys
 import sysconfig
 from typing import TypeVar, cast
 
-from wrap.values.memfd_pool import END, ROOMS, SEALS, Room, length_in
+from wrap.values.memfd_pool import END, MEMFDS, SEALS, Memfd, length_in
 
 Value = TypeVar("Value", bytes, str)
 
@@ -65,14 +65,14 @@ class Shared:
     def of(cls, value: str | bytes | bytearray | memoryview) -> Shared:
         """A copy of `value`; of a text, in UTF-8. Raises OSError where none can be had."""
         content = _buffer(value)
-        room = ROOMS.take(len(content))
-        room.fill(content)
-        return cls(ROOMS.open(room, len(content)), isinstance(value, str) and value.isascii())
+        memfd = MEMFDS.take(len(content))
+        memfd.fill(content)
+        return cls(MEMFDS.open(memfd, len(content)), isinstance(value, str) and value.isascii())
 
     @classmethod
-    def within(cls, room: Room, length: int) -> Shared:
-        """What was written into the first `length` bytes of a room. Raises OSError."""
-        return cls(ROOMS.open(room, length))
+    def within(cls, memfd: Memfd, length: int) -> Shared:
+        """What was written into the first `length` bytes of a memfd. Raises OSError."""
+        return cls(MEMFDS.open(memfd, length))
 
     def __len__(self) -> int:
         return self._length

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Generic
+from typing import Generic, Protocol
 
 from .flow import Firing
 from .routes import Task
@@ -12,6 +12,17 @@ from .triggers import Number, Value
 
 #: With so many firings in hand, what fires next is offered to other replicas too.
 _AT_HAND = 4
+#: From so many times the quota of memory on, firings run one after another.
+_SLOW = 1.5
+
+
+class Memory(Protocol):
+    """What objects of buckets may take, and take, in bytes."""
+
+    @property
+    def most(self) -> int: ...
+    @property
+    def taken(self) -> int: ...
 
 
 class Ready(Generic[Task, Value]):
@@ -45,7 +56,7 @@ class Ready(Generic[Task, Value]):
         """Whether so little is in hand that another session begins here, whoever else could."""
         return self.in_hand < _AT_HAND
 
-    def room(self, most: int) -> int:
+    def free(self, most: int) -> int:
         """How many further firings would begin where `most` may run at once."""
         return 0 if self.stopped else most - self.in_hand
 
@@ -75,8 +86,8 @@ class Ready(Generic[Task, Value]):
 
         Each that comes says `came`.
         """
-        room = min(len(self._waiting), most - self.running) - self._coming
-        new = max(0, room - serving)
+        free = min(len(self._waiting), most - self.running) - self._coming
+        new = max(0, free - serving)
         self._coming += new
         return new
 
@@ -90,6 +101,15 @@ class Ready(Generic[Task, Value]):
             return None
         self.running += 1
         return self._waiting.popleft()
+
+    def waits_for(self, memory: Memory, unwritten: int) -> bool:
+        """Whether nothing more is to begin before what runs has ended, or has been written.
+
+        `unwritten` are the bytes that wait to be written to a store.
+        """
+        if unwritten > memory.most:
+            return True
+        return self.running > 0 and memory.taken > _SLOW * memory.most
 
     def ended(self) -> None:
         """A firing runs no more."""

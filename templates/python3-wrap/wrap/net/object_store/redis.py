@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import SplitResult
 
+from wrap.core.limits import left_s
 from wrap.net.object_store import CONNECT_S, KEPT_S, failed, late, shown
 
 _PORT = 6379
@@ -123,7 +124,7 @@ class Redis:
         return found
 
     def _connected(self, deadline: float) -> _Connection:
-        within_s = min(CONNECT_S, max(0.001, deadline - time.monotonic()))
+        within_s = min(CONNECT_S, left_s(time.monotonic(), deadline))
         channel = socket.create_connection(self._address, within_s)
         with contextlib.ExitStack() as closing:
             closing.callback(channel.close)

@@ -21,6 +21,7 @@ from minio.deleteobjects import DeleteObject
 from minio.error import MinioException, S3Error
 
 from wrap.core.errors import TaskError
+from wrap.core.limits import left_s
 from wrap.net.object_store import CONNECT_S, failed, late, shown
 
 #: Connections that are kept.
@@ -47,8 +48,8 @@ class _Connections(urllib3.PoolManager):
         self, method: str, url: str, redirect: bool = True, **options: Any
     ) -> urllib3.BaseHTTPResponse:
         """As `urllib3.PoolManager.urlopen` says."""
-        left_s = max(0.001, self.thread.deadline - time.monotonic())
-        options["timeout"] = urllib3.Timeout(connect=min(CONNECT_S, left_s), total=left_s)
+        seconds = left_s(time.monotonic(), self.thread.deadline)
+        options["timeout"] = urllib3.Timeout(connect=min(CONNECT_S, seconds), total=seconds)
         return super().urlopen(method, url, redirect, **options)
 
 

@@ -11,14 +11,14 @@ from wrap.workers.mechanisms.pool import Pool
 from wrap.workers.worker import Process
 
 
-class Guest(Protocol):
-    """An execution that wants processes."""
+class Candidate(Protocol):
+    """An execution that wants workers."""
 
     def admit(self) -> bool:
         """Begin; whether it still wants to."""
 
     @property
-    def waits(self) -> bool:
+    def is_blocked(self) -> bool:
         """Whether nothing of it goes on here until another wrap has done something."""
 
 
@@ -35,8 +35,8 @@ class Mechanism(Protocol):
     #: Why an execution was never admitted.
     full: str
 
-    def admit(self, guest: Guest) -> None:
-        """Admit `guest` when it may take a process of each slot: now, or by a `leave`."""
+    def admit(self, candidate: Candidate) -> None:
+        """Admit `candidate` when it may take a process of each slot: now, or by a `leave`."""
 
     def admit_more(self) -> None:
         """Admit one more where all that were admitted wait for other wraps.
@@ -45,7 +45,7 @@ class Mechanism(Protocol):
         """
 
     @property
-    def room(self) -> int:
+    def free(self) -> int:
         """How many more executions could begin at once."""
 
     @property
@@ -56,8 +56,8 @@ class Mechanism(Protocol):
     def waiting(self) -> int:
         """How many have not been admitted yet."""
 
-    def leave(self, guest: Guest) -> None:
-        """Note that `guest`, which was admitted, takes no more processes."""
+    def leave(self, candidate: Candidate) -> None:
+        """Note that `candidate`, which was admitted, takes no more processes."""
 
     def take(self, slot: int) -> Process:
         """A process for the further process number `slot`, for an execution that was admitted.

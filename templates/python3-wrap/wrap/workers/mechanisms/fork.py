@@ -14,7 +14,7 @@ from wrap.workers.fork_client import ForkClient
 from wrap.workers.worker import Process
 
 if TYPE_CHECKING:
-    from wrap.workers.mechanisms import Guest
+    from wrap.workers.mechanisms import Candidate
 
 
 #: Idle processes that are kept of a slot.
@@ -45,19 +45,19 @@ class Fork:
         for slot, idle in self._idle.items():
             idle.append(fork_client.spawn(1 + slot))
 
-    def admit(self, guest: Guest) -> None:
-        """Admit `guest`: there are as many processes as are wanted."""
-        guest.admit()
+    def admit(self, candidate: Candidate) -> None:
+        """Admit `candidate`: there are as many processes as are wanted."""
+        candidate.admit()
 
     def admit_more(self) -> None:
         """Nobody waits."""
 
     @property
-    def room(self) -> int:
+    def free(self) -> int:
         """One more, always."""
         return 1
 
-    def leave(self, guest: Guest) -> None:
+    def leave(self, candidate: Candidate) -> None:
         """Nothing waits for that."""
 
     def take(self, slot: int) -> Process:

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import deque
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from wrap.config.settings import count
+from wrap.core.admission import Limiter
 from wrap.workers.fork_client import ForkClient
 from wrap.workers.worker import Process
 
 if TYPE_CHECKING:
-    from wrap.workers.mechanisms import Guest
+    from wrap.workers.mechanisms import Candidate
 
 
 class Pool:
@@ -34,13 +34,11 @@ class Pool:
         self, slots: int, environment: Mapping[str, str], unforked: Collection[int]
     ) -> None:
         self._fork_client: ForkClient
-        self._limit = count(environment, "pool_concurrency", 2)
+        self._limiter: Limiter[Candidate] = Limiter(count(environment, "pool_concurrency", 2))
         self._requests = count(environment, "pool_requests", 1000)
         self._idle: list[list[Process]] = [[] for _ in range(slots)]
         self._lock = threading.Lock()
-        self._guests: set[Guest] = set()
-        self._waiting: deque[Guest] = deque()
-        self.full = f"all {self._limit} workers are busy: raise pool_concurrency"
+        self.full = f"all {self._limiter.limit} workers are busy: raise pool_concurrency"
 
     @property
     def lasting(self) -> int:
@@ -57,52 +55,42 @@ class Pool:
         for slot, idle in enumerate(self._idle):
             idle.append(self._worker(slot))
 
-    def admit(self, guest: Guest) -> None:
-        """Admit `guest` when there is a worker of each slot for one more execution."""
+    def admit(self, candidate: Candidate) -> None:
+        """Admit `candidate` when there is a worker of each slot for one more execution."""
         with self._lock:
-            if len(self._guests) >= self._limit:
-                self._waiting.append(guest)
-                return
-            self._guests.add(guest)
-        if not guest.admit():
-            self.leave(guest)
+            is_admitted = self._limiter.ask(candidate)
+        if is_admitted and not candidate.admit():
+            self.leave(candidate)
 
     def admit_more(self) -> None:
         """Admit one more, with workers of its own, where all that were admitted wait."""
         with self._lock:
-            if not self._waiting or not all(guest.waits for guest in self._guests):
-                return
-            guest = self._waiting.popleft()
-            self._guests.add(guest)
-        if not guest.admit():
-            self.leave(guest)
+            following = self._limiter.exceed(lambda each: each.is_blocked)
+        if following is not None and not following.admit():
+            self.leave(following)
 
     @property
-    def room(self) -> int:
+    def free(self) -> int:
         """For how many more executions there is a worker of each slot."""
-        return max(0, self._limit - len(self._guests))
+        return self._limiter.free
 
     @property
     def most(self) -> int:
         """As many as each slot may have workers."""
-        return self._limit
+        return self._limiter.limit
 
     @property
     def waiting(self) -> int:
         """Those that wait for workers."""
-        return len(self._waiting)
+        return self._limiter.waiting
 
-    def leave(self, guest: Guest) -> None:
+    def leave(self, candidate: Candidate) -> None:
         """Admit the next execution that still wants to begin."""
-        leaving: Guest | None = guest
+        leaving: Candidate | None = candidate
         while leaving is not None:
             with self._lock:
-                self._guests.discard(leaving)
-                if not self._waiting or len(self._guests) >= self._limit:
-                    return
-                following = self._waiting.popleft()
-                self._guests.add(following)
-            leaving = None if following.admit() else following
+                following = self._limiter.leave(leaving)
+            leaving = None if following is None or following.admit() else following
 
     def take(self, slot: int) -> Process:
         """An idle worker of `slot`, or a new one. Raises OSError where none can be had."""
@@ -119,14 +107,14 @@ class Pool:
     def give(self, slot: int, process: Process, sound: bool) -> None:
         """Give a worker back; one that is not `sound`, or worn, makes way for another."""
         idle = self._idle[slot]
-        if sound and process.executions < self._requests and len(idle) < self._limit:
+        if sound and process.executions < self._requests and len(idle) < self._limiter.limit:
             idle.append(process)
             return
         if sound:
             process.close()
         else:
             process.end()
-        if len(idle) < self._limit:
+        if len(idle) < self._limiter.limit:
             with contextlib.suppress(OSError):
                 idle.append(self._worker(slot))
 

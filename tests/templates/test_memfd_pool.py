@@ -18,15 +18,15 @@ SIZE = 1 << 20
 
 
 @pytest.fixture
-def rooms(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def memfds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from wrap.net import framing
     from wrap.values import shared_memory
     from wrap.values.memfd_pool import MemfdPool
 
     kept = MemfdPool()
     kept.keep(1 << 30, 1)
-    monkeypatch.setattr(shared_memory, "ROOMS", kept)
-    monkeypatch.setattr(framing, "ROOMS", kept)
+    monkeypatch.setattr(shared_memory, "MEMFDS", kept)
+    monkeypatch.setattr(framing, "MEMFDS", kept)
     yield kept
     kept.keep(0, 1)
 
@@ -42,7 +42,7 @@ def place(memory: Any) -> int:
     return os.fstat(memory.fileno()).st_ino
 
 
-def test_the_next_object_is_written_where_nobody_has_one_any_more(rooms: Any) -> None:
+def test_the_next_object_is_written_where_nobody_has_one_any_more(memfds: Any) -> None:
     first = shared(b"1" * SIZE)
     where = {place(first)}
     value = first.data()
@@ -60,7 +60,7 @@ def test_the_next_object_is_written_where_nobody_has_one_any_more(rooms: Any) ->
         del memory
 
 
-def test_other_processes_that_can_read_it_are_waited_for(rooms: Any) -> None:
+def test_other_processes_that_can_read_it_are_waited_for(memfds: Any) -> None:
     """Also where they have only mapped it, and where the descriptor is still under way."""
     memory = shared(b"1" * SIZE)
     where = place(memory)
@@ -87,7 +87,7 @@ def test_other_processes_that_can_read_it_are_waited_for(rooms: Any) -> None:
     assert where in {place(each) for each in [shared(b"4" * SIZE) for _ in range(3)]}
 
 
-def test_a_forked_process_writes_into_none_of_its_parents(rooms: Any) -> None:
+def test_a_forked_process_writes_into_none_of_its_parents(memfds: Any) -> None:
     memory = shared(b"1" * SIZE)
     where = place(memory)
     del memory
@@ -97,13 +97,13 @@ def test_a_forked_process_writes_into_none_of_its_parents(rooms: Any) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_what_is_kept_has_a_bound(rooms: Any) -> None:
+def test_what_is_kept_has_a_bound(memfds: Any) -> None:
     process = psutil.Process()
     before = process.num_fds()
     objects = [shared(b"x" * SIZE) for _ in range(100)]
     objects.clear()
     assert process.num_fds() - before <= 2 * 16
-    rooms.keep(SIZE, 1)
+    memfds.keep(SIZE, 1)
     shared(b"x" * SIZE)
     assert process.num_fds() <= before
 
@@ -153,7 +153,7 @@ def test_large_frames_are_received_into_memory_that_is_shared(
 
 @pytest.mark.parametrize("missing", ["memfd_create", "open"])
 def test_a_large_frame_comes_also_where_no_descriptor_can_be_had(
-    missing: str, rooms: Any, monkeypatch: pytest.MonkeyPatch
+    missing: str, memfds: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from wrap.net.framing import Inflow, pieces
 
@@ -172,7 +172,7 @@ def test_a_large_frame_comes_also_where_no_descriptor_can_be_had(
     ] * 2
 
 
-def test_text_from_elsewhere_is_found_to_be_ascii(rooms: Any) -> None:
+def test_text_from_elsewhere_is_found_to_be_ascii(memfds: Any) -> None:
     """And then it is as little copied as one that is known to be."""
     from wrap.values.value import Object
 

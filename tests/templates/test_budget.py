@@ -47,19 +47,19 @@ class Room:
         return self._disk.write(contents)
 
 
-def sink_of(folder: Path | None = None) -> tuple[Any, Clock, Room]:
+def budget_of(folder: Path | None = None) -> tuple[Any, Clock, Room]:
     from wrap.values.budget import MemoryBudget
     from wrap.values.disk import Disk
 
     clock, room = Clock(), Room(Disk(folder))
-    sink = MemoryBudget(QUOTA, TTL, room.write, clock.due.append, clock)
-    clock.action = sink.tend
-    return sink, clock, room
+    budget = MemoryBudget(QUOTA, TTL, room.write, clock.due.append, clock)
+    clock.action = budget.tend
+    return budget, clock, room
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> tuple[Any, Clock, Room]:
-    return sink_of(tmp_path)
+    return budget_of(tmp_path)
 
 
 def text(character: str, length: int) -> Any:
@@ -83,21 +83,21 @@ STEPS = st.lists(
 @settings(deadline=None)
 @given(STEPS)
 def test_the_quota_is_kept_and_nothing_is_lost_whatever_happens(steps: list[Any]) -> None:
-    """By whoever waits while the sink is full."""
+    """By whoever waits while the budget is full."""
     process = psutil.Process()
-    sink, clock, room = sink_of()
+    budget, clock, room = budget_of()
     before = process.num_fds()
     expected: dict[tuple[int, int], tuple[str, int]] = {}
     largest = 0
     for number, (what, *about) in enumerate(steps):
-        if what == "hold" and sink.full:
-            sink.when_room(lambda: None)
+        if what == "hold" and budget.full:
+            budget.when_room(lambda: None)
             clock.go_on(0)
-        if what == "hold" and not sink.full:
+        if what == "hold" and not budget.full:
             execution, key, size = about
             consumers = 1 + number % 2
             content = chr(97 + number % 26) * size
-            sink.hold(execution, key, text(content[:1], size), consumers)
+            budget.hold(execution, key, text(content[:1], size), consumers)
             expected[execution, key] = content, consumers
             largest = max(largest, size)
         elif what == "release":
@@ -105,38 +105,38 @@ def test_the_quota_is_kept_and_nothing_is_lost_whatever_happens(steps: list[Any]
             content, consumers = expected.pop((execution, key), ("", 0))
             if consumers > 1:
                 expected[execution, key] = content, consumers - 1
-            sink.release(execution, key)
+            budget.release(execution, key)
         elif what == "drop":
-            sink.drop(about[0])
+            budget.drop(about[0])
             expected = {each: its for each, its in expected.items() if each[0] != about[0]}
         elif what == "pass":
             clock.go_on(about[0])
-            assert room.is_full or sink.due(clock.now) == []
+            assert room.is_full or budget.due(clock.now) == []
         elif what == "disk":
             room.is_full = about[0]
-        assert sink.held <= QUOTA + largest
-        assert sink.held + sink.spilled == sum(len(content) for content, _ in expected.values())
+        assert budget.held <= QUOTA + largest
+        assert budget.held + budget.spilled == sum(len(content) for content, _ in expected.values())
         for (execution, key), (content, _) in expected.items():
-            assert sink.get(execution, key).text() == content
+            assert budget.get(execution, key).text() == content
     for execution in range(4):
-        sink.drop(execution)
-    assert (sink.held, sink.spilled, sink.full) == (0, 0, False)
+        budget.drop(execution)
+    assert (budget.held, budget.spilled, budget.full) == (0, 0, False)
     assert process.num_fds() == before
 
 
 def test_what_waits_long_goes_to_disk_and_is_the_same_there(made: Any, tmp_path: Path) -> None:
     from wrap.values.value import Object
 
-    sink, clock, _ = made
+    budget, clock, _ = made
     contents: list[Any] = ["text", "grüße" * 20, b"\xff" * 70, bytearray(b"x"), b"", "x" * 200]
     objects = [Object(content) for content in contents]
     for number, each in enumerate(objects):
-        sink.hold("one", number, each)
+        budget.hold("one", number, each)
     clock.go_on(TTL - 1)
-    sink.hold("one", "late", text("y", 10))
-    assert sink.spills == 0
+    budget.hold("one", "late", text("y", 10))
+    assert budget.spills == 0
     clock.go_on(1)
-    assert (sink.spills, sink.held) == (len(contents), 10)
+    assert (budget.spills, budget.held) == (len(contents), 10)
     assert clock.due == [2 * TTL - 1]
     for each, content in zip(objects, contents, strict=True):
         data = content.encode() if isinstance(content, str) else bytes(content)
@@ -147,51 +147,51 @@ def test_what_waits_long_goes_to_disk_and_is_the_same_there(made: Any, tmp_path:
 
 
 def test_the_largest_go_first_and_of_these_the_oldest(made: Any) -> None:
-    sink, clock, _ = made
+    budget, clock, _ = made
     for number, size in enumerate([100, 300, 300, 200, 150]):
-        sink.hold("one", number, text("x", size))
+        budget.hold("one", number, text("x", size))
         clock.go_on(1)
-    assert (sink.held, sink.spilled, sink.full) == (1050, 0, True)
-    sink.when_room(lambda: None)
+    assert (budget.held, budget.spilled, budget.full) == (1050, 0, True)
+    budget.when_room(lambda: None)
     clock.go_on(0)
-    assert (sink.held, sink.spilled, sink.full) == (750, 300, False)
-    sink.hold("two", 0, text("y", 260))
-    sink.when_room(lambda: None)
+    assert (budget.held, budget.spilled, budget.full) == (750, 300, False)
+    budget.hold("two", 0, text("y", 260))
+    budget.when_room(lambda: None)
     clock.go_on(0)
-    assert (sink.held, sink.spilled) == (710, 600)
+    assert (budget.held, budget.spilled) == (710, 600)
 
 
 def test_an_object_above_the_quota_waits_in_memory_unless_there_is_another(made: Any) -> None:
     """Its consumer may well come before anybody needs the room."""
-    sink, clock, _ = made
-    sink.hold("one", 1, text("x", 5000))
+    budget, clock, _ = made
+    budget.hold("one", 1, text("x", 5000))
     clock.go_on(0)
-    assert (sink.held, sink.spilled) == (5000, 0)
-    sink.hold("one", 2, text("y", 4000))
+    assert (budget.held, budget.spilled) == (5000, 0)
+    budget.hold("one", 2, text("y", 4000))
     clock.go_on(0)
-    assert (sink.held, sink.spilled) == (4000, 5000)
+    assert (budget.held, budget.spilled) == (4000, 5000)
 
 
 def test_a_sink_without_room_on_disk_pushes_back_until_there_is_some(made: Any) -> None:
-    sink, clock, room = made
+    budget, clock, room = made
     told: list[str] = []
-    sink.when_room(lambda: told.append("at once"))
+    budget.when_room(lambda: told.append("at once"))
     room.is_full = True
-    sink.hold("one", 1, text("x", 900))
-    sink.hold("two", 1, text("y", 900))
-    sink.when_room(lambda: told.append("when one has gone"))
+    budget.hold("one", 1, text("x", 900))
+    budget.hold("two", 1, text("y", 900))
+    budget.when_room(lambda: told.append("when one has gone"))
     clock.go_on(0)
-    assert (sink.full, told, sink.get("one", 1).size) == (True, ["at once"], 900)
-    sink.release("one", 1)
-    assert (sink.full, told[1:]) == (False, ["when one has gone"])
-    sink.hold("one", 2, text("z", 900))
-    sink.when_room(lambda: told.append("when the disk has room"))
+    assert (budget.full, told, budget.get("one", 1).size) == (True, ["at once"], 900)
+    budget.release("one", 1)
+    assert (budget.full, told[1:]) == (False, ["when one has gone"])
+    budget.hold("one", 2, text("z", 900))
+    budget.when_room(lambda: told.append("when the disk has room"))
     room.is_full = False
-    sink.when_room(lambda: told.append("it is not asked again and again"))
+    budget.when_room(lambda: told.append("it is not asked again and again"))
     clock.go_on(0)
-    assert sink.full
+    assert budget.full
     clock.go_on(1)
-    assert (sink.full, len(told)) == (False, 4)
+    assert (budget.full, len(told)) == (False, 4)
 
 
 def test_nobody_waits_for_the_disk_but_who_writes(tmp_path: Path) -> None:
@@ -206,25 +206,25 @@ def test_nobody_waits_for_the_disk_but_who_writes(tmp_path: Path) -> None:
         go_on.wait()
         return Disk(tmp_path).write(contents)
 
-    sink = MemoryBudget(QUOTA, TTL, write, due.append)
-    sink.hold("one", 1, text("x", 900))
-    sink.hold("one", 2, text("y", 900))
-    sink.hold("one", 3, text("z", 10))
+    budget = MemoryBudget(QUOTA, TTL, write, due.append)
+    budget.hold("one", 1, text("x", 900))
+    budget.hold("one", 2, text("y", 900))
+    budget.hold("one", 3, text("z", 10))
     assert due, "tend is to be called"
-    thread = threading.Thread(target=sink.tend)
+    thread = threading.Thread(target=budget.tend)
     thread.start()
     try:
         writing.wait()
-        sink.hold("two", 1, text("n", 900))
-        assert sink.get("one", 1).size == 900
-        sink.release("one", 1)
-        sink.drop("two")
+        budget.hold("two", 1, text("n", 900))
+        assert budget.get("one", 1).size == 900
+        budget.release("one", 1)
+        budget.drop("two")
     finally:
         go_on.set()
         thread.join()
-    assert [sink.get("one", key).text() for key in (2, 3)] == ["y" * 900, "z" * 10]
-    sink.drop("one")
-    assert (sink.held, sink.spilled) == (0, 0)
+    assert [budget.get("one", key).text() for key in (2, 3)] == ["y" * 900, "z" * 10]
+    budget.drop("one")
+    assert (budget.held, budget.spilled) == (0, 0)
 
 
 def test_who_gives_more_waits_until_there_is_room(tmp_path: Path) -> None:
@@ -239,14 +239,14 @@ def test_who_gives_more_waits_until_there_is_room(tmp_path: Path) -> None:
         return Disk(tmp_path).write(contents)
 
     def give() -> None:
-        sink.make_room()
+        budget.make_room()
         gave.set()
 
-    sink = MemoryBudget(QUOTA, TTL, write, lambda when: None)
-    sink.make_room()
+    budget = MemoryBudget(QUOTA, TTL, write, lambda when: None)
+    budget.make_room()
     for number in range(3):
-        sink.hold("one", number, text("x", 900))
-    threads = [threading.Thread(target=sink.tend), threading.Thread(target=give)]
+        budget.hold("one", number, text("x", 900))
+    threads = [threading.Thread(target=budget.tend), threading.Thread(target=give)]
     threads[0].start()
     writing.wait()
     threads[1].start()
@@ -256,30 +256,30 @@ def test_who_gives_more_waits_until_there_is_room(tmp_path: Path) -> None:
         go_on.set()
         for thread in threads:
             thread.join()
-    assert gave.is_set() and not sink.full
-    sink.drop("one")  # and with it the files
+    assert gave.is_set() and not budget.full
+    budget.drop("one")  # and with it the files
 
 
 def test_nobody_waits_to_give_where_the_disk_has_no_room(made: Any) -> None:
-    sink, _, room = made
+    budget, _, room = made
     room.is_full = True
     for number in range(3):
-        sink.hold("one", number, text("x", 900))
-    sink.make_room()
-    sink.make_room()
-    assert (sink.full, sink.held, sink.get("one", 2).size) == (True, 2700, 900)
+        budget.hold("one", number, text("x", 900))
+    budget.make_room()
+    budget.make_room()
+    assert (budget.full, budget.held, budget.get("one", 2).size) == (True, 2700, 900)
 
 
 def test_an_object_goes_when_its_last_consumer_has_it(made: Any) -> None:
-    sink, _, _ = made
-    sink.hold("one", 1, text("earlier", 10))
-    sink.hold("one", 1, text("x", 10), consumers=2)
-    sink.release("one", 1)
-    assert (sink.get("one", 1).text(), sink.held) == ("x" * 10, 10)
-    sink.release("one", 1)
-    sink.release("one", 1)
+    budget, _, _ = made
+    budget.hold("one", 1, text("earlier", 10))
+    budget.hold("one", 1, text("x", 10), consumers=2)
+    budget.release("one", 1)
+    assert (budget.get("one", 1).text(), budget.held) == ("x" * 10, 10)
+    budget.release("one", 1)
+    budget.release("one", 1)
     with pytest.raises(KeyError):
-        sink.get("one", 1)
+        budget.get("one", 1)
 
 
 def test_a_spilled_object_is_sent_to_processes_and_wraps(tmp_path: Path) -> None:

@@ -77,14 +77,14 @@ class Replicas:
             threads=SimpleNamespace(start=works.append),
             loop=None,
         )
-        keeper = Orders(redis, "test")
-        keeper._writes = True  # no thread begins to write
+        durable = Orders(redis, "test")
+        durable._writes = True  # no thread begins to write
         numbers = {name: number for number, name in tasks.items()}
-        stream: Any = BucketRuns(runtime, DECLARED or {}, numbers, 0.0, keeper=keeper)
+        stream: Any = BucketRuns(runtime, DECLARED or {}, numbers, 0.0, durable=durable)
         stream._attempts.run = run
-        keeper.join(stream.replica)
+        durable.join(stream.replica)
         return SimpleNamespace(
-            stream=stream, keeper=keeper, works=works, attempts=attempts, redis=redis
+            stream=stream, durable=durable, works=works, attempts=attempts, redis=redis
         )
 
     def take(self, replica: Any, count: int) -> None:
@@ -98,8 +98,8 @@ class Replicas:
 
     def write(self, replica: Any) -> None:
         """Its orders reach Redis."""
-        replica.keeper._write_all()
-        replica.keeper._writes = True
+        replica.durable._write_all()
+        replica.durable._writes = True
 
     def lose_answer(self, replica: Any) -> None:
         """The same, but that the first answer does not come."""
@@ -139,13 +139,13 @@ class Replicas:
 
     def beat(self, replica: Any) -> None:
         """It says that it is alive, and looks what there is."""
-        replica.keeper._beat()
-        replica.keeper._read_on(replica.stream.replica.term)
+        replica.durable._beat()
+        replica.durable._read_on(replica.stream.replica.term)
 
     def take_for_dead(self, replica: Any) -> None:
         """It has said nothing for long, as the others see it."""
         name = "chiron:test:replicas"
-        self._client.zadd(name, {replica.keeper._replica: 1}, xx=True)
+        self._client.zadd(name, {replica.durable._replica: 1}, xx=True)
 
     def kill(self, replica: Any) -> None:
         """It is no more, and another one is started."""
@@ -156,8 +156,8 @@ class Replicas:
         """It ends in order, and another one is started."""
         replica.stream.ready.running = 0  # what runs is given up
         replica.stream.stop(0.0)
-        replica.keeper._left = True
-        replica.keeper.leave(0.0)
+        replica.durable._left = True
+        replica.durable.leave(0.0)
         self.write(replica)
         self.all[self.all.index(replica)] = self._another()
 
@@ -168,12 +168,12 @@ class Replicas:
         """
         for _ in range(10_000):
             if self._client.exists("chiron:test:dead"):
-                self.all[0].keeper.letters(b"retry", [], lambda _: None)
+                self.all[0].durable.letters(b"retry", [], lambda _: None)
             busy = False
             for replica in self.all:
                 while self.run(replica, 0):
                     busy = True
-                busy |= bool(replica.keeper._waiting)
+                busy |= bool(replica.durable._waiting)
                 self.beat(replica)
                 self.write(replica)
                 busy |= bool(replica.works or replica.attempts)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 #: How often is looked at what the process computes, in seconds.
 _LOOK_S = 0.005
 #: Cores that a process takes whose GIL is busy: with more, its threads compute without it.
@@ -13,10 +11,17 @@ _LEAST = 2
 
 
 class Parallelism:
-    """Halves and doubles what may run at once, by the CPU time of the process; not thread-safe.
+    """Halves and doubles what may run at once, by the CPU time of the process.
 
     Threads that hand on what functions have given fight for locks beside the GIL: 40 of them took
     twice the CPU time of two, for functions that do nothing.
+
+    Parameters
+    ----------
+    most
+        The upper bound.
+    now, cpu_s
+        Seconds of the clock, and of CPU time of the process.
 
     Attributes
     ----------
@@ -24,17 +29,17 @@ class Parallelism:
         So many may run at once now.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, now: float, cpu_s: float) -> None:
         self.most = most
         self._limit = most
-        self._looked, self._cpu_s = time.monotonic(), time.process_time()
+        self._looked, self._cpu_s = now, cpu_s
 
-    def look(self) -> None:
-        """Think about it again, where that was some time ago."""
-        now = time.monotonic()
-        if now < self._looked + _LOOK_S:
-            return
-        cpu_s = time.process_time()
+    def is_due(self, now: float) -> bool:
+        """Whether it is time to look again."""
+        return now >= self._looked + _LOOK_S
+
+    def look(self, now: float, cpu_s: float) -> None:
+        """Decide again, by the CPU time since the last look."""
         cores = (cpu_s - self._cpu_s) / (now - self._looked)
         self._looked, self._cpu_s = now, cpu_s
         if cores < _BUSY:

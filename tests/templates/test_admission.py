@@ -1,0 +1,158 @@
+"""What is let in, and where an execution begins that needs workers; no clock and no thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from wrap.core.admission import (
+    Admission,
+    Limiter,
+    check_memory,
+    check_size,
+    check_time,
+    deadline_of,
+    freest,
+    may_offload,
+)
+from wrap.core.errors import TaskError
+
+
+def refusal(check: Callable[..., None], *arguments: object) -> tuple[str, int] | None:
+    try:
+        check(*arguments)
+    except TaskError as error:
+        return error.code, error.status
+    return None
+
+
+@pytest.mark.parametrize(
+    ("timeout_s", "asked_s", "deadline"),
+    [(30.0, float("inf"), 130.0), (30.0, 5.0, 105.0), (30.0, 60.0, 130.0)],
+)
+def test_a_caller_can_ask_for_less_time_and_not_for_more(
+    timeout_s: float, asked_s: float, deadline: float
+) -> None:
+    assert deadline_of(100.0, timeout_s, asked_s) == deadline
+
+
+@pytest.mark.parametrize(
+    ("check", "arguments", "refused"),
+    [
+        (check_time, (9.9, 10.0), None),
+        (check_time, (10.0, 10.0), ("timeout", 504)),
+        (check_size, (10, None), None),
+        (check_size, (10, 10), None),
+        (check_size, (11, 10), ("too-large", 413)),
+        (check_memory, (10, 0, 10, "it"), None),
+        (check_memory, (11, 0, 10, "it"), ("too-large", 413)),
+        (check_memory, (11, 5, 10, "it"), ("too-large", 413)),  # it never fits
+        (check_memory, (6, 5, 10, "it"), ("full", 503)),
+        (check_memory, (5, 5, 10, "it"), None),
+    ],
+)
+def test_what_is_refused_and_with_which_code(
+    check: Callable[..., None], arguments: tuple[object, ...], refused: tuple[str, int] | None
+) -> None:
+    assert refusal(check, *arguments) == refused
+
+
+@given(
+    st.integers(1, 3),
+    st.lists(st.tuples(st.sampled_from(["ask", "leave", "exceed"]), st.integers(0, 7))),
+)
+def test_executions_are_admitted_once_in_their_order_and_no_more_than_the_limit(
+    limit: int, steps: list[tuple[str, int]]
+) -> None:
+    limiter, waiting, admitted, extra = Limiter[int](limit), list[int](), set[int](), 0
+    for step, number in steps:
+        following = None
+        if step == "ask" and number not in admitted:
+            may = len(admitted) < limit
+            assert limiter.ask(number) == may
+            if may:
+                admitted.add(number)
+            elif number not in waiting:
+                waiting.append(number)
+        elif step == "leave" and number in admitted:
+            admitted.remove(number)
+            following = limiter.leave(number)
+            assert (following is not None) == (bool(waiting) and len(admitted) < limit)
+        elif step == "exceed":
+            following = limiter.exceed(lambda each: each % 2 == 0)
+            blocked = all(each % 2 == 0 for each in admitted)
+            assert (following is not None) == (blocked and bool(waiting))
+            extra += following is not None
+        if following is not None:
+            assert following == waiting.pop(0)
+            admitted.add(following)
+        assert limiter.admitted == admitted
+        assert limiter.waiting == len(waiting)
+        assert limiter.free == max(0, limit - len(admitted))
+        assert len(admitted) <= limit + extra
+        assert not waiting or not limiter.free, "an execution waits though there are workers"
+
+
+def test_an_execution_that_comes_back_waits_once_and_takes_no_other_ones_workers() -> None:
+    limiter = Limiter[str](2)
+    assert limiter.ask("first") and limiter.ask("second")
+    assert not limiter.ask("offloaded")
+    assert not limiter.ask("offloaded")  # its replica was lost
+    assert limiter.waiting == 1
+    assert limiter.leave("first") == "offloaded"
+    # It was offloaded again before it took these workers, and comes back before it leaves them.
+    assert not limiter.ask("offloaded")
+    assert limiter.leave("second") is None
+    assert limiter.leave("offloaded") == "offloaded"
+    assert limiter.leave("offloaded") is None
+    assert limiter.free == 2
+
+
+@given(st.lists(st.sampled_from(["admit", "offload", "return_here"])))
+def test_an_execution_begins_in_one_place_at_a_time(steps: list[str]) -> None:
+    admission, place = Admission(), ""
+    for step in steps:
+        if step == "return_here":
+            if place == "offload":  # nobody else returns it
+                admission.return_here()
+                place = ""
+            continue
+        assert getattr(admission, step)() == (place == "")
+        place = place or step
+        assert admission.waits == (place == "")
+        assert admission.has_workers == (place == "admit")
+
+
+def test_it_is_looked_less_and_less_often_whether_all_wait() -> None:
+    admission = Admission()
+    assert [admission.next_look_s() for _ in range(4)] == [0.02, 0.04, 0.08, 0.16]
+    assert admission.offload()
+    admission.return_here()
+    assert admission.next_look_s() == 0.02
+
+
+@pytest.mark.parametrize(
+    ("free", "replica"),
+    [
+        ({}, None),
+        ({"a": 0, "b": 0}, None),
+        ({"a": 1, "b": 3, "c": 2}, "b"),
+        ({"a": 0, "b": 1}, "b"),
+    ],
+)
+def test_the_replica_with_the_most_free_workers_is_asked_if_any_has_some(
+    free: dict[str, int], replica: str | None
+) -> None:
+    assert freest(free) == replica
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+@pytest.mark.parametrize("has_streams", [False, True])
+@pytest.mark.parametrize("is_of_buckets", [False, True])
+def test_an_execution_is_offloaded_only_with_all_that_it_needs(
+    is_whole: bool, has_streams: bool, is_of_buckets: bool
+) -> None:
+    may = may_offload(is_whole, has_streams, is_of_buckets)
+    assert may == (is_whole and not has_streams and not is_of_buckets)

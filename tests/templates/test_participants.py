@@ -1,0 +1,187 @@
+"""What a coordinator does about each reply of another wrap; no process, clock or thread."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from wrap.config.wrap_spec import Entry, Wrap
+from wrap.core.errors import TaskError
+from wrap.core.participants import Participants, Remedy, Reply, Standing, Telling
+
+#: A chain over three wraps: 0 here, 1 far, 2 near, 3 here.
+PLACES = {0: "home", 1: "far", 2: "near", 3: "home"}
+NAMES = ("far", "near")
+
+
+def participants(attempts: int = 2) -> Participants:
+    own = [task for task, where in PLACES.items() if where == "home"]
+    wrap = Wrap(
+        workflow="test",
+        name="home",
+        mechanism="pool",
+        functions={"f": "flask"},
+        tasks=dict.fromkeys(own, "f"),
+        processes=[own],
+        inputs={0: None, 1: 0, 2: 1, 3: 2},
+        buckets=[([], [0]), ([0], [1]), ([1], [2]), ([2], [3])],
+        timeout_s=1.0,
+        remotes={name: {t: "f" for t, where in PLACES.items() if where == name} for name in NAMES},
+        entry=Entry(3),
+        attempts=attempts,
+    )
+    made = Participants(wrap, frozenset({3}))
+    for name in NAMES:
+        made.ask(name, wrap.remotes[name])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("reply", "remedy", "gone"),
+    [
+        (Reply.RESULTS, Remedy.TAKE, False),
+        (Reply.FAILURE, Remedy.TAKE, False),
+        (Reply.BROKEN, Remedy.RECONNECT, True),
+        (Reply.UNKNOWN, Remedy.REPEAT, True),
+        (Reply.REFUSED, Remedy.TURN_TO_ANOTHER, True),
+    ],
+)
+def test_each_reply_has_a_remedy(reply: Reply, remedy: Remedy, gone: bool) -> None:
+    made = participants()
+    assert made.replied("far", made.asked["far"].number, reply) is remedy
+    assert ("far" in made.asked) != gone
+    assert made.waits({3})
+    error = made.gone()
+    assert (error is not None) == gone
+    assert error is None or (error.wrap, error.status) == ("far", 504)
+
+
+@pytest.mark.parametrize("reply", Reply)
+def test_of_a_question_that_was_asked_again_results_alone_count(reply: Reply) -> None:
+    made = participants()
+    former = made.asked["far"].number
+    now = made.ask("far", [1])
+    remedy = made.replied("far", former, reply)
+    assert remedy is (Remedy.TAKE if reply is Reply.RESULTS else Remedy.IGNORE)
+    made.ended("far", former)
+    assert made.asked["far"] == now
+
+
+def test_it_is_over_when_all_have_replied_and_what_is_wanted_is_here() -> None:
+    made = participants()
+    for name in NAMES:
+        assert made.waits({3})
+        made.ended(name, made.asked[name].number)
+    assert made.waits({0, 2})
+    assert not made.waits({0, 2, 3})
+
+
+def test_before_the_first_question_it_is_not_over() -> None:
+    made = participants()
+    empty = Participants(made._workflow, frozenset())
+    assert empty.waits(set())
+
+
+def broken(made: Participants, name: str) -> None:
+    assert made.replied(name, made.asked[name].number, Reply.BROKEN) is Remedy.RECONNECT
+
+
+def test_a_connection_is_made_anew_five_times_in_an_execution() -> None:
+    made = participants()
+    for number in range(5):
+        name = NAMES[number % 2]
+        broken(made, name)
+        made.ask(name, made.reconnected(name))
+    broken(made, "far")
+    with pytest.raises(TaskError, match="wrap far break again and again"):
+        made.reconnected("far")
+
+
+def test_a_replica_that_has_to_begin_though_it_is_ending_gets_the_same_tasks() -> None:
+    made = participants()
+    question = made.asked["near"]
+    assert made.replied("near", question.number, Reply.REFUSED) is Remedy.TURN_TO_ANOTHER
+    again = made.ask("near", made.urged("near"))
+    assert (again.tasks, again.number > question.number) == (question.tasks, True)
+    assert made.gone() is None
+
+
+@pytest.mark.parametrize(("attempts", "losses"), [(1, 0), (2, 1), (3, 2)])
+def test_a_wrap_is_lost_as_often_as_there_are_attempts(attempts: int, losses: int) -> None:
+    made = participants(attempts)
+    for _ in range(losses):
+        broken(made, "far")
+        assert made.replaced("far", is_lost=True) == ["near"]
+        made.ask("far", [1])
+    broken(made, "far")
+    with pytest.raises(TaskError, match="wrap far ended while it ran") as lost:
+        made.replaced("far", is_lost=True)
+    assert lost.value.wrap == "far"
+
+
+def test_a_wrap_that_had_begun_nothing_costs_no_attempt() -> None:
+    made = participants(attempts=1)
+    for _ in range(3):
+        broken(made, "far")
+        assert made.replaced("far", is_lost=False) == ["near"]
+        made.ask("far", [1])
+
+
+def test_of_two_that_are_lost_at_once_each_is_asked_once() -> None:
+    """What the first needs of the second is asked for when that one has been replaced."""
+    made = participants()
+    for name in NAMES:
+        broken(made, name)
+    made.replaced("near", is_lost=True)
+    found = made.lost_with("near", {}, here={0})
+    assert found.begin == {"near": {2}, "far": {1}}
+    assert made.begin_again("near", found.begin) == {"near": {2}}
+    assert made.waits({3})
+    made.ask("near", {2})
+    made.replaced("far", is_lost=True)
+    found = made.lost_with("far", {"near": set()}, here={0})
+    assert made.begin_again("far", found.begin) == {"far": {1}}
+    assert not made.asked.keys() - {"near"}
+    made.ask("far", {1})
+    assert made.gone() is None and set(made.asked) == set(NAMES)
+
+
+def test_what_has_ended_elsewhere_and_kept_nothing_is_asked_again() -> None:
+    made = participants()
+    made.ended("far", made.asked["far"].number)
+    broken(made, "near")
+    made.replaced("near", is_lost=True)
+    found = made.lost_with("near", {}, here={0})
+    assert made.begin_again("near", found.begin) == {"near": {2}, "far": {1}}
+
+
+@pytest.mark.parametrize(
+    ("change", "what"), [("late", "far, near did not answer"), ("gone", "far ended, and was not")]
+)
+def test_at_the_deadline_it_is_said_who_is_missing(change: str, what: str) -> None:
+    made = participants()
+    if change == "gone":
+        broken(made, "far")
+    error = made.late()
+    assert error is not None and error.message.startswith(what)
+    assert (error.code, error.wrap) == ("timeout", "far")
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(Standing)), max_size=5))
+def test_all_are_told_until_they_have_heard_and_no_more_than_three_times(
+    rounds: list[dict[str, Standing]],
+) -> None:
+    telling, heard = Telling(NAMES), dict[str, Standing]()
+    for count, standings in enumerate(rounds):
+        assert telling.is_over == (count >= 3 or heard.keys() == set(NAMES))
+        if telling.is_over:
+            break
+        asked = {name: each for name, each in standings.items() if name in telling.left}
+        telling.heard({name: (each, [1]) for name, each in asked.items()})
+        heard |= {name: each for name, each in asked.items() if each is not Standing.UNKNOWN}
+    assert telling.left == set(NAMES) - heard.keys()
+    assert telling.running == {name for name, each in heard.items() if each is Standing.RUNS}
+    for name in NAMES:
+        # Who does not say what it has may have nothing yet; who has ended has kept nothing.
+        expected = {Standing.RUNS: {1}, Standing.ENDED: None}
+        assert telling.has.get(name) == expected.get(heard.get(name, Standing.UNKNOWN), set())
