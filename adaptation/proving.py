@@ -38,19 +38,21 @@ from chiron.pipeline.deploy import (
     plan_for,
     prepare,
 )
-from chiron.scheduler.options import Option
+from chiron.scheduler.options import Job, Option
 from chiron.scheduler.pareto import considered, preferred
 from chiron.scheduler.planners import PLANNERS, searched
+from chiron.scheduler.replicas import considered_load, told
 from chiron.scheduler.schedule import assess, job_of
 from chiron.scheduler.strategies import memory_mib
 from chiron.workflow.errors import ChironError
-from chiron.workflow.plan import Plan, Prediction
+from chiron.workflow.plan import Plan
+from chiron.workflow.profile import LONGEST_MS
 from chiron.workflow.tracing import KEY_ANNOTATION
 
 #: Plans that are tried at most where nothing is said.
 TRIES = 5
-#: For how long plans are looked for beside the one that is scheduled, in seconds.
-_SEARCH_S = 2.0
+#: For how long plans are looked for beside the one that is scheduled, and under a load, in seconds.
+_SEARCH_S, _LOADED_S = 2.0, 10.0
 #: Of plans that do not keep the SLO one is switched to where so many times as many requests exceed
 #: it at most; where as many do, where they take so many times as long at most.
 _WORTH = 0.9
@@ -130,35 +132,51 @@ class _Proof:
         plans, predicted = self._plans
         residuals = Residuals.of(self.out, self.prepared.profile, self.prepared.platform)
         slo_ms = self.prepared.request.slo_ms
-        search = Search(predicted, slo_ms, tries, residuals.known(self._percentile))
+        search = Search(predicted, slo_ms, tries, residuals.known(self._trial))
         self.progress(_announced(min(tries, len(plans)), self._trial, predicted[0].latency_ms))
         with removed_on_failure(self.launcher.gateway, self.created):
             while (number := search.next(self._outcomes)) is not None:
                 self._try(number, search)
             at = datetime.now(UTC).isoformat(timespec="seconds")
-            residuals.write([(e.plan, e.shown) for e in self.tried], self._percentile, at)
+            learned = [(e.plan, e.shown) for e in self.tried if e.outcome.measured_ms]
+            residuals.write(learned, self._trial, at)
             return self._report()
+
+    @cached_property
+    def _job(self) -> Job:
+        prepared = self.prepared
+        return job_of(*asked(prepared.request, prepared.profile, prepared.platform))
 
     @cached_property
     def _plans(self) -> tuple[list[Plan], list[Predicted]]:
         """The plans that may be tried, the preferred ones first, and what is predicted of each."""
-        request, profile, platform = (
-            self.prepared.request,
-            self.prepared.profile,
-            self.prepared.platform,
-        )
-        scheduled = plan_for(request, profile, platform, self.progress)
-        what, choices = asked(request, profile, platform), request.choices
-        job = job_of(*what)
-        found = [Option(scheduled, _prediction(scheduled).judged_ms, fits=True)]
-        if searched(choices.planner):
-            found += considered(job, choices.mechanism, _SEARCH_S)
-        options = preferred(found, choices.strategy)
-        plans = [
-            each.plan if each.plan is scheduled else assess(each.plan, job, request.slo_ms)
-            for each in options
-        ]
-        return plans, list(map(_predicted, plans))
+        prepared, request = self.prepared, self.prepared.request
+        scheduled = plan_for(request, prepared.profile, prepared.platform, self.progress)
+        ms, low_ms = _judged(scheduled, self._percentile)
+        found, choices = [Option(scheduled, ms, fits=True)], request.choices
+        if request.load is not None:
+            what = self._job, choices, request.load, request.slo_ms
+            options = preferred([*found, *considered_load(*what, _LOADED_S)], choices.strategy)
+            plans = [each.plan for each in options]
+            # How wide the range is differs little from plan to plan, and takes seconds to tell.
+            each_ms = [(each.judged_ms, each.judged_ms * low_ms / ms) for each in options]
+        else:
+            if searched(choices.planner):
+                found += considered(self._job, choices.mechanism, _SEARCH_S)
+            plans = [
+                scheduled if each.plan is scheduled else self._finished(each.plan)
+                for each in preferred(found, choices.strategy)
+            ]
+            each_ms = [_judged(plan, self._percentile) for plan in plans]
+        cpus = [plan.allocated_cpus for plan in plans]
+        return plans, [Predicted(n, *each) for n, each in zip(cpus, each_ms, strict=True)]
+
+    def _finished(self, plan: Plan) -> Plan:
+        """`plan` with what is predicted of it, under the load if there is one."""
+        request = self.prepared.request
+        if request.load is None:
+            return assess(plan, self._job, request.slo_ms)
+        return plan if plan.under_load else told(plan, self._job, request.slo_ms, request.load)
 
     @property
     def _outcomes(self) -> list[Outcome]:
@@ -170,7 +188,7 @@ class _Proof:
 
     @property
     def _trial(self) -> Trial:
-        return Trial(self.prepared.request.slo_ms, self._percentile)
+        return self.prepared.request.trial
 
     def _try(self, number: int, search: Search) -> None:
         """Deploy and measure the plan of this number; have it serve where it is the best so far."""
@@ -178,6 +196,7 @@ class _Proof:
         plan, trial = plans[number], self._trial
         expected_ms = search.expected_ms(number, self._outcomes)
         self.progress(f"trying {_shape(plan)}: {expected_ms:.1f} ms expected")
+        plan = self._finished(plan) if self.prepared.request.load else plan
         first = self.former is None and not self.tried
         try:
             if first:
@@ -188,6 +207,7 @@ class _Proof:
                 "measured_ms": trial.latency_ms,
                 "requests": measured.samples,
                 "over": trial.over,
+                "late": trial.late,
                 "others": measured.others,
                 "verdict": trial.verdict,
                 "said": _said(trial, measured),
@@ -198,7 +218,7 @@ class _Proof:
             measured, came = None, {"said": f"does not work: {error.message}"}
             self.progress(f"does not work: {error.message}")
         shown = Try(
-            cpus=plan.cpus,
+            cpus=plan.allocated_cpus,
             wraps=len(plan.wraps),
             memory_mib=memory_mib(plan),
             mechanism=plan.mechanisms,
@@ -207,7 +227,8 @@ class _Proof:
             verdict="failed",
             said="",
         ).model_copy(update=came)
-        outcome = Outcome(number, shown.verdict == "kept", shown.measured_ms)
+        measured_ms = trial.learned_ms if measured else None
+        outcome = Outcome(number, shown.verdict == "kept", measured_ms)
         self.tried.append(_Tried(plan, shown, measured, outcome))
 
     def _stand(self, plan: Plan, trial: Trial, expected_ms: float) -> Measurement:
@@ -298,6 +319,7 @@ class _Proof:
             slo_met=tried.outcome.kept,
             percentile=self._percentile,
             over=tried.shown.over,
+            late=tried.shown.late,
             measured_ms=tried.shown.measured_ms or 0.0,
             tries=tuple(each.shown for each in self.tried),
         )
@@ -315,15 +337,9 @@ def _announced(count: int, trial: Trial, latency_ms: float) -> str:
     """How long it may take to try `count` plans, the slowest of which takes `latency_ms`."""
     about_s = count * (trial.usual_s(latency_ms) + _DEPLOYING_S)
     plans = f"{count} plan{'s' * (count > 1)}"
-    most = f"requests to each end after {trial.limit_s(latency_ms):.0f} s"
+    rate = f" at {trial.per_s:g}/s" if trial.per_s else ""
+    most = f"requests{rate} to each end after {trial.limit_s(latency_ms):.0f} s"
     return f"proving: at most {plans}, about {about_s:.0f} s; the {most}"
-
-
-def _predicted(plan: Plan) -> Predicted:
-    """What is predicted of `plan` for the percentile that it is judged by."""
-    whole = _prediction(plan)
-    low_ms = whole.low_ms if whole.within is None else whole.within.low_ms
-    return Predicted(plan.cpus, whole.judged_ms, low_ms)
 
 
 def _exceeding(tried: Try) -> tuple[float, float]:
@@ -335,25 +351,36 @@ def _exceeding(tried: Try) -> tuple[float, float]:
     return tried.over / tried.requests, tried.measured_ms or 0.0
 
 
-def _prediction(plan: Plan) -> Prediction:
+def _judged(plan: Plan, percentile: float) -> tuple[float, float]:
+    """What is predicted of `plan` for the percentile that it is judged by, and its low end."""
+    if plan.under_load is not None:
+        loaded = plan.under_load.at(percentile)
+        return (loaded.ms, loaded.low_ms) if loaded else (LONGEST_MS, LONGEST_MS)
     if plan.predicted is None:
         raise ValueError("a plan that was not assessed")
-    return plan.predicted
+    return plan.predicted.judged_ms, plan.predicted.judged_range_ms[0]
 
 
 def _shape(plan: Plan) -> str:
     """`plan` in words."""
-    cpus, wraps = plan.cpus, len(plan.wraps)
-    return f"{cpus} CPU{'s' * (cpus > 1)} in {wraps} wrap{'s' * (wraps > 1)} by {plan.mechanisms}"
+    cpus, wraps = plan.allocated_cpus, len(plan.wraps)
+    replicas = sum(wrap.replicas for wrap in plan.wraps)
+    more = f", {replicas} replicas," if replicas > wraps else ""
+    return (
+        f"{cpus} CPU{'s' * (cpus > 1)} in {wraps} wrap{'s' * (wraps > 1)}{more} by "
+        f"{plan.mechanisms}"
+    )
 
 
 def _said(trial: Trial, measured: Measurement) -> str:
     """Why the trial has its verdict."""
     requests, over, slo = len(trial.latencies_ms), trial.over, f"{trial.slo_ms:g} ms"
-    took = f"p{trial.percentile:g} {trial.latency_ms:.1f} ms, {over} of {requests} over {slo}"
+    rate = f" at {trial.per_s:g}/s" if trial.per_s else ""
+    took = f"p{trial.percentile:g} {trial.latency_ms:.1f} ms{rate}, {over} of {requests} over {slo}"
     meaning = {
         "kept": "keeps the SLO",
         "broken": "breaks the SLO",
         "unsure": "not shown to keep the SLO",
     }[trial.verdict]
-    return "; ".join(filter(None, (f"{meaning}: {took}", disturbance(measured.others))))
+    told = (f"{meaning}: {took}", trial.doubt, disturbance(measured.others))
+    return "; ".join(filter(None, told))

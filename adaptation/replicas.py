@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from chiron.adaptation.events import Event, Tell
 from chiron.adaptation.latency import Wait
-from chiron.adaptation.scaling import Bounds, Load, Record
+from chiron.adaptation.scaling import RATE_LOOKS, Bounds, Load, Record, growth, planned_per_s
 from chiron.deployment.replicas import Said, hear
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionStatus
@@ -43,6 +43,8 @@ class Scaler:
     _records: dict[str, Record] = field(init=False, default_factory=dict)
     _said: dict[str, Mapping[str, Said]] = field(init=False, default_factory=dict)
     _loads: dict[str, Load] = field(init=False, default_factory=dict)
+    #: How many requests arrived between the last looks, and in how many seconds.
+    _arrived: dict[str, tuple[tuple[float, float], ...]] = field(init=False, default_factory=dict)
     #: How many replicas were asked for last, and how many there were then.
     _asked: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
     #: How many replicas a gateway kept that was asked for more (True) or fewer.
@@ -64,11 +66,20 @@ class Scaler:
         Raises what the gateway does.
         """
         busy = self.busy()
-        for function in self.functions():
-            status = self.gateway.describe(function.name)
-            load = self._load(status, busy) if status.replicas else None
+        statuses = [self.gateway.describe(function.name) for function in self.functions()]
+        loads = [(each, self._load(each, busy)) for each in statuses if each.replicas]
+        growing = max((self._growth(status) for status, _ in loads), default=0.0)
+        for status, load in loads:
             if load is not None:
-                self._scale(status, load)
+                by_rate = growing * Bounds.of(status.labels).least
+                self._scale(status, replace(load, by_rate=by_rate))
+
+    def _growth(self, status: FunctionStatus) -> float:
+        """How many times the rate that it is planned for its requests arrive at; 0 for no plan."""
+        planned, arrived = planned_per_s(status.labels), self._arrived.get(status.name, ())
+        if planned is None:
+            return 0.0
+        return growth(sum(each for each, _ in arrived), sum(each for _, each in arrived), planned)
 
     def _load(self, status: FunctionStatus, busy: float) -> Load | None:
         """What the replicas that answer say: with many of them, a sample.
@@ -87,6 +98,11 @@ class Scaler:
         requests = [said.in_hand + said.waiting for said in found.values()]
         pairs = [(said, before[name]) for name, said in found.items() if name in before]
         shares = [said.pressure_since(earlier) for said, earlier in pairs if self.by_pressure]
+        if pairs:
+            arrived = heard.replicas * fmean(now.arrived - then.arrived for now, then in pairs)
+            seconds = fmean(now.at - then.at for now, then in pairs)
+            seen = (*self._arrived.get(status.name, ()), (max(0.0, arrived), seconds))
+            self._arrived[status.name] = seen[-RATE_LOOKS:]
         load = self._loads[status.name] = Load(
             heard.replicas,
             fmean([*requests, *[max(requests)] * lost, *[0.0] * (heard.silent - lost)]),
@@ -106,9 +122,10 @@ class Scaler:
         self.gateway.scale(name, wanted)
         self._asked[name] = wanted, current
         held = f", tasks held back {load.pressure:.0%} of the time" if load.is_pressed else ""
+        rate = f", and the rate needs {load.by_rate:.1f}" if load.by_rate > current else ""
         message = (
             f"{name}: {wanted} replicas instead of {current}, as each has {load.requests:.1f} "
-            f"requests, of which it works on {load.at_once:g} at once{held}"
+            f"requests, of which it works on {load.at_once:g} at once{held}{rate}"
         )
         figures = {"function": name, "replicas": wanted, "of": current}
         figures |= {"requests": round(load.requests, 2), "pressure": round(load.pressure, 3)}

@@ -6,13 +6,14 @@ these two learns from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from chiron.adaptation.candidates import Residual
 from chiron.deployment.background_load import disturbance
+from chiron.deployment.verdict import Trial
 from chiron.generator.fingerprint import digest
 from chiron.pipeline.deploy import Try
 from chiron.workflow.documents import Document, dump, read_document, write_atomically
@@ -24,11 +25,15 @@ FILE = "residuals.json"
 
 
 class MeasuredPlan(Document):
-    """What a plan was measured to take `at` (RFC 3339), by its wraps' fingerprint."""
+    """What a plan was measured to take `at` (RFC 3339), by its wraps' fingerprint.
+
+    ``per_s`` is the rate at which requests arrived; None if they came one after another.
+    """
 
     plan: str
     at: str
     percentile: float
+    per_s: float | None = None
     tried: Try
 
 
@@ -59,29 +64,31 @@ class Residuals:
         same = (found.profile, found.platform) == (empty.profile, empty.platform)
         return cls(path, found if same else empty)
 
-    def known(self, percentile: float) -> list[Residual]:
-        """What is known of that percentile, but for what was measured beside others' load."""
+    def known(self, trial: Trial) -> list[Residual]:
+        """What is known of such trials, but for what was measured beside others' load."""
         return [
             Residual(tried.cpus, tried.measured_ms / tried.predicted_ms)
             for each in self.content.measured
-            if each.percentile == percentile and not disturbance((tried := each.tried).others)
+            if (each.percentile, each.per_s) == (trial.percentile, trial.per_s)
+            if not disturbance((tried := each.tried).others)
             if tried.measured_ms and tried.predicted_ms
         ]
 
-    def write(self, tried: Iterable[tuple[Plan, Try]], percentile: float, at: str) -> None:
-        """Write the file with what was `tried` besides, in place of older measurements of it."""
-        new = {
-            (fingerprint(plan), percentile): MeasuredPlan(
-                plan=fingerprint(plan), at=at, percentile=percentile, tried=each
+    def write(self, tried: Iterable[tuple[Plan, Try]], trial: Trial, at: str) -> None:
+        """Write the file with what was `tried` by such trials, in place of older measurements."""
+        new = [
+            MeasuredPlan(
+                plan=fingerprint(plan),
+                at=at,
+                percentile=trial.percentile,
+                per_s=trial.per_s,
+                tried=each,
             )
             for plan, each in tried
             if each.measured_ms is not None
-        }
-        old: Mapping[tuple[str, float], MeasuredPlan] = {
-            (each.plan, each.percentile): each for each in self.content.measured
-        }
-        kept = [each for key, each in old.items() if key not in new]
-        measured = (*kept, *new.values())
+        ]
+        found = {(m.plan, m.percentile, m.per_s): m for m in (*self.content.measured, *new)}
+        measured = tuple(sorted(found.values(), key=new.__contains__))
         write_atomically(self.path, dump(self.content.model_copy(update={"measured": measured})))
 
 

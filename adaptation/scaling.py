@@ -13,12 +13,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL
+from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, TARGET_LABEL, TYPE_LABEL
 
 #: OpenFaaS's own, where labels say nothing.
 _DEFAULT_MIN, _DEFAULT_MAX = 1, 20
 #: Share of the requests at once that replicas have in hand where there are enough of them.
 TARGET = 0.7
+#: A rate is seen over so many looks, and counts as higher than planned if requests that arrive at
+#: random exceed the plan by so many standard deviations.
+RATE_LOOKS, _SURE = 5, 2.0
 #: Share of the time in which tasks are held back from which on that is pressure.
 PRESSED = 0.1
 #: One look raises the replicas at most to so many times as many: a step of ten requests at a
@@ -56,6 +59,7 @@ class Load:
     ``requests`` are those in hand and waiting at a replica, on average; a replica works on
     ``at_once`` of them. ``pressure`` is the share of the time in which tasks were held back.
     ``busy`` is the share of their machine's cores that were busy, 0 where that is not known.
+    ``by_rate`` are the replicas that the plan would have for the rate; 0 if it was for no rate.
     """
 
     replicas: int
@@ -63,6 +67,7 @@ class Load:
     at_once: float
     pressure: float = 0.0
     busy: float = 0.0
+    by_rate: float = 0.0
 
     @property
     def is_pressed(self) -> bool:
@@ -71,14 +76,16 @@ class Load:
 
     @property
     def needs(self) -> float:
-        """So many replicas would have no more than their share of requests, and no pressure.
+        """With so many replicas each has no more than its share of requests, and no pressure, and
+        there are as many as planned for the rate.
 
         There are no more for requests than there are requests: a replica without any is idle.
         """
         total = self.replicas * self.requests
         by_queue = min(total / (TARGET * self.at_once), max(1.0, total))
         held = min(self.pressure, HALF)
-        return max(by_queue, self.replicas / (1 - held) if self.is_pressed else 0.0)
+        by_pressure = self.replicas / (1 - held) if self.is_pressed else 0.0
+        return max(by_queue, by_pressure, self.by_rate)
 
     @property
     def helpful(self) -> float:
@@ -127,6 +134,23 @@ class Record:
             return bounds.within(current)
         floor = self.floor if self.holds else 0.0
         return bounds.within(min(current, max(HALF * current, floor, *self.needs)))
+
+
+def planned_per_s(labels: Mapping[str, str]) -> float | None:
+    """The rate that a function's fewest replicas are planned for, if its labels say one."""
+    target = _number(labels.get(TARGET_LABEL, ""), 0)
+    if labels.get(TYPE_LABEL) != "rps" or not target:
+        return None
+    return float(target * Bounds.of(labels).least)
+
+
+def growth(requests: float, seconds: float, planned: float) -> float:
+    """How many times the `planned` rate requests surely arrive at, if so many came in `seconds`.
+
+    The model's replicas grow with the rate, as each saturates at its own.
+    """
+    sure = max(0.0, requests - _SURE * math.sqrt(max(0.0, requests)))
+    return sure / (seconds * planned) if seconds > 0 else 0.0
 
 
 def _number(text: str, default: int) -> int:

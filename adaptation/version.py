@@ -17,6 +17,7 @@ from chiron.deployment.deploy import removed_on_failure, spec_of
 from chiron.deployment.invoke import Invoker
 from chiron.deployment.launcher import Launcher, invoker_for
 from chiron.deployment.measure import Measurement
+from chiron.deployment.replicas import await_replicas
 from chiron.generator.annotations import (
     ROLE,
     WORKFLOW,
@@ -190,6 +191,7 @@ def deploy_beside(
         removed_on_failure(gateway, created),
         invoker_for(plan, workflow, gateway.url, request.timeout_s) as invoker,
     ):
+        await_replicas(gateway, plan)
         measured = check(invoker)
     entry = spec_of(generated, plan.wraps[0].name, stack_file.parent)
     return Candidate(version, entry, created, ready_s, measured, before)

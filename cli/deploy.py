@@ -24,11 +24,14 @@ from chiron.pipeline.deploy import DeploymentReport, DeploymentRequest
 from chiron.scheduler.choices import Choices
 from chiron.workflow.belonging import require_own
 from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.load import Load
+from chiron.workflow.plan import Plan
 
 
 @click.command("deploy")
 @options.workflow_folder
 @options.slo
+@options.rate
 @choices
 @options.timeout
 @options.check
@@ -55,6 +58,7 @@ from chiron.workflow.folder import WorkflowFolder
 def command(
     folder: Path,
     slo: float,
+    rate: float | None,
     choices: Choices,
     timeout: float | None,
     check: bool,
@@ -73,12 +77,13 @@ def command(
     Where the SLO is broken, or a cheaper plan may keep it, other plans are deployed beside and
     measured; what serves is switched without a lost request. Where no plan is measured to keep
     the SLO, the exit status is 3: then the version stays that served before, or else the best plan
-    that was measured.
+    that was measured. With --rate the plan has replicas for that rate, and requests arrive at it.
     The artefacts of every step are left in the output folder.
 
     \b
     Example:
       chiron deploy benchmarks/finra --slo 200ms --local
+      chiron deploy benchmarks/finra --slo 200ms --percentile 99 --rate 20/s --local
     """
     opened = WorkflowFolder.open(folder)
     given = read_profile(profile) if profile else None
@@ -94,6 +99,7 @@ def command(
         platforms=kept_platforms(),
         timeout_s=options.seconds(timeout),
         check=check,
+        load=Load(per_s=rate) if rate else None,
     )
     with place.connect() as launcher:
         report = deploy_proven(request, launcher, output, progress, tries if prove else None)
@@ -127,8 +133,8 @@ def _show(report: DeploymentReport) -> None:
     row = [
         plan.planner,
         str(len(plan.wraps)),
-        str(plan.cpus),
-        predicted.shown if predicted else "-",
+        str(plan.allocated_cpus),
+        _predicted(plan, report.percentile),
         f"{measured.p50_ms:.1f}",
         f"{measured.p95_ms:.1f}",
     ]
@@ -148,6 +154,15 @@ def _show(report: DeploymentReport) -> None:
         progress(measured.busy)
     progress(report.outcome)
     progress(report.sentence)
+
+
+def _predicted(plan: Plan, percentile: float) -> str:
+    """The prediction that the plan was chosen by."""
+    if plan.under_load is None:
+        return plan.predicted.shown if plan.predicted else "-"
+    within = plan.under_load.at(percentile)
+    took = f"p{percentile:g} {within.ms:.1f}" if within else "without end"
+    return f"{took} at {plan.under_load.load.shown}"
 
 
 def _show_tries(report: DeploymentReport) -> None:

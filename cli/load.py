@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from chiron.cli.output import progress, table
+from chiron.scheduler.prices import Cost
 from chiron.workflow.load import Load, LoadPrediction
 from chiron.workflow.plan import Plan
 
@@ -16,7 +17,7 @@ def load_of(rate: float | None, clients: int | None) -> Load | None:
     return None if rate is None and clients is None else Load(per_s=rate, clients=clients)
 
 
-def show_load(plan: Plan, found: LoadPrediction) -> None:
+def show_load(plan: Plan, found: LoadPrediction, cost: Cost | None = None) -> None:
     """Percentiles of the latency, or that the load is too much; and what the plan can do."""
     load = found.load
     rows = [
@@ -44,5 +45,6 @@ def show_load(plan: Plan, found: LoadPrediction) -> None:
         ["memory", f"{found.memory_mib} MiB"],
         ["replicas", replicas],
         ["CPUs", str(plan.allocated_cpus)],
+        *([["cost", cost.shown]] if cost else []),
     ]
     table("under load", ["figure", "predicted"], rows, words=(0, 1))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -22,15 +23,20 @@ from chiron.scheduler.folder_settings import read_settings
 from chiron.scheduler.options import Job, Option
 from chiron.scheduler.pareto import considered, pareto, undominated
 from chiron.scheduler.picture import Picture, draw
-from chiron.scheduler.replicas import schedule_load
+from chiron.scheduler.prices import PAPER_PRICES, Prices
+from chiron.scheduler.replicas import considered_load, schedule_load, told
 from chiron.scheduler.schedule import assess, job_of, schedule
 from chiron.scheduler.strategies import memory_mib
+from chiron.workflow.documents import read_document
+from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.load import Load
 from chiron.workflow.plan import Plan
 
 #: Exit status where no plan meets the SLO.
 EXIT_MISSED = 3
+#: What CPUs and memory cost, in the folder of the workflow.
+PRICES_FILE = "prices.json"
 #: From so many tasks on a search can take seconds.
 _MANY_TASKS = 100
 #: Up to so many plans that are surer are named, until one is this sure.
@@ -53,6 +59,12 @@ _PICTURE_S = 1.0
     type=options.Output(),
     help="plan.json, or with --pareto pareto.json or a .png for a picture too.",
 )
+@click.option(
+    "--prices",
+    "prices_file",
+    type=click.Path(path_type=Path),
+    help="What CPUs and memory cost (default: prices.json in DIR, else Chiron's paper).",
+)
 @click.option("--best-effort", is_flag=True, help="Exit with 0 where the SLO is missed too.")
 @options.as_json
 def command(
@@ -64,6 +76,7 @@ def command(
     choices: Choices,
     front: bool,
     output: Path | None,
+    prices_file: Path | None,
     best_effort: bool,
     as_json: bool,
 ) -> int:
@@ -80,22 +93,21 @@ def command(
       chiron schedule benchmarks/finra --slo 200ms
       chiron schedule benchmarks/finra --slo 200ms --rate 50/s
     """
-    if front and rate:
-        raise click.UsageError("--pareto is about single requests: leave --rate out")
     opened = WorkflowFolder.open(folder)
     functions, place = measured(opened, profile, platform)
+    prices = _prices(prices_file, folder)
     settings = read_settings(opened, os.environ)
     job = job_of(opened.workflow, functions, place, slo, choices, settings)
+    load = Load(per_s=rate) if rate else None
     if front:
-        _pareto(job, slo, choices.mechanism, output or Path("pareto.json"), as_json)
+        _pareto(job, slo, choices, load, prices, output or Path("pareto.json"), as_json)
         return 0
     tasks = len(opened.workflow.tasks)
     if tasks >= _MANY_TASKS:
         progress(f"searching plans of {tasks} tasks")
-    if rate is None:
+    if load is None:
         plan = schedule(opened.workflow, functions, place, slo, choices, settings)
     else:
-        load = Load(per_s=rate)
         plan = schedule_load(opened.workflow, functions, place, slo, load, choices, settings)
     for line in plan.why:
         progress(line)
@@ -103,20 +115,26 @@ def command(
     output = output or Path("plan.json")
     emit_own(plan, output, as_json)
     if plan.under_load and not as_json:
-        show_load(plan, plan.under_load)
+        show_load(plan, plan.under_load, prices.cost(plan))
     elif not as_json and tasks < _MANY_TASKS:
-        found = considered(job, choices.mechanism, _PICTURE_S)
-        chosen = Option(plan, plan.predicted.judged_ms, fits=True) if plan.predicted else None
-        picture = Picture(plan.workflow, slo, found, job.percentile, chosen)
-        show(picture)
-        if more := list(_surer(plan, found, job, slo)):
-            progress(f"with more CPUs it is kept in more cases: {', '.join(more)}")
-        if find_spec("matplotlib"):
-            file = output.with_suffix(".png")
-            draw(picture, file)
-            progress(f"wrote {file}")
+        _show_beside(plan, job, choices.mechanism, slo, output.with_suffix(".png"))
     next_step(shlex.join(["chiron", "generate", str(output), "--workflow", str(folder)]))
     return 0 if plan.meets_slo or best_effort else EXIT_MISSED
+
+
+def _show_beside(
+    plan: Plan, job: Job, mechanism: MechanismChoice, slo_ms: float, file: Path
+) -> None:
+    """What other plans cost, and in how many cases plans with more CPUs keep the SLO."""
+    found = considered(job, mechanism, _PICTURE_S)
+    chosen = Option(plan, plan.predicted.judged_ms, fits=True) if plan.predicted else None
+    picture = Picture(plan.workflow, slo_ms, found, job.percentile, chosen)
+    show(picture)
+    if more := list(_surer(plan, found, job, slo_ms)):
+        progress(f"with more CPUs it is kept in more cases: {', '.join(more)}")
+    if find_spec("matplotlib"):
+        draw(picture, file)
+        progress(f"wrote {file}")
 
 
 def _surer(plan: Plan, found: Sequence[Option], job: Job, slo_ms: float) -> Iterator[str]:
@@ -133,18 +151,38 @@ def _surer(plan: Plan, found: Sequence[Option], job: Job, slo_ms: float) -> Iter
             yield f"{option.plan.cpus} CPUs {in_words(share)}"
 
 
+def _prices(given: Path | None, folder: Path) -> Prices:
+    """The prices of the file `given`, or of the `folder`, if it has any."""
+    file = given or folder / PRICES_FILE
+    return read_document(Prices, file, "prices") if given or file.exists() else PAPER_PRICES
+
+
 def _pareto(
-    job: Job, slo_ms: float, mechanism: MechanismChoice, output: Path, as_json: bool
+    job: Job,
+    slo_ms: float,
+    choices: Choices,
+    load: Load | None,
+    prices: Prices,
+    output: Path,
+    as_json: bool,
 ) -> None:
-    found = considered(job, mechanism)
-    picture = Picture(job.workflow.name, slo_ms, found, job.percentile)
+    finished: Callable[[Plan, Job, float], Plan] = assess
+    if load is None:
+        found = considered(job, choices.mechanism)
+    else:
+        found = considered_load(job, choices, load, slo_ms)
+        finished = partial(told, load=load)
+        if not found:
+            lower = "ask for a lower rate, or plan for a platform with more cores"
+            raise ChironError("too-much", f"no plan bears {load.shown}: {lower}")
+    picture = Picture(job.workflow.name, slo_ms, found, job.percentile, load=load)
     if output.suffix.lower() == ".png":
         draw(picture, output)
         progress(f"wrote {output}")
         output = output.with_suffix(".json")
-    front = pareto(found, job, slo_ms)
+    front = pareto(found, job, slo_ms, prices, finished)
     emit(front, output, as_json)
-    show(picture)
+    show(picture, prices)
     warn(line for each in front.plans if (p := each.plan.predicted) for line in p.warnings)
 
 
@@ -154,24 +192,30 @@ _WIDTH = 32
 _ROWS = 16
 
 
-def show(picture: Picture) -> None:
+def show(picture: Picture, prices: Prices | None = None) -> None:
     """The plans that no other one dominates, the chosen one marked, the SLO across the bars."""
     plans = picture.front
     longest_ms = max(option.judged_ms for option in plans)
     scale_ms = max(longest_ms, picture.slo_ms) if picture.slo_ms < 2 * longest_ms else longest_ms
+    columns = ["plan", "CPUs", "MiB", "wraps", f"p{picture.percentile:g} ms"]
     rows = [
         [
             "> chosen" if picture.is_chosen(option) else "",
-            str(option.plan.cpus),
+            str(option.plan.allocated_cpus),
             str(memory_mib(option.plan)),
             str(len(option.plan.wraps)),
             f"{option.judged_ms:.1f}",
-            bar(option.judged_ms / scale_ms, picture.slo_ms / scale_ms),
         ]
         for option in _some(plans, picture)
     ]
-    bars = f"0 to {scale_ms:.0f} ms, | SLO"
-    columns = ["plan", "CPUs", "MiB", "wraps", f"p{picture.percentile:g} ms", bars]
+    if prices is not None:
+        columns += ["replicas", f"{prices.currency}/h"]
+        for row, option in zip(rows, _some(plans, picture), strict=True):
+            replicas = sum(wrap.replicas for wrap in option.plan.wraps)
+            row += [str(replicas), f"{prices.cost(option.plan).per_hour:.4g}"]
+    for row, option in zip(rows, _some(plans, picture), strict=True):
+        row.append(bar(option.judged_ms / scale_ms, picture.slo_ms / scale_ms))
+    columns.append(f"0 to {scale_ms:.0f} ms, | SLO")
     table(f"{picture.title}, SLO {picture.slo_ms:g} ms", columns, rows, words=(0, len(columns) - 1))
 
 

@@ -6,6 +6,7 @@ import json
 
 import click
 
+from chiron.scheduler.prices import Prices
 from chiron.workflow.constraints import Constraints
 from chiron.workflow.documents import Document
 from chiron.workflow.plan import Plan
@@ -18,6 +19,7 @@ _ARTEFACTS: dict[str, type[Document]] = {
     "platform": Platform,
     "profile": Profile,
     "constraints": Constraints,
+    "prices": Prices,
     "timeline": Timeline,
 }
 

@@ -10,6 +10,8 @@ from chiron.wrap.core.statemachine.errors import StatesError, failure_of
 
 #: Characters of a function's own words that an error repeats.
 _SHOWN = 300
+#: What a gateway answers if no replica takes a further request.
+TOO_MANY = 429
 
 
 class Told(NamedTuple):
@@ -74,7 +76,7 @@ def function_error(name: str, status: int, body: bytes) -> FunctionFailedError:
         code or "function-failed",
         shown if code == "workflow-failed" else f"function {function or name} failed: {shown}",
         functions=[str(function or name)],
-        status=status if status >= 500 else 502,
+        status=status if status >= 500 or status == TOO_MANY else 502,
     )
     error.told = told
     return error

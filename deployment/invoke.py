@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Self
 from uuid import uuid4
 
-from chiron.deployment.caller import Caller
+from chiron.deployment.caller import CONNECTIONS, Caller
 from chiron.deployment.function_error import function_error
 from chiron.deployment.route import Asked, Call, Route, Stages, deciding, through
 from chiron.generator.annotations import (
@@ -82,7 +82,8 @@ class Invoker:
         self.prediction = prediction
         self._caller = Caller(url, timeout_s)
         self._trace_key = trace_key
-        self._threads = ThreadPoolExecutor(route.most_at_once)
+        # Requests may be invoked at once; a thread is only made when no other is idle.
+        self._threads = ThreadPoolExecutor(max(route.most_at_once, CONNECTIONS))
 
     def __enter__(self) -> Self:
         return self

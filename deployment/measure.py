@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import chain, cycle, islice
 from typing import Protocol
 
+from chiron.deployment.arrivals import Sent, at_rate
 from chiron.deployment.background_load import LONG_LOOK_S, busy_line, mean_share, others_share
+from chiron.deployment.function_error import TOO_MANY, FunctionFailedError
 from chiron.deployment.invoke import Answer
 from chiron.workflow.answer import ExpectedAnswer
 from chiron.workflow.documents import Document
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Workflow
 from chiron.workflow.payloads import PAYLOAD_FILE, Payload, turns
-from chiron.workflow.profile import Profile
+from chiron.workflow.profile import LONGEST_MS, Profile
 
 #: Raises ``wrong-output`` for an answer that is wrong.
 Check = Callable[[str], None]
@@ -25,6 +28,8 @@ Check = Callable[[str], None]
 Checked = tuple[Payload, Check]
 #: Requests before the first one that counts: connections, caches and worker pools warm up.
 WARM_UP = 5
+#: The statuses of requests that are refused, or not answered in time.
+_REFUSED = (TOO_MANY, 503, 504)
 
 
 class Measurement(Document):
@@ -84,13 +89,15 @@ def measure(
     target: Invokable,
     checked: Sequence[Checked],
     samples: int,
-    ends_with: Callable[[float], bool] = lambda _: False,
+    ends_with: Callable[[float, float], bool] = lambda *_: False,
     limit_s: float = math.inf,
+    per_s: float | None = None,
 ) -> Measurement:
     """The latencies of `samples` requests after a warm-up in which every payload has a turn.
 
     Payloads come as often as they weigh. There are fewer requests where `ends_with`, which is
-    called with each latency, ends them, or after `limit_s` seconds.
+    called with each latency and how late the request was sent, ends them, or after `limit_s`
+    seconds. With `per_s` they arrive at random at that rate, otherwise one after another.
 
     Raises ``wrong-output`` where an answer is refused.
     """
@@ -98,17 +105,40 @@ def measure(
     warm_up(target, checked)
     latencies: dict[str, list[float]] = {}
     deadline = time.monotonic() + limit_s
-    for payload, check in islice(in_turn(checked), samples):
-        taken_ms = checked_invoke(target, payload.content, check)
-        latencies.setdefault(payload.name, []).append(taken_ms)
-        if ends_with(taken_ms) or time.monotonic() > deadline:
-            break
+    with closing(_sent(target, checked, per_s)) as sent:
+        for payload, taken_ms, late_ms in islice(sent, samples):
+            latencies.setdefault(payload, []).append(taken_ms)
+            if ends_with(taken_ms, late_ms) or time.monotonic() > deadline:
+                break
     others = mean_share([before, others_share(LONG_LOOK_S)])
     whole = Measurement.of(list(chain.from_iterable(latencies.values())), others)
     if len(checked) == 1:
         return whole
     each = {name: Measurement.of(taken_ms) for name, taken_ms in latencies.items()}
     return whole.model_copy(update={"payloads": each})
+
+
+def _sent(
+    target: Invokable, checked: Sequence[Checked], per_s: float | None
+) -> Generator[Sent, None, None]:
+    """Requests without end, one after another or at a rate.
+
+    At a rate no client waits for the refused and the late: they count as `LONGEST_MS`.
+    """
+
+    def invoke(payload: Payload, check: Check) -> tuple[str, float]:
+        try:
+            return payload.name, checked_invoke(target, payload.content, check)
+        except FunctionFailedError as error:
+            if per_s is None or error.status not in _REFUSED:
+                raise
+            return payload.name, LONGEST_MS
+
+    calls = (partial(invoke, *each) for each in in_turn(checked))
+    if per_s is None:
+        yield from (Sent(*call()) for call in calls)
+    else:
+        yield from at_rate(per_s, calls)
 
 
 def warm_up(target: Invokable, checked: Sequence[Checked]) -> None:

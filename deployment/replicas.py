@@ -1,22 +1,25 @@
-"""What the replicas of a wrap say of themselves, by their metrics, asked through the gateway."""
+"""The replicas of a wrap: waits for them, and asks for their metrics through the gateway."""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from chiron.openfaas.client import Gateway
-from chiron.openfaas.objects import FunctionStatus
+from chiron.openfaas.objects import MIN_LABEL, FunctionStatus
 from chiron.workflow.errors import ChironError
+from chiron.workflow.plan import Plan
 
 #: So many times for each replica is asked, as the gateway picks who answers.
 _ASKED = 3
 #: How long one may take to answer, in seconds, and how many may not until no more are asked.
 _TIMEOUT_S, _SILENT = 0.5, 3
+#: How long between two looks at how many there are, in seconds.
+_LOOK_S = 0.1
 _METRICS = "/metrics"
 _IN_HAND, _WAITING, _AT_ONCE, _PRESSURE, _INFO = (
     f"chiron_{name}"
@@ -114,6 +117,11 @@ class Said:
         return self.values[_AT_ONCE]
 
     @property
+    def arrived(self) -> float:
+        """Requests that have arrived so far."""
+        return self.answered + self.in_hand + self.waiting
+
+    @property
     def held_bytes(self) -> float:
         """Those of objects that wait in its memory."""
         return self.values.get(_HELD, 0.0)
@@ -193,3 +201,41 @@ def _ask(gateway: Gateway, name: str) -> Said | None:
     except ChironError:
         return None
     return Said.read(answer.text, time.monotonic()) if answer.ok else None
+
+
+def await_replicas(
+    gateway: Gateway,
+    plan: Plan,
+    limit_s: float = 60.0,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Return once the wraps of `plan`, if it is for a load, have the replicas of their labels.
+
+    A gateway that began with fewer is asked for them once.
+
+    Raises ``too-few-replicas`` after `limit_s` seconds, and what the gateway raises.
+    """
+    if plan.under_load is None:
+        return
+    deadline, asked = time.monotonic() + limit_s, set[str]()
+    for name in (wrap.name for wrap in plan.wraps):
+        while (status := gateway.describe(name)).available_replicas < (least := _least(status)):
+            if time.monotonic() > deadline:
+                raise ChironError(
+                    "too-few-replicas",
+                    f"{name} has {status.available_replicas} of the {least} replicas for "
+                    f"{plan.under_load.load.shown}: deploy for a lower rate, or on a gateway that "
+                    "runs more",
+                    functions=[name],
+                    status=504,
+                )
+            if status.replicas < least and name not in asked:
+                asked.add(name)
+                gateway.scale(name, least)
+            sleep(_LOOK_S)
+
+
+def _least(function: FunctionStatus) -> int:
+    """The fewest replicas by the label, if that says more than one; else any number will do."""
+    label = function.labels.get(MIN_LABEL, "")
+    return int(label) if label.isdecimal() and int(label) > 1 else 0

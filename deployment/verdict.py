@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from chiron.deployment.measure import percentile as quantile
+from chiron.workflow.profile import LONGEST_MS
 
 #: ``kept`` and ``broken`` are sure; ``unsure`` is what is still open at the end.
 Verdict = Literal["kept", "broken", "unsure"]
@@ -39,6 +40,9 @@ _LIMIT_S = 30.0
 LONG_S = 10.0
 #: For how long one plan is measured at most, in seconds, however slow its requests are.
 BUDGET_S = 120.0
+#: A request that arrives at a rate is late if it is sent so large a part of the SLO after it is
+#: due. If more than this share is late, the client did not keep the rate.
+LATE, _MOST_LATE = 0.1, 0.05
 #: The odds of a request over the SLO in the alternatives, as factors of what is allowed; each
 #: with its share of the mixture.
 _FEWER = ((0.0, 0.5), (0.25, 0.25), (0.5, 0.25))
@@ -83,11 +87,17 @@ def last_verdict(percentile: float, requests: int, over: int) -> Verdict:
 
 @dataclass
 class Trial:
-    """Requests of one plan against the SLO; `latencies_ms` are those that have been sent."""
+    """Requests of one plan against the SLO; `latencies_ms` are those that have been sent.
+
+    With `per_s` they arrive at that rate, and the client sent `late` of them late. If these are
+    too many, the trial shows nothing.
+    """
 
     slo_ms: float
     percentile: float
+    per_s: float | None = None
     latencies_ms: list[float] = field(default_factory=list)
+    late: int = 0
 
     @property
     def over(self) -> int:
@@ -100,18 +110,37 @@ class Trial:
         return round(quantile(self.latencies_ms, self.percentile / 100), 3)
 
     @property
+    def learned_ms(self) -> float | None:
+        """The latency that corrects other predictions; None if it shows nothing of them."""
+        return None if self.doubt or self.latency_ms >= LONGEST_MS else self.latency_ms
+
+    @property
     def verdict(self) -> Verdict:
         """What they come to, where no further one is sent."""
+        if self.doubt:
+            return "unsure"
         return last_verdict(self.percentile, len(self.latencies_ms), self.over)
+
+    @property
+    def doubt(self) -> str | None:
+        """Why the trial shows nothing; None if the client kept the rate."""
+        requests = len(self.latencies_ms)
+        if self.per_s is None or self.late <= _MOST_LATE * requests:
+            return None
+        return (
+            f"the client did not keep {self.per_s:g}/s: {self.late} of {requests} requests were "
+            f"sent more than {LATE * self.slo_ms:g} ms late; measure from a machine with free "
+            "cores, or for a lower rate"
+        )
 
     @property
     def most(self) -> int:
         """The requests after which it ends in any case."""
-        return max(MOST, 2 * clean_requests(self.percentile))
+        return max(MOST, 2 * clean_requests(self.percentile), math.ceil(self._needed(LONG_S)))
 
     def usual_s(self, expected_ms: float) -> float:
         """How long a plan that keeps the SLO and takes so long is measured, in seconds."""
-        each_s = min(self.slo_ms, expected_ms) / 1000
+        each_s = 1 / self.per_s if self.per_s else min(self.slo_ms, expected_ms) / 1000
         needed_s = max(clean_requests(self.percentile) * each_s, min(LONG_S, self.most * each_s))
         return min(BUDGET_S, needed_s)
 
@@ -119,11 +148,23 @@ class Trial:
         """After how many seconds it ends in any case, also where it takes longer than expected."""
         return min(BUDGET_S, max(_LIMIT_S, 1.5 * self.usual_s(3 * expected_ms)))
 
-    def ends_with(self, latency_ms: float) -> bool:
+    def ends_with(self, latency_ms: float, late_ms: float = 0.0) -> bool:
         """Whether no further request is needed after one that took so long."""
         self.latencies_ms.append(latency_ms)
+        self.late += late_ms > LATE * self.slo_ms
         sure = verdict(self.percentile, len(self.latencies_ms), self.over)
-        return sure == "broken" or (sure == "kept" and sum(self.latencies_ms) >= LONG_S * 1000)
+        return sure == "broken" or (sure == "kept" and self._are_long)
+
+    @property
+    def _are_long(self) -> bool:
+        """Whether the requests are of enough seconds."""
+        if self.per_s:
+            return len(self.latencies_ms) >= self._needed(LONG_S)
+        return sum(self.latencies_ms) >= LONG_S * 1000
+
+    def _needed(self, seconds: float) -> float:
+        """How many requests arrive in so many seconds; 0 without a rate."""
+        return seconds * (self.per_s or 0.0)
 
 
 def measured_line(slo_ms: float, requests: int, over: int, latency: str, cpus: int) -> str:

@@ -13,6 +13,7 @@ from chiron.deployment.deploy import remove_outdated, removed_on_failure
 from chiron.deployment.invoke import Invoker
 from chiron.deployment.launcher import Launcher, invoker_for
 from chiron.deployment.measure import Checked, Invokable, Measurement, checked_payloads, measure
+from chiron.deployment.replicas import await_replicas
 from chiron.deployment.verdict import BUDGET_S, Trial, Verdict, measured_line
 from chiron.deployment.verify import Known, verify
 from chiron.generator.annotations import ASKED, SOURCE
@@ -28,11 +29,13 @@ from chiron.profiler.profile import profile as profile_functions
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.folder_settings import FolderSettings, read_settings
 from chiron.scheduler.planners import PLANNERS
+from chiron.scheduler.replicas import require_replicas, schedule_load
 from chiron.scheduler.schedule import schedule
 from chiron.workflow.apart import broken
 from chiron.workflow.belonging import require_own, set_aside
 from chiron.workflow.documents import Document, dump, write_atomically
 from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.load import Load
 from chiron.workflow.model import Workflow
 from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
@@ -50,6 +53,8 @@ class Try(Document):
     Latencies are those that the SLO's percentile of the requests stay within: as predicted, as
     expected by what the tries before it taught, as measured. ``verdict`` is that of the sequential
     test, or ``failed`` where the deployment does not work; ``said`` is the reason in words.
+    ``cpus`` and ``memory_mib`` are those of all replicas. At a rate, the client sent ``late`` of
+    the requests late.
     """
 
     cpus: int
@@ -61,6 +66,7 @@ class Try(Document):
     measured_ms: float | None = None
     requests: int = 0
     over: int = 0
+    late: int = 0
     others: float | None = None
     verdict: Verdict | Literal["failed"]
     said: str
@@ -70,8 +76,9 @@ class DeploymentReport(Document):
     """What was deployed, and how the prediction compares with the measurement.
 
     ``slo_met`` is whether ``percentile`` percent of the requests were within the SLO; where plans
-    were tried, whether that is sure. ``over`` requests were not. Where no plan meets it, and
-    another version served before, ``functions`` is empty: that one stays.
+    were tried, whether that is sure. ``over`` requests were not; at a rate, the client sent
+    ``late`` of them late. Where no plan meets it, and another version served before,
+    ``functions`` is empty: that one stays.
     """
 
     plan: Plan
@@ -80,6 +87,7 @@ class DeploymentReport(Document):
     slo_met: bool
     percentile: float
     over: int
+    late: int = 0
     measured_ms: float
     tries: tuple[Try, ...] = ()
 
@@ -88,9 +96,11 @@ class DeploymentReport(Document):
         """What was promised, and what was measured."""
         slo_ms, percent = self.plan.slo_ms or 0.0, f"{self.percentile:g}"
         took = f"p{percent} {self.measured_ms:.1f} ms"
-        measured = measured_line(slo_ms, self.measured.samples, self.over, took, self.plan.cpus)
+        cpus, load = self.plan.allocated_cpus, self.plan.under_load
+        measured = measured_line(slo_ms, self.measured.samples, self.over, took, cpus)
         promised = "promised" if self.slo_met else "asked"
-        return f"{promised}: {percent} % of requests within {slo_ms:g} ms; {measured}"
+        rate = f" at {load.load.shown}" if load else ""
+        return f"{promised}: {percent} % of requests within {slo_ms:g} ms{rate}; {measured}"
 
     @property
     def outcome(self) -> str:
@@ -113,6 +123,7 @@ class DeploymentRequest:
     """What to deploy: a workflow folder, an SLO, and what need not be measured again.
 
     A request to what is deployed may take `timeout_s`, or what follows from the prediction.
+    With a `load` the plan has replicas that keep the SLO while requests arrive at that rate.
     `check` says whether answers are held against those of the functions alone, `behind` whether
     the entry of another version is to hand requests on to what is deployed.
     """
@@ -129,6 +140,18 @@ class DeploymentRequest:
     samples: int = field(default=SAMPLES)
     check: bool = True
     behind: bool = False
+    load: Load | None = None
+
+    @property
+    def trial(self) -> Trial:
+        """No requests yet, against the SLO."""
+        per_s = self.load.per_s if self.load else None
+        return Trial(self.slo_ms, self.choices.percentile, per_s)
+
+    @property
+    def shown_load(self) -> str:
+        """The load as the end of a phrase; empty without a load."""
+        return f" at {self.load.shown}" if self.load else ""
 
     def marks(self, sources: Sources) -> dict[str, str]:
         """The annotations of what is deployed from `sources` for this request.
@@ -172,7 +195,7 @@ class Prepared:
         """
         self._verify(target, plan)
         limit_s = trial.limit_s(expected_ms)
-        return measure(target, self.checked, trial.most, trial.ends_with, limit_s)
+        return measure(target, self.checked, trial.most, trial.ends_with, limit_s, trial.per_s)
 
     def measured(self, target: Invokable, plan: Plan, trial: Trial) -> Measurement:
         """What it takes for as many requests as were asked for, whatever `trial` says of them.
@@ -184,7 +207,12 @@ class Prepared:
         self._verify(target, plan)
         samples = self.request.samples
         return measure(
-            target, self.checked, samples, lambda ms: trial.ends_with(ms) and False, BUDGET_S
+            target,
+            self.checked,
+            samples,
+            lambda *sent: trial.ends_with(*sent) and False,
+            BUDGET_S,
+            trial.per_s,
         )
 
     def _verify(self, target: Invokable, plan: Plan) -> None:
@@ -209,6 +237,7 @@ class Prepared:
             removed_on_failure(launcher.gateway, created),
             invoker_for(plan, workflow, url, request.timeout_s) as invoker,
         ):
+            await_replicas(launcher.gateway, plan)
             yield invoker, created
         remove_outdated(launcher.gateway, stack_file)
 
@@ -227,6 +256,8 @@ def prepare(
     Writes profile.json and platform.json to `out`.
     """
     request.folder.payloads()  # what is wrong there is better known before anything is measured
+    if request.load is not None:
+        require_replicas(request.folder.workflow, request.choices)
     sources = checked_sources(request, launcher, progress)
     require_store(request.choices.path, sources.store)
     buckets = request.folder.workflow.buckets
@@ -249,17 +280,21 @@ def deploy(
     """
     prepared = prepare(request, launcher, out, progress)
     plan = plan_for(prepared.request, prepared.profile, prepared.platform, progress)
-    trial = Trial(request.slo_ms, request.choices.percentile)
+    trial = request.trial
     with prepared.standing(plan, launcher, out, progress) as (invoker, _):
-        progress(f"invoking {request.samples} times, for {BUDGET_S:g} s at most")
+        rate = request.shown_load
+        progress(f"invoking {request.samples} times{rate}, for {BUDGET_S:g} s at most")
         measured = prepared.measured(invoker, plan, trial)
+    if trial.doubt:
+        progress(f"warning: {trial.doubt}")
     return DeploymentReport(
         plan=plan,
         measured=measured,
         functions=tuple(wrap.name for wrap in plan.wraps),
-        slo_met=trial.latency_ms <= request.slo_ms,
+        slo_met=trial.doubt is None and trial.latency_ms <= request.slo_ms,
         percentile=trial.percentile,
         over=trial.over,
+        late=trial.late,
         measured_ms=trial.latency_ms,
     )
 
@@ -339,8 +374,10 @@ def plan_for(
 ) -> Plan:
     """The plan for `request` that is predicted to meet the SLO, or the fastest."""
     choices = request.choices
-    progress(f"scheduling: {choices.planner}, {choices.mechanism}, SLO {request.slo_ms:g} ms")
-    plan = schedule(*asked(request, profile, platform))
+    rate = request.shown_load
+    progress(f"scheduling: {choices.planner}, {choices.mechanism}, SLO {request.slo_ms:g} ms{rate}")
+    what = asked(request, profile, platform)
+    plan = schedule_load(*what[:4], request.load, *what[4:]) if request.load else schedule(*what)
     for each in broken(plan, request.folder.workflow, plan.apart):  # fixed layouts go by no rules
         progress(f"warning: {each.line}")
     return plan

@@ -44,7 +44,7 @@ def figures(old: Plan, new: Plan) -> list[tuple[str, str, str]]:
         "SLO": (_ms(old.slo_ms), _ms(new.slo_ms)),
         "meets the SLO": (_yes(old.meets_slo), _yes(new.meets_slo)),
         "predicted": (_predicted(old), _predicted(new)),
-        "CPUs": (str(old.cpus), str(new.cpus)),
+        "CPUs": (str(old.allocated_cpus), str(new.allocated_cpus)),
         "wraps": (str(len(old.wraps)), str(len(new.wraps))),
         "load": (_load(old), _load(new)),
         "replicas": (_replicas(old), _replicas(new)),

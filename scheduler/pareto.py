@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import takewhile
 from typing import Literal
@@ -12,6 +12,7 @@ from typing import Literal
 from chiron.predictor.mechanisms import DEFAULT_MECHANISM
 from chiron.scheduler.choices import MechanismChoice, Strategy
 from chiron.scheduler.options import Job, Option, Options
+from chiron.scheduler.prices import PAPER_PRICES, Cost, Prices
 from chiron.scheduler.schedule import assess, mechanisms_of
 from chiron.scheduler.strategies import better, every, fastest, memory_mib
 from chiron.workflow.documents import Document
@@ -19,11 +20,12 @@ from chiron.workflow.plan import Plan
 
 
 class ParetoPlan(Document):
-    """One plan, and what it is judged by."""
+    """One plan with all its replicas, what it is judged by, and what it costs in money."""
 
     latency_ms: float
     cpus: int
     memory_mib: int
+    cost: Cost
     plan: Plan
 
 
@@ -61,21 +63,30 @@ def _worth_it(options: Options) -> Iterator[Option]:
         yield best
 
 
-def pareto(options: Iterable[Option], job: Job, slo_ms: float) -> ParetoFront:
+def pareto(
+    options: Iterable[Option],
+    job: Job,
+    slo_ms: float,
+    prices: Prices = PAPER_PRICES,
+    told: Callable[[Plan, Job, float], Plan] = assess,
+) -> ParetoFront:
     """Those of `options` that no other one beats in latency, CPUs or memory without losing any.
 
-    Latency is what the job has plans judged by.
+    Latency is what the job has plans judged by. `told` adds what is predicted of a plan.
     """
-    plans = tuple(
-        ParetoPlan(
-            latency_ms=option.judged_ms,
-            cpus=option.plan.cpus,
-            memory_mib=memory_mib(option.plan),
-            plan=assess(option.plan, job, slo_ms),
+    plans = []
+    for option in undominated(options):
+        plan = told(option.plan, job, slo_ms)
+        plans.append(
+            ParetoPlan(
+                latency_ms=option.judged_ms,
+                cpus=plan.allocated_cpus,
+                memory_mib=memory_mib(plan),
+                cost=prices.cost(plan),
+                plan=plan,
+            )
         )
-        for option in undominated(options)
-    )
-    return ParetoFront(workflow=job.workflow.name, slo_ms=slo_ms, plans=plans)
+    return ParetoFront(workflow=job.workflow.name, slo_ms=slo_ms, plans=tuple(plans))
 
 
 def preferred(options: Iterable[Option], strategy: Strategy) -> list[Option]:
@@ -97,8 +108,8 @@ def undominated(options: Iterable[Option]) -> list[Option]:
 
 
 def weights(option: Option) -> tuple[float, int, int]:
-    """Latency, CPUs and memory."""
-    return option.judged_ms, option.plan.cpus, memory_mib(option.plan)
+    """Latency, CPUs and memory of all replicas."""
+    return option.judged_ms, option.plan.allocated_cpus, memory_mib(option.plan)
 
 
 def _as_good(one: Option, other: Option) -> bool:

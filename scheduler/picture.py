@@ -11,6 +11,7 @@ from chiron.scheduler.options import Option
 from chiron.scheduler.pareto import undominated, weights
 from chiron.scheduler.strategies import memory_mib
 from chiron.workflow.errors import ChironError
+from chiron.workflow.load import Load
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +26,8 @@ _LABELLED = 16
 class Picture:
     """Plans that were considered, the SLO that they are held against, and the plan that was chosen.
 
-    Plans count by the latency that ``percentile`` percent of the requests stay within.
+    Plans count by the latency that ``percentile`` percent of the requests stay within, under the
+    ``load`` if there is one.
     """
 
     workflow: str
@@ -33,11 +35,13 @@ class Picture:
     considered: Sequence[Option]
     percentile: float
     chosen: Option | None = None
+    load: Load | None = None
 
     @property
     def title(self) -> str:
         """What is to be seen, in a line."""
-        return f"{self.workflow}: plans that no other one dominates"
+        rate = f" at {self.load.shown}" if self.load else ""
+        return f"{self.workflow}{rate}: plans that no other one dominates"
 
     @property
     def front(self) -> list[Option]:
@@ -92,10 +96,10 @@ def _draw_plans(axes: Axes, picture: Picture) -> None:
     """All that were considered, the front, and the SLO."""
     front, slo_ms = picture.front, picture.slo_ms
     latencies = [option.judged_ms for option in front]
-    cpus = [option.plan.cpus for option in front]
+    cpus = [option.plan.allocated_cpus for option in front]
     axes.scatter(
         [option.judged_ms for option in picture.considered],
-        [option.plan.cpus for option in picture.considered],
+        [option.plan.allocated_cpus for option in picture.considered],
         s=_SMALLEST / 2,
         c="0.8",
         label=f"considered ({len(picture.considered)})",
@@ -114,7 +118,7 @@ def _draw_chosen(axes: Axes, chosen: Option) -> None:
         low_ms, high_ms = predicted.judged_range_ms
         axes.errorbar(
             predicted.judged_ms,
-            chosen.plan.cpus,
+            chosen.plan.allocated_cpus,
             xerr=[[predicted.judged_ms - low_ms], [high_ms - predicted.judged_ms]],
             color="black",
             marker="*",
@@ -129,14 +133,16 @@ def _draw_chosen(axes: Axes, chosen: Option) -> None:
 def _label(axes: Axes, front: Sequence[Option]) -> None:
     """Beside each plan its memory and wraps, where there are few enough to be read."""
     most_ms = max(option.judged_ms for option in front)
-    above = dict.fromkeys((option.plan.cpus for option in front), False)
+    above = dict.fromkeys((option.plan.allocated_cpus for option in front), False)
     for option in front if len(front) <= _LABELLED else ():
-        above[option.plan.cpus] = not above[option.plan.cpus]  # neighbours are apart then
+        above[option.plan.allocated_cpus] = not above[
+            option.plan.allocated_cpus
+        ]  # neighbours are apart then
         side = -1 if option.judged_ms > 0.9 * most_ms else 1  # within the frame
         axes.annotate(
             f"{memory_mib(option.plan)} MiB, wraps: {len(option.plan.wraps)}",
-            (option.judged_ms, option.plan.cpus),
-            xytext=(8 * side, 8 if above[option.plan.cpus] else -14),
+            (option.judged_ms, option.plan.allocated_cpus),
+            xytext=(8 * side, 8 if above[option.plan.allocated_cpus] else -14),
             textcoords="offset points",
             horizontalalignment="left" if side > 0 else "right",
             fontsize="x-small",

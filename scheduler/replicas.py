@@ -1,9 +1,11 @@
-"""The cheapest plan, with the number of replicas of each wrap, that keeps an SLO at a rate."""
+"""Plans with so many replicas of each wrap that they keep an SLO at a rate, and the cheapest."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from chiron.predictor.load import Case
@@ -62,6 +64,42 @@ def schedule_load(
     Raises what `schedule` raises; ``only-cost`` for another strategy, and ``one-replica`` for
     buckets in memory.
     """
+    require_replicas(workflow, choices)
+    job = job_of(workflow, profile, platform, slo_ms, choices, settings)
+    best: Scaled | None = None
+    fastest: Scaled | None = None
+    for steps in _steps_of_all(job, choices, load, slo_ms):
+        found = _first_within(steps, slo_ms, best)
+        if found.ms <= slo_ms and (best is None or found.cost < best.cost):
+            best = found
+        fastest = min(fastest or found, found, key=lambda each: each.speed)
+    chosen = best or fastest
+    if chosen is None:
+        raise ValueError("a workflow without a plan")
+    return told(chosen.plan, job, slo_ms, load)
+
+
+def considered_load(
+    job: Job, choices: Choices, load: Load, slo_ms: float, seconds: float = math.inf
+) -> list[Option]:
+    """The plans found within `seconds` that bear `load`, each with every number of replicas tried.
+
+    Each is judged by what requests take under the load.
+
+    Raises ``only-cost`` and ``one-replica`` as `schedule_load` does.
+    """
+    require_replicas(job.workflow, choices)
+    end, found = time.monotonic() + seconds, list[Option]()
+    for each in chain.from_iterable(_steps_of_all(job, choices, load, slo_ms)):
+        if time.monotonic() > end:
+            break
+        if math.isfinite(each.ms):
+            found.append(Option(each.plan, round(each.ms, 4), fits=True))
+    return found
+
+
+def require_replicas(workflow: Workflow, choices: Choices) -> None:
+    """Raise ``only-cost`` or ``one-replica`` unless replicas can be chosen."""
     if choices.strategy != "cost":
         raise ChironError(
             "only-cost", f"replicas for a rate are chosen by cost, not by {choices.strategy}"
@@ -71,34 +109,33 @@ def schedule_load(
         raise ChironError(
             "one-replica", "buckets in memory are in one replica: add durable: true, or no rate"
         )
-    job = job_of(workflow, profile, platform, slo_ms, choices, settings)
-    cases = cases_of(workflow, profile, platform)
-    best: Scaled | None = None
-    fastest: Scaled | None = None
+
+
+def _steps_of_all(
+    job: Job, choices: Choices, load: Load, slo_ms: float
+) -> Iterator[Iterator[Scaled]]:
+    """`_steps` of each plan worth trying, those with few CPUs first."""
+    cases = cases_of(job.workflow, job.profile, job.platform)
     for option in sorted(_front(job, choices), key=lambda option: option.plan.cpus):
-        plan = assess(option.plan, job, slo_ms)
-        found = scaled(plan, cases, load, slo_ms, job.percentile, best)
-        if found.ms <= slo_ms and (best is None or found.cost < best.cost):
-            best = found
-        fastest = min(fastest or found, found, key=lambda each: each.speed)
-    chosen = best or fastest
-    if chosen is None:
-        raise ValueError("a workflow without a plan")
-    return _told(chosen.plan, job, load, slo_ms)
+        yield _steps(assess(option.plan, job, slo_ms), cases, load, job.percentile)
 
 
-def scaled(
-    plan: Plan,
-    cases: Sequence[Case],
-    load: Load,
-    slo_ms: float,
-    percentile: float,
-    best: Scaled | None = None,
-) -> Scaled:
-    """`plan` with the fewest replicas found that keep the SLO, or none that are of use.
+def _first_within(steps: Iterator[Scaled], slo_ms: float, best: Scaled | None) -> Scaled:
+    """The first of `steps` that keeps the SLO, costs more than the `best` one, or is the last."""
+    found = next(steps)
+    while found.ms > slo_ms and (best is None or found.cost < best.cost):
+        following = next(steps, None)
+        if following is None:
+            break
+        found = following
+    return found
 
-    It ends where it costs more than the `best` one. Replicas are added one by one, each where it
-    makes most of it; the first are those without which the CPUs are too few.
+
+def _steps(plan: Plan, cases: Sequence[Case], load: Load, percentile: float) -> Iterator[Scaled]:
+    """`plan` with more and more replicas, until a further one is of no use.
+
+    Replicas are added one by one, each where it makes most of it; the first are those without which
+    the CPUs are too few.
     """
 
     def tried(plan: Plan) -> Scaled:
@@ -106,13 +143,14 @@ def scaled(
         return Scaled(plan, judged_ms(crowd, load, percentile), crowd.per_s)
 
     found = tried(_enough(plan, load, cases[0].predictor.platform))
-    while found.ms > slo_ms and (best is None or found.cost < best.cost):
+    yield found
+    while True:
         more = [tried(each) for each in _one_more(found.plan)]
         better = min(more, key=lambda each: each.speed, default=None)
         if better is None or not _gains(found, better):
-            break
+            return
         found = better
-    return found
+        yield found
 
 
 def _front(job: Job, choices: Choices) -> list[Option]:
@@ -156,7 +194,7 @@ def _gains(before: Scaled, after: Scaled) -> bool:
     return after.ms < (1 - _GAIN) * before.ms
 
 
-def _told(plan: Plan, job: Job, load: Load, slo_ms: float) -> Plan:
+def told(plan: Plan, job: Job, slo_ms: float, load: Load) -> Plan:
     """`plan` with what is predicted under load, the verdict, and the reasons in words."""
     loaded = predict_load(plan, job.workflow, job.profile, job.platform, load, job.percentile)
     within = loaded.at(job.percentile)

@@ -136,17 +136,22 @@ def better(strategy: Strategy, slo_ms: float) -> Callable[[Option], tuple[float,
 
 
 def memory_mib(plan: Plan) -> int:
-    """The memory of all wraps."""
-    return sum(wrap.memory_mib for wrap in plan.wraps)
+    """The memory of all replicas of all wraps."""
+    return sum(wrap.replicas * wrap.memory_mib for wrap in plan.wraps)
 
 
 def _speed(option: Option) -> tuple[float, ...]:
-    return option.judged_ms, option.plan.cpus, len(option.plan.wraps), memory_mib(option.plan)
+    return (
+        option.judged_ms,
+        option.plan.allocated_cpus,
+        len(option.plan.wraps),
+        memory_mib(option.plan),
+    )
 
 
 def _cost(option: Option) -> tuple[float, ...]:
-    return option.plan.cpus, len(option.plan.wraps), option.judged_ms
+    return option.plan.allocated_cpus, len(option.plan.wraps), option.judged_ms
 
 
 def _held(option: Option) -> tuple[float, ...]:
-    return option.plan.cpus * option.judged_ms, *_speed(option)
+    return option.plan.allocated_cpus * option.judged_ms, *_speed(option)

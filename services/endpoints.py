@@ -100,6 +100,11 @@ def post_calibrate() -> Response:
     return host().submit("calibrate", {})
 
 
+def _load_of(rate: str | None) -> Load | None:
+    """The load of a rate, if there is one; raises ``bad-rate``."""
+    return None if rate is None else Load(per_s=parse_rate_per_s(rate))
+
+
 class _Known(Document):
     """The content of workflow.json, profile.json and platform.json, and functions.json if needed.
 
@@ -151,8 +156,7 @@ class PredictRequest(_Known):
         """The load, if one is asked for; raises ``bad-rate``."""
         if self.rate is None and self.clients is None:
             return None
-        per_s = None if self.rate is None else parse_rate_per_s(self.rate)
-        return Load(per_s=per_s, clients=self.clients)
+        return _load_of(self.rate) or Load(clients=self.clients)
 
 
 class Predictions(Document):
@@ -227,10 +231,10 @@ def scheduled(body: ScheduleRequest) -> dict[str, Any]:
     """What `post_schedule` answers."""
     workflow, slo_ms, settings = asked(body)
     known = (workflow, body.profile, body.platform, slo_ms)
-    if body.rate is None:
+    load = _load_of(body.rate)
+    if load is None:
         plan = schedule(*known, body, settings)
     else:
-        load = Load(per_s=parse_rate_per_s(body.rate))
         plan = schedule_load(*known, load, body, settings)
     return plan.model_dump(mode="json")
 
@@ -251,8 +255,7 @@ def asked(body: ScheduleRequest) -> tuple[Workflow, float, FolderSettings]:
     with faults.noting():
         slo_ms = parse_duration_ms(body.slo, "slo")
     with faults.noting():
-        if body.rate is not None:
-            parse_rate_per_s(body.rate)
+        _load_of(body.rate)
     faults.raise_all()
     settings = FolderSettings(
         constraints=body.constraints,
@@ -339,10 +342,12 @@ class DeploymentBody(Choices):
 
     Without a profile or a platform they are measured first. At most ``tries`` plans are deployed
     and measured until one keeps the SLO; without ``prove`` that which is predicted to keep it is
-    deployed, and measured with ``samples`` requests.
+    deployed, and measured with ``samples`` requests. With a ``rate``, such as ``50/s``, it has
+    replicas for it, and requests arrive at random at that rate.
     """
 
     slo: str
+    rate: str | None = None
     timeout: str | None = None
     directory: str | None = None
     profile: Profile | None = None
@@ -395,6 +400,8 @@ def deployment_params(
         parse_duration_ms(body.slo, "slo")
     with faults.noting():
         parse_timeout_s(body.timeout)
+    with faults.noting():
+        _load_of(body.rate)
     with faults.noting():
         if body.profile is None:
             require_tracing(os.environ)
@@ -469,6 +476,7 @@ def run_deployment(
         timeout_s=parse_timeout_s(body.timeout),
         samples=body.samples,
         check=body.check,
+        load=_load_of(body.rate),
     )
     out = Path(params["workspace"]) / "out"
     tries = body.tries if body.prove else None

@@ -6,10 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from chiron.scheduler.prices import PAPER_GHZ, USD_PER_GB_S, USD_PER_GHZ_S
 from chiron.workflow.documents import read_json
 
-USD_PER_GB_S = 0.0000025
-USD_PER_GHZ_S = 0.00001
 #: What AWS Step Functions takes for each state transition, which one-to-one pays on top (§6.2).
 USD_PER_TRANSITION = 0.000025
 _FILE = Path(__file__).parent.parent / "data" / "published.json"
@@ -22,8 +21,6 @@ _SYSTEMS = {
     "pgp fork": "chiron",
     "pgp pool": "chiron-pool",
 }
-#: The clock of the paper's machines (Chiron Table 1), and of those that do not tell theirs.
-PAPER_GHZ = 2.1
 
 
 def published_value(workflow: str, label: str, metric: str) -> float | None:

@@ -15,8 +15,8 @@ from chiron.evaluation.bench.rounds import Measurement, by_label
 from chiron.evaluation.bench.settings import RUN_FILE, Run, Settings
 from chiron.evaluation.bench.setup import SETUP_FILE, Setup
 from chiron.evaluation.bench.variants import REPLICATE, distinct, our_labels
-from chiron.evaluation.experiments.published import PAPER_GHZ
 from chiron.evaluation.measurements.run import refused
+from chiron.scheduler.prices import PAPER_GHZ
 from chiron.workflow.documents import Document, read_document
 
 Sample = TypeVar("Sample")

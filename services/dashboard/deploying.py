@@ -101,7 +101,7 @@ def _told(job: Job) -> list[Component]:
     row = [
         plan.planner,
         ", ".join(report.functions),
-        plan.cpus,
+        plan.allocated_cpus,
         plan.predicted.shown if plan.predicted else "-",
         f"{measured.p50_ms:.1f}",
         f"{measured.p95_ms:.1f}",

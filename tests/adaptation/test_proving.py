@@ -18,8 +18,10 @@ from chiron.deployment.launcher import Launcher
 from chiron.deployment.measure import Measurement
 from chiron.openfaas.stack import read_stack
 from chiron.pipeline.deploy import DeploymentRequest
+from chiron.scheduler.choices import NO_CHOICES, Choices
 from chiron.workflow.answer import ExpectedAnswer
 from chiron.workflow.errors import ChironError
+from chiron.workflow.load import Load
 from chiron.workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
 
 SLO_MS = 50.0
@@ -65,10 +67,19 @@ def proof(trio, profile, platform, place, tmp_path, monkeypatch):
     Those of a plan take one, or those of a list, again and again.
     """
 
-    def prove(*latencies_ms, slo_ms=SLO_MS, build=build_local, **asked):
+    def prove(
+        *latencies_ms,
+        slo_ms=SLO_MS,
+        build=build_local,
+        load=None,
+        choices=NO_CHOICES,
+        late_ms=0.0,
+        **asked,
+    ):
         script = list(latencies_ms)
 
-        def measure(target, checked, samples, ends_with=lambda _: False, limit_s=0.0):
+        def measure(target, checked, samples, ends_with, limit_s, per_s):
+            assert per_s == (load.per_s if load else None)
             for payload, check in checked:
                 check(target.invoke(payload.content).output)
             taken = script.pop(0)
@@ -78,13 +89,18 @@ def proof(trio, profile, platform, place, tmp_path, monkeypatch):
             sent = []
             for latency_ms in itertools.islice(turns, samples):
                 sent.append(latency_ms)
-                if ends_with(latency_ms):
+                if ends_with(latency_ms, late_ms):
                     break
             return Measurement.of(sent, 0.0)
 
         monkeypatch.setattr(chiron.pipeline.deploy, "measure", measure)
         request = DeploymentRequest(
-            trio, slo_ms, profile=profile, platform=platform.model_copy(update={"cpus": 4})
+            trio,
+            slo_ms,
+            choices,
+            profile=profile,
+            platform=platform.model_copy(update={"cpus": 4}),
+            load=load,
         )
         lines = []
         report = deploy_proven(
@@ -290,3 +306,50 @@ def test_without_a_proof_the_plan_that_is_predicted_to_keep_it_stays(proof, plac
     assert report.outcome == "the SLO of 50 ms is NOT met"
     assert wraps(place) == set(report.functions)
     assert not (tmp_path / "out" / FILE).exists()
+
+
+THREADS = Choices(planner="faastlane-t")
+RATE = Load(per_s=30, requests=1000)
+
+
+def test_at_a_rate_the_plan_has_replicas_that_are_there_before_it_is_measured(proof, place):
+    """Three functions that compute for 15 ms each in one process: one replica does 22 a second."""
+    report, lines = proof(60.0, slo_ms=200.0, load=RATE, choices=THREADS)
+    assert report.slo_met
+    (wrap,) = report.plan.wraps
+    assert wrap.replicas > 1
+    assert place.gateway.describe(wrap.name).available_replicas == wrap.replicas
+    (tried,) = report.tries
+    assert (tried.cpus, tried.predicted_ms) == (wrap.replicas, report.plan.under_load.at(95).ms)
+    assert "95 % of requests within 200 ms at 30/s; measured: 100 % of " in report.sentence
+    assert report.sentence.endswith(f"at {wrap.replicas} CPUs")
+    assert any("requests at 30/s to each end after" in line for line in lines)
+
+
+def test_more_replicas_are_tried_where_the_rate_breaks_the_slo(proof, place):
+    report, _ = proof(210.0, 90.0, slo_ms=200.0, load=RATE, choices=THREADS)
+    assert [each.verdict for each in report.tries] == ["broken", "kept"]
+    first, second = cpus(report)
+    assert first < second == report.plan.allocated_cpus
+    assert report.plan.under_load is not None
+    current = serving(place.gateway, "trio", "faastlane-t")
+    assert current.called.available_replicas >= 1
+
+
+def test_what_a_client_measured_that_did_not_keep_the_rate_is_not_trusted(proof, place, tmp_path):
+    report, lines = proof(60.0, slo_ms=200.0, load=RATE, choices=THREADS, late_ms=25.0, tries=1)
+    assert not report.slo_met and report.late == report.measured.samples
+    (tried,) = report.tries
+    assert tried.verdict == "unsure" and "the client did not keep 30/s" in tried.said
+    assert any("the client did not keep 30/s" in line for line in lines)
+    assert json.loads((tmp_path / "out" / FILE).read_text())["measured"] == []
+
+    report, lines = proof(60.0, slo_ms=200.0, load=RATE, choices=THREADS, late_ms=25.0, tries=None)
+    assert not report.slo_met
+    assert any(line.startswith("warning: the client did not keep 30/s") for line in lines)
+
+
+def test_a_load_is_refused_before_anything_is_measured_where_no_replicas_are_chosen(proof):
+    with pytest.raises(ChironError) as raised:
+        proof(load=RATE, choices=Choices(strategy="latency"))
+    assert raised.value.code == "only-cost"

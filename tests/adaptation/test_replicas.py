@@ -12,8 +12,9 @@ from chiron.adaptation.events import Event, Tell
 from chiron.adaptation.replicas import Scaler
 from chiron.adaptation.scaling import CALM
 from chiron.adaptation.version import serving
+from chiron.deployment import replicas as asking
 from chiron.openfaas.client import Gateway
-from chiron.openfaas.objects import FunctionStatus
+from chiron.openfaas.objects import MIN_LABEL, TARGET_LABEL, TYPE_LABEL, FunctionStatus
 from chiron.workflow.errors import ChironError
 
 NAME = "pair-wrap1"
@@ -28,6 +29,7 @@ class Wrap:
         self.answers = 0
         self.requests = 0.0
         self.pressed_s = 0.0
+        self.answered = 0.0
         self.is_there = True
 
     def describe(self, name: str) -> FunctionStatus:
@@ -51,7 +53,8 @@ class Wrap:
         }
         return SimpleNamespace(
             ok=path == "/metrics",
-            text="".join(f"chiron_{key} {value}\n" for key, value in metrics.items()),
+            text="".join(f"chiron_{key} {value}\n" for key, value in metrics.items())
+            + f'http_requests_total{{method="post",code="200"}} {self.answered}\n',
         )
 
 
@@ -106,6 +109,25 @@ def test_every_replica_is_heard_and_a_label_is_the_end() -> None:
     wrap.answers = 0
     looking.look()
     assert wrap.answers == 3
+
+
+def test_a_rate_above_the_planned_one_is_met_ahead_of_any_queue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two replicas were planned for 40/s; 200/s need ten."""
+    labels = {TYPE_LABEL: "rps", TARGET_LABEL: "20", MIN_LABEL: "2"}
+    wrap = Wrap(labels=labels)
+    wrap.replicas = 2
+    events: list[Event] = []
+    looking = scaler(wrap, events.append)
+    for second in range(20):
+        now = SimpleNamespace(monotonic=lambda second=second: float(second))
+        monkeypatch.setattr(asking, "time", now)
+        wrap.answered += 200 / wrap.replicas
+        looking.look()
+    assert (wrap.asked[0], wrap.asked[-1]) == (8, 10)
+    assert wrap.asked == sorted(wrap.asked)
+    assert "and the rate needs" in events[0].message
 
 
 class Starting(Wrap):

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from functools import reduce
 from itertools import pairwise
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chiron.adaptation.scaling import CALM, PRESSED, TARGET, Bounds, Load, Record
-from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL
+from chiron.adaptation.scaling import (
+    CALM,
+    PRESSED,
+    TARGET,
+    Bounds,
+    Load,
+    Record,
+    growth,
+    planned_per_s,
+)
+from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, TARGET_LABEL, TYPE_LABEL
 
 AT_ONCE = 4
 bounds = st.tuples(st.integers(1, 30), st.integers(1, 30)).map(lambda b: Bounds(min(b), max(b)))
@@ -99,6 +109,10 @@ def test_without_pressure_each_replica_gets_its_share_within_a_few_looks(request
         (Load(1, 10.0, 1, busy=0.5), 2),  # two of them keep all cores busy
         (Load(2, 5.0, 1, busy=0.9), 2),
         (Load(2, 5.0, 1, busy=0.01), 8),  # requests wait for something else than cores
+        (Load(1, 0.2, 1, by_rate=2.1), 3),  # the rate alone needs more
+        (Load(1, 0.2, 1, by_rate=9.0), 4),  # no more than all others at a look
+        (Load(2, 0.2, 1, busy=0.9, by_rate=9.0), 2),  # all cores are busy
+        (Load(4, 2.5, 1, by_rate=2.0), 10),  # a queue has to be worked off besides
     ],
 )
 def test_there_are_as_many_as_help(load, wanted):
@@ -136,3 +150,38 @@ def test_what_was_pressed_before_is_tried_ever_more_rarely():
 )
 def test_bounds_are_those_of_the_labels_or_openfaas_s_own(labels, expected):
     assert Bounds.of(labels) == expected
+
+
+RPS = {TYPE_LABEL: "rps", TARGET_LABEL: "20"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "planned"),
+    [
+        ({}, None),
+        ({TARGET_LABEL: "20"}, None),
+        ({TYPE_LABEL: "rps"}, None),
+        (RPS | {TYPE_LABEL: "cpu"}, None),
+        (RPS, 20.0),
+        (RPS | {MIN_LABEL: "3"}, 60.0),
+    ],
+)
+def test_a_rate_is_planned_for_where_the_labels_count_requests(labels, planned):
+    assert planned_per_s(labels) == planned
+
+
+@given(st.floats(0.5, 200), st.floats(0.2, 4), st.integers(1, 10))
+def test_replicas_are_as_many_times_the_planned_as_the_rate_is(planned, times, looks):
+    requests = times * planned * looks
+    found = growth(requests, looks, planned)
+    assert found <= times
+    assert found >= times - 2 * times / requests**0.5 - 1e-9
+
+
+def test_what_arrives_at_random_at_the_planned_rate_seldom_needs_more():
+    random, planned, looks = Random(1), 50.0, 5
+    counts = [sum(random.expovariate(planned) for _ in range(300)) for _ in range(2000)]
+    grown = [growth(300, seconds, planned) for seconds in counts]
+    assert sum(each > 1 for each in grown) < 0.04 * len(grown)
+    assert growth(2 * planned * looks, looks, planned) > 1.5
+    assert growth(0.0, 0.0, planned) == 0.0

@@ -214,8 +214,40 @@ def test_a_rate_gives_replicas_that_the_stack_asks_for(chiron, artefacts, tmp_pa
     assert chiron("diff", "plan.json", "plan.json").status == 0
 
 
-def test_a_rate_that_is_too_high_exits_with_3_and_no_front_has_one(chiron, artefacts):
+def test_a_rate_that_is_too_high_exits_with_3(chiron, artefacts):
     asked = ("schedule", artefacts, "--slo", "1ms", "--rate", "40/s")
     assert chiron(*asked).status == 3
     assert chiron(*asked, "--best-effort").status == 0
-    assert chiron(*asked, "--pareto").status == 2
+
+
+def test_a_front_at_a_rate_has_replicas_and_what_they_cost(chiron, artefacts, tmp_path):
+    asked = ("schedule", artefacts, "--slo", "200ms", "--rate", "40/s", "--pareto")
+    result = chiron(*asked)
+    assert result.status == 0, result.stderr
+    assert "replicas" in result.stderr and "USD/h" in result.stderr
+    front = json.loads((tmp_path / "pareto.json").read_text())["plans"]
+    for each in front:
+        assert each["plan"]["under_load"]["load"]["per_s"] == 40
+        per_hour, per_million = each["cost"]["per_hour"], each["cost"]["per_million"]
+        assert per_million == pytest.approx(per_hour / 3600 / 40 * 1e6, rel=1e-3)
+
+    (artefacts / "prices.json").write_text('{"currency": "EUR", "cpu_hour": 1, "gb_hour": 0}')
+    found = chiron(*asked, "--json").json["plans"]
+    assert [each["cost"]["per_hour"] for each in found] == [each["cpus"] for each in front]
+    other = tmp_path / "other.json"
+    other.write_text('{"cpu_hour": 0, "gb_hour": 0, "disk": 1}')
+    refused = chiron(*asked, "--prices", other)
+    assert refused.status == 2 and "disk" in refused.stderr
+
+
+def test_a_rate_that_no_plan_bears_has_no_front(chiron, artefacts):
+    place = artefacts.parent / "platform.json"
+    few = json.loads(place.read_text()) | {"cpus": 1, "one_node": True}
+    place.write_text(json.dumps(few))
+    result = chiron("schedule", artefacts, "--slo=200ms", "--rate=100000/s", "--pareto")
+    assert result.status == 2 and "lower rate" in result.stderr
+
+
+def test_what_a_plan_for_a_rate_costs_is_shown(chiron, artefacts):
+    shown = chiron("schedule", artefacts, "--slo=200ms", "--rate=5/s").stderr
+    assert "USD an hour" in shown and "USD a million requests" in shown

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import count
 
 import pytest
 
+from chiron.deployment.function_error import function_error
 from chiron.deployment.invoke import Answer
 from chiron.deployment.measure import (
     WARM_UP,
@@ -20,6 +22,7 @@ from chiron.workflow.answer import ExpectedAnswer
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import parse_workflow
 from chiron.workflow.payloads import Payload
+from chiron.workflow.profile import LONGEST_MS
 
 WORKFLOW = parse_workflow({"tasks": {"only": "f"}})
 RIGHT = check_of(WORKFLOW, ExpectedAnswer.learned(b"", ["right"]))
@@ -51,9 +54,9 @@ def test_any_percentile_of_one_value_is_that_value():
 
 @pytest.mark.parametrize("percent", [25, 75, 95])
 def test_rounding_of_fractions_shifts_no_rank(percent):
-    for count in range(1, 2001):
-        rank = max(1, math.ceil(Fraction(percent, 100) * count))
-        assert percentile(range(1, count + 1), percent / 100) == rank
+    for number in range(1, 2001):
+        rank = max(1, math.ceil(Fraction(percent, 100) * number))
+        assert percentile(range(1, number + 1), percent / 100) == rank
 
 
 def test_a_measurement_is_the_median_the_quartiles_and_the_95th_percentile():
@@ -119,3 +122,34 @@ def test_a_right_answer_gives_its_latency():
 def test_where_no_answer_is_known_none_is_wrong():
     unknown = check_of(WORKFLOW, None)
     assert checked_invoke(Scripted([4.25], output="any"), b"", unknown) == 4.25
+
+
+class Shedding:
+    """Refuses every second request as an overloaded deployment does, but for the warm-up."""
+
+    def __init__(self, status):
+        self.status, self.numbers = status, count(-WARM_UP)
+
+    def invoke(self, request: bytes) -> Answer:
+        number = next(self.numbers)
+        if number >= 0 and number % 2:
+            raise function_error("f", self.status, b"")
+        return Answer("right", 1.0)
+
+
+@pytest.mark.parametrize("status", [429, 503, 504])
+def test_at_a_rate_a_refused_request_takes_longer_than_any_slo(status):
+    checked = [(Payload("payload.json", b""), RIGHT)]
+    seen = []
+    measured = measure(
+        Shedding(status), checked, 20, lambda *sent: seen.append(sent) and False, per_s=5000
+    )
+    assert measured.samples == len(seen) == 20
+    assert sum(taken_ms >= LONGEST_MS for taken_ms, _ in seen) == 10
+    with pytest.raises(ChironError):
+        measure(Shedding(status), checked, 20)
+
+
+def test_at_a_rate_another_failure_is_raised():
+    with pytest.raises(ChironError, match="status 500"):
+        measure(Shedding(500), [(Payload("payload.json", b""), RIGHT)], 20, per_s=5000)

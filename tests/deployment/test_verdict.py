@@ -18,6 +18,7 @@ from chiron.deployment.verdict import (
     last_verdict,
     verdict,
 )
+from chiron.workflow.profile import LONGEST_MS
 
 ERROR = WHILE + AT_END
 
@@ -137,3 +138,37 @@ def test_slow_requests_are_measured_for_the_budget_and_are_too_few_to_be_sure():
     for _ in range(24):
         trial.ends_with(5000.0)
     assert trial.verdict == "unsure"
+
+
+def test_at_a_rate_an_slo_is_kept_by_the_requests_of_some_seconds():
+    trial = Trial(slo_ms=1000.0, percentile=95.0, per_s=200.0)
+    ended = next(n for n in range(1, trial.most + 1) if trial.ends_with(5.0))
+    assert (trial.verdict, ended) == ("kept", 200 * LONG_S)
+    assert trial.usual_s(5.0) == LONG_S
+    rare = Trial(slo_ms=1000.0, percentile=99.0, per_s=5.0)
+    assert rare.usual_s(5.0) == pytest.approx(clean_requests(99.0) / 5)
+    assert rare.limit_s(5.0) == BUDGET_S
+
+
+@pytest.mark.parametrize("latency_ms", [50.0, 500.0])
+def test_a_client_that_does_not_keep_the_rate_shows_nothing(latency_ms):
+    trial = Trial(slo_ms=100.0, percentile=95.0, per_s=30.0)
+    for number in range(400):
+        trial.ends_with(latency_ms, 11.0 if number % 10 == 0 else 0.0)
+    assert (trial.late, trial.verdict, trial.learned_ms) == (40, "unsure", None)
+    assert "did not keep 30/s: 40 of 400 requests were sent more than 10 ms late" in trial.doubt
+
+
+def test_a_few_requests_that_are_sent_late_do_not_matter():
+    trial = Trial(slo_ms=100.0, percentile=95.0, per_s=30.0)
+    for number in range(400):
+        trial.ends_with(50.0, 11.0 if number % 20 == 0 else 9.0)
+    assert (trial.late, trial.doubt, trial.verdict) == (20, None, "kept")
+    assert trial.learned_ms == 50.0
+
+
+def test_nothing_is_learned_of_other_plans_from_requests_that_were_refused():
+    trial = Trial(slo_ms=100.0, percentile=95.0, per_s=30.0)
+    for number in range(40):
+        trial.ends_with(LONGEST_MS if number % 5 == 0 else 50.0)
+    assert (trial.verdict, trial.learned_ms) == ("broken", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.diff import compare
 from chiron.scheduler.load import cases_of, crowd_of, judged_ms
-from chiron.scheduler.replicas import schedule_load
-from chiron.scheduler.schedule import schedule
+from chiron.scheduler.pareto import pareto
+from chiron.scheduler.replicas import considered_load, schedule_load, told
+from chiron.scheduler.schedule import job_of, schedule
 from chiron.workflow.errors import ChironError
 from chiron.workflow.load import Load
 from chiron.workflow.model import Task, Workflow
@@ -92,3 +94,37 @@ def test_another_strategy_than_cost_is_refused(platform, profile):
     choices = Choices(strategy="latency")
     with pytest.raises(ChironError, match="by cost"):
         schedule_load(FLOW, profile(**WORK), platform(), 80.0, Load(per_s=1), choices)
+
+
+def test_no_plan_of_a_front_under_load_beats_another_and_the_scheduled_one_is_on_it(
+    platform, profile
+):
+    functions, place = profile(**WORK), platform()
+    load = Load(per_s=120, requests=2000)
+    job = job_of(FLOW, functions, place, 80.0, CHOICES)
+    found = considered_load(job, CHOICES, load, 80.0)
+    front = pareto(found, job, 80.0, told=partial(told, load=load))
+    weights = [(each.latency_ms, each.cpus, each.memory_mib) for each in front.plans]
+    for one in weights:
+        assert not any(
+            other != one and all(a <= b for a, b in zip(other, one, strict=True))
+            for other in weights
+        )
+    plan = schedule_load(FLOW, functions, place, 80.0, load, CHOICES)
+    assert any(ms <= 80.0 and cpus == plan.allocated_cpus for ms, cpus, _ in weights)
+    for each in front.plans:
+        assert each.plan.under_load.at(99).ms == each.latency_ms
+        assert each.cpus == sum(wrap.cpus * wrap.replicas for wrap in each.plan.wraps)
+    assert len({each.plan.wraps for each in front.plans}) > 1
+
+
+def test_a_rate_that_no_plan_bears_has_no_front(platform, profile):
+    place, load = platform(cpus=1, one_node=True), Load(per_s=5000, requests=500)
+    job = job_of(FLOW, profile(**WORK), place, 80.0, CHOICES)
+    assert considered_load(job, CHOICES, load, 80.0) == []
+
+
+def test_the_search_under_load_ends_with_its_time(platform, profile):
+    job = job_of(FLOW, profile(**WORK), platform(), 80.0, CHOICES)
+    load = Load(per_s=5, requests=500)
+    assert considered_load(job, CHOICES, load, 80.0, seconds=0.0) == []

@@ -361,6 +361,21 @@ def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployme
         assert lines[-1] == f"tries: {tries}"
 
 
+def test_a_deployment_is_for_the_rate_of_its_body(monkeypatch, root, tmp_path, deployment):
+    lines: list[str] = []
+
+    def deploy(request, launcher, out, progress, tries):
+        assert request.trial.per_s == 20
+        return find_plan(request, launcher, out, progress)[0]
+
+    monkeypatch.setattr(endpoints, "deploy_proven", deploy)
+    params = {"folder": str(root / "demo"), "workspace": str(tmp_path)}
+    body = deployment | {"rate": "20/s"}
+    plan = run_deployment({**params, "request": body}, None, lines.append)
+    assert plan["under_load"]["load"]["per_s"] == 20
+    assert lines == ["scheduling: pgp, fork, SLO 200 ms at 20/s"]
+
+
 def test_a_load_is_predicted_and_planned_for_as_the_command_does(client, inputs, plan):
     asked = {**inputs, "plan": plan, "rate": "20/s", "replicas": 2}
     loaded = client.post("/predictor/predict", json=asked).json

@@ -1,0 +1,83 @@
+"""Requests that arrive at random, whether those before have been answered or not (open loop)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import count
+from queue import SimpleQueue
+from random import Random
+from threading import Event
+from typing import NamedTuple
+
+from chiron.deployment.caller import CONNECTIONS
+
+#: The requests of the first second do not count, at most so many: queues and replicas warm up.
+_WARM_UP = 100
+#: Of the random arrivals: measurements of several plans have the same.
+_SEED = "arrivals"
+
+#: Sends a request; the name of its payload, and its latency in milliseconds.
+Call = Callable[[], tuple[str, float]]
+
+
+class Sent(NamedTuple):
+    """A request: its payload, its latency, and how long after it was due it was sent.
+
+    The latency counts from when the request was due, so that a client which falls behind hides
+    nothing.
+    """
+
+    payload: str
+    taken_ms: float
+    late_ms: float = 0.0
+
+
+def gaps_s(per_s: float) -> Iterator[float]:
+    """The seconds between arrivals of a Poisson process, `per_s` in the mean."""
+    random = Random(_SEED)  # noqa: S311
+    while True:
+        yield random.expovariate(per_s)
+
+
+def at_rate(per_s: float, calls: Iterable[Call]) -> Iterator[Sent]:
+    """Do `calls` as they arrive, `per_s` in the mean; what came of each, in their order.
+
+    With the generator the arrivals end; the calls that are under way are awaited.
+
+    Raises what the first call raises that fails.
+    """
+    sent, ended = SimpleQueue[Future[Sent] | None](), Event()
+
+    def arrive() -> None:
+        due = time.perf_counter()
+        try:
+            for gap_s, call in zip(gaps_s(per_s), calls, strict=False):
+                due += gap_s
+                if ended.wait(max(0.0, due - time.perf_counter())):
+                    return
+                sent.put(threads.submit(_send, call, due))
+        finally:
+            sent.put(None)
+
+    with ThreadPoolExecutor(1) as clock, ThreadPoolExecutor(CONNECTIONS) as threads:
+        arriving = clock.submit(arrive)
+        try:
+            for number in count():
+                future = sent.get()
+                if future is None:
+                    return
+                each = future.result()
+                if number >= min(_WARM_UP, per_s):
+                    yield each
+        finally:
+            ended.set()
+            arriving.result()
+            threads.shutdown(cancel_futures=True)
+
+
+def _send(call: Call, due: float) -> Sent:
+    late_ms = (time.perf_counter() - due) * 1000
+    payload, taken_ms = call()
+    return Sent(payload, late_ms + taken_ms, late_ms)
