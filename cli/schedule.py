@@ -105,18 +105,24 @@ def command(
     if plan.under_load and not as_json:
         show_load(plan, plan.under_load)
     elif not as_json and tasks < _MANY_TASKS:
-        found = considered(job, choices.mechanism, _PICTURE_S)
-        chosen = Option(plan, plan.predicted.judged_ms, fits=True) if plan.predicted else None
-        picture = Picture(plan.workflow, slo, found, job.percentile, chosen)
-        show(picture)
-        if more := list(_surer(plan, found, job, slo)):
-            progress(f"with more CPUs it is kept in more cases: {', '.join(more)}")
-        if find_spec("matplotlib"):
-            file = output.with_suffix(".png")
-            draw(picture, file)
-            progress(f"wrote {file}")
+        _show_others(plan, job, slo, choices.mechanism, output.with_suffix(".png"))
     next_step(shlex.join(["chiron", "generate", str(output), "--workflow", str(folder)]))
     return 0 if plan.meets_slo or best_effort else EXIT_MISSED
+
+
+def _show_others(
+    plan: Plan, job: Job, slo_ms: float, mechanism: MechanismChoice, file: Path
+) -> None:
+    """What other plans would cost, and in how many cases they keep the SLO; drawn in `file`."""
+    found = considered(job, mechanism, _PICTURE_S)
+    chosen = Option(plan, plan.predicted.judged_ms, fits=True) if plan.predicted else None
+    picture = Picture(plan.workflow, slo_ms, found, job.percentile, chosen)
+    show(picture)
+    if more := list(_surer(plan, found, job, slo_ms)):
+        progress(f"with more CPUs it is kept in more cases: {', '.join(more)}")
+    if find_spec("matplotlib"):
+        draw(picture, file)
+        progress(f"wrote {file}")
 
 
 def _surer(plan: Plan, found: Sequence[Option], job: Job, slo_ms: float) -> Iterator[str]:
