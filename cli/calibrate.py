@@ -10,8 +10,10 @@ import click
 
 from chiron.cli import options
 from chiron.cli.output import emit, next_step, progress
-from chiron.cli.place import Place, kept_platforms, place
+from chiron.cli.place import Place, place
+from chiron.gateway.images import home
 from chiron.profiler.calibrate import calibrate
+from chiron.profiler.kept_platform import KeptPlatforms
 from chiron.workflow.platform import Platform
 
 
@@ -36,6 +38,11 @@ def command(place: Place, output: Path, as_json: bool) -> None:
         progress(f"assumed and not measured: {', '.join(platform.assumed)}")
     kept = [] if output == Path("platform.json") else ["--platform", str(output)]
     next_step(shlex.join(["chiron", "schedule", "DIR", "--slo", "200ms", *kept]))
+
+
+def kept_platforms() -> KeptPlatforms:
+    """The platforms that this user has measured."""
+    return KeptPlatforms(home() / "platforms")
 
 
 def _paths(platform: Platform) -> Iterator[str]:

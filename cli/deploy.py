@@ -15,9 +15,10 @@ from chiron.cli.artefacts import (
     read_platform,
     read_profile,
 )
+from chiron.cli.calibrate import kept_platforms
 from chiron.cli.options import choices
 from chiron.cli.output import emit, next_step, progress, table, warn
-from chiron.cli.place import Place, kept_platforms, place
+from chiron.cli.place import Place, place
 from chiron.cli.schedule import EXIT_MISSED
 from chiron.deployment.measure import Measurement
 from chiron.pipeline.deploy import DeploymentReport, DeploymentRequest

@@ -19,13 +19,12 @@ from chiron.deployment.publish import publish
 from chiron.gateway.build import LANGS, FunctionSource, build, build_in_docker
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.gateway.errors import GatewayError
-from chiron.gateway.images import ImageStore, home, images_folder
+from chiron.gateway.images import ImageStore, images_folder
 from chiron.gateway.names import BackendName as Backend
 from chiron.generator.stores import StorePlace
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.credentials import credentials_for, gateway_url
 from chiron.openfaas.stack import image_prefix, read_stack
-from chiron.profiler.kept_platform import KeptPlatforms
 from chiron.templates import TEMPLATES
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import check_links
@@ -163,11 +162,6 @@ def builder() -> Builder:
             raise
         progress("no gateway says what it is: building for the embedded one (chiron serve)")
         return BUILDERS["process"]
-
-
-def kept_platforms() -> KeptPlatforms:
-    """The platforms that this user has measured."""
-    return KeptPlatforms(home() / "platforms")
 
 
 def launcher_on(gateway: Gateway, gateway_url_inside: str = "") -> Launcher:

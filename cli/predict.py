@@ -18,10 +18,15 @@ from chiron.scheduler.load import predict_load
 from chiron.workflow.documents import Document, parse_json, validate
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.load import Load
 from chiron.workflow.model import Workflow
 from chiron.workflow.plan import MOST_REPLICAS, Plan, Prediction
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import Profile
 from chiron.workflow.trace import task_of
 
+#: A workflow, its profile and a platform.
+Known = tuple[Workflow, Profile, Platform]
 _PARTS = tuple(Parts.model_fields)
 
 
@@ -75,41 +80,64 @@ def command(
     if replicas and not load:
         raise click.UsageError("--replicas serve a load: add --rate or --clients")
     opened = WorkflowFolder.open(folder)
-    workflow = opened.workflow
-    functions, place = measured(opened, profile, platform)
+    known = opened.workflow, *measured(opened, profile, platform)
     if plans_file is not None:
-        for plan in _lines(plans_file, workflow):
-            found: Document
-            if load:
-                plan = plan.with_replicas(replicas)
-                found = predict_load(plan, workflow, functions, place, load, percentile)
-            else:
-                found = predict(plan, workflow, functions, place, percentile)
+        for plan in _lines(plans_file, opened.workflow):
+            found = _of(plan, known, load, replicas, percentile)
             data(f"{found.model_dump_json(exclude_none=True)}\n")
     elif plan_file is not None:
-        plan = _checked(read_plan(plan_file), workflow, f"plan {plan_file}")
+        plan = _checked(read_plan(plan_file), opened.workflow, f"plan {plan_file}")
         if load:
-            plan = plan.with_replicas(replicas)
-            loaded = predict_load(plan, workflow, functions, place, load, percentile)
-            if as_json:
-                emit(loaded, None, as_json)
-            else:
-                show_load(plan, loaded)
-                warn([*functions.warnings, *place.warnings])
-            return
-        found, timelines = explanation(plan, workflow, functions, place, percentile)
-        if (trace or timeline_file) and len(found.payloads) > 1:
-            progress(f"the timeline is that of {found.payloads[0].payload}")
-        write_timeline(timelines[0], trace, timeline_file)
-        if as_json:
-            emit(found if explained else found.prediction, None, as_json)
+            _show_under_load(plan.with_replicas(replicas), known, load, percentile, as_json)
         else:
-            _show(plan, found.prediction)
-            if explained:
-                _show_explanation(found)
-            for wait in waits_of(workflow):
-                progress(wait.line)
-            warn(found.prediction.warnings)
+            files = trace, timeline_file
+            _show_explained(plan, known, percentile, files, explained=explained, as_json=as_json)
+
+
+def _of(
+    plan: Plan, known: Known, load: Load | None, replicas: int | None, percentile: float
+) -> Document:
+    """The prediction of one of many plans."""
+    if load:
+        return predict_load(plan.with_replicas(replicas), *known, load, percentile)
+    return predict(plan, *known, percentile)
+
+
+def _show_under_load(
+    plan: Plan, known: Known, load: Load, percentile: float, as_json: bool
+) -> None:
+    found = predict_load(plan, *known, load, percentile)
+    if as_json:
+        emit(found, None, as_json)
+    else:
+        show_load(plan, found)
+        _, functions, place = known
+        warn([*functions.warnings, *place.warnings])
+
+
+def _show_explained(
+    plan: Plan,
+    known: Known,
+    percentile: float,
+    files: tuple[Path | None, Path | None],
+    *,
+    explained: bool,
+    as_json: bool,
+) -> None:
+    """The prediction of one request, and what ran when in `files`, of --trace and --timeline."""
+    found, timelines = explanation(plan, *known, percentile)
+    if any(files) and len(found.payloads) > 1:
+        progress(f"the timeline is that of {found.payloads[0].payload}")
+    write_timeline(timelines[0], *files)
+    if as_json:
+        emit(found if explained else found.prediction, None, as_json)
+        return
+    _show(plan, found.prediction)
+    if explained:
+        _show_explanation(found)
+    for wait in waits_of(known[0]):
+        progress(wait.line)
+    warn(found.prediction.warnings)
 
 
 def _lines(path: Path, workflow: Workflow) -> Iterator[Plan]:

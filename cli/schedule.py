@@ -117,15 +117,15 @@ def command(
     if plan.under_load and not as_json:
         show_load(plan, plan.under_load, prices.cost(plan))
     elif not as_json and tasks < _MANY_TASKS:
-        _show_beside(plan, job, choices.mechanism, slo, output.with_suffix(".png"))
+        _show_others(plan, job, slo, choices.mechanism, output.with_suffix(".png"))
     next_step(shlex.join(["chiron", "generate", str(output), "--workflow", str(folder)]))
     return 0 if plan.meets_slo or best_effort else EXIT_MISSED
 
 
-def _show_beside(
-    plan: Plan, job: Job, mechanism: MechanismChoice, slo_ms: float, file: Path
+def _show_others(
+    plan: Plan, job: Job, slo_ms: float, mechanism: MechanismChoice, file: Path
 ) -> None:
-    """What other plans cost, and in how many cases plans with more CPUs keep the SLO."""
+    """What other plans would cost, and in how many cases they keep the SLO; drawn in `file`."""
     found = considered(job, mechanism, _PICTURE_S)
     chosen = Option(plan, plan.predicted.judged_ms, fits=True) if plan.predicted else None
     picture = Picture(plan.workflow, slo_ms, found, job.percentile, chosen)

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
+from typing import Any, cast
 
 import click
 
 from chiron.adaptation.events import Event, Tell
-from chiron.adaptation.latency import Probes, find_latencies
+from chiron.adaptation.latency import Latencies, Probes, Wait, find_latencies
 from chiron.adaptation.replicas import Scaler
 from chiron.adaptation.rules import Rules
 from chiron.adaptation.version import serving
@@ -34,44 +35,73 @@ from chiron.scheduler.choices import Choices
 from chiron.scheduler.planners import PLANNERS
 from chiron.services import state_folder
 from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.profile import Profile
 
 _RULES = Rules()
+
+
+def _rules(command: options.Command) -> options.Command:
+    """The options about when there is something to do, as one argument `rules`."""
+
+    @click.option(
+        "--every", type=options.DURATION, help="Profile anew at least so often, such as 1440m."
+    )
+    @click.option(
+        "--window",
+        type=options.DURATION,
+        default=f"{_RULES.window_s:g}s",
+        show_default=True,
+        help="How long requests are counted for one mean latency.",
+    )
+    @click.option(
+        "--windows",
+        type=click.IntRange(min=1),
+        default=_RULES.windows,
+        show_default=True,
+        help="How many windows in a row have to be out of the predicted range, or break the SLO.",
+    )
+    @click.option(
+        "--tolerance",
+        type=click.FloatRange(min=0),
+        default=_RULES.tolerance,
+        show_default=True,
+        help="How far out of it, as a share of its ends.",
+    )
+    @click.option("--best-effort", is_flag=True, help="Deploy a plan that misses the SLO too.")
+    @click.option(
+        "--allow-outage",
+        is_flag=True,
+        help="Deploy the entry again to switch, even where nothing answers meanwhile (faasd).",
+    )
+    @wraps(command)
+    def with_rules(
+        *arguments: Any,
+        every: float | None,
+        window: float,
+        windows: int,
+        tolerance: float,
+        best_effort: bool,
+        allow_outage: bool,
+        **others: Any,
+    ) -> Any:
+        rules = Rules(
+            window_s=window / 1000,
+            windows=windows,
+            tolerance=tolerance,
+            every_s=every / 1000 if every else None,
+            best_effort=best_effort,
+            allow_outage=allow_outage,
+        )
+        return command(*arguments, rules=rules, **others)
+
+    return cast(options.Command, with_rules)
 
 
 @click.command("watch")
 @options.workflow_folder
 @options.slo
 @choices
-@click.option(
-    "--every", type=options.DURATION, help="Profile anew at least so often, such as 1440m."
-)
-@click.option(
-    "--window",
-    type=options.DURATION,
-    default=f"{_RULES.window_s:g}s",
-    show_default=True,
-    help="How long requests are counted for one mean latency.",
-)
-@click.option(
-    "--windows",
-    type=click.IntRange(min=1),
-    default=_RULES.windows,
-    show_default=True,
-    help="How many windows in a row have to be out of the predicted range, or break the SLO.",
-)
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(min=0),
-    default=_RULES.tolerance,
-    show_default=True,
-    help="How far out of it, as a share of its ends.",
-)
-@click.option("--best-effort", is_flag=True, help="Deploy a plan that misses the SLO too.")
-@click.option(
-    "--allow-outage",
-    is_flag=True,
-    help="Deploy the entry again to switch, even where nothing answers meanwhile (faasd).",
-)
+@_rules
 @click.option(
     "--scale",
     is_flag=True,
@@ -92,12 +122,7 @@ def command(
     folder: Path,
     slo: float,
     choices: Choices,
-    every: float | None,
-    window: float,
-    windows: int,
-    tolerance: float,
-    best_effort: bool,
-    allow_outage: bool,
+    rules: Rules,
     scale: bool,
     once: bool,
     local_launcher: bool,
@@ -134,59 +159,80 @@ def command(
         timeout_s=options.seconds(timeout),
         check=check,
     )
-    rules = Rules(
-        window_s=window / 1000,
-        windows=windows,
-        tolerance=tolerance,
-        every_s=every / 1000 if every else None,
-        best_effort=best_effort,
-        allow_outage=allow_outage,
-    )
     with place.connect() as launcher:
-        here: Launcher | LocalLauncher = (
-            LocalLauncher(progress, launcher.gateway) if local_launcher else launcher
-        )
-        name = opened.workflow.name
-        about = partial(Told, gateway=launcher.gateway.url, workflow=name, planner=choices.planner)
-        tell = partial(_tell, _as_json if as_json else _as_line, about)
-        wait = _scaler(launcher, name, choices, tell).wait if scale else time.sleep
-        probes = Probes(
-            launcher.gateway, name, choices.planner, opened.payloads(), wait, rules.fewest
-        )
-        latencies = find_latencies(
-            launcher.gateway, metrics, probes, verify_tls=not place.tls_no_verify
-        )
-        if latencies is probes:
-            progress("the gateway tells no latencies: sending a few requests each window instead")
-            if once:  # nobody else's requests are waited for
-                rules = replace(rules, window_s=0.0)
+        tell = _teller(launcher, request, _as_json if as_json else _as_line)
+        wait = _scaler(launcher, request, tell).wait if scale else time.sleep
+        latencies = _latencies(launcher, request, metrics, wait, rules, place)
         watcher = Watcher(
             request=request,
             launcher=launcher,
             latencies=latencies,
-            profile=partial(profile, opened, here, progress=progress, probe_alone=local_launcher),
-            rules=rules,
+            profile=_profiled(launcher, opened, alone=local_launcher),
+            rules=_rules_for(rules, once=once, probing=isinstance(latencies, Probes)),
             wait=wait,
             tell=tell,
             out=output,
         )
-        if once and rules.window_s:
-            seconds = rules.windows * rules.window_s
-            progress(f"{rules.windows} windows of {rules.window_s:g} s: a verdict in {seconds:g} s")
         watcher.run(once=once)
 
 
-def _scaler(launcher: Launcher, workflow: str, choices: Choices, tell: Tell) -> Scaler:
+def _teller(launcher: Launcher, request: DeploymentRequest, show: Tell) -> Tell:
+    """Shows events, and keeps them for the dashboard."""
+    workflow, planner = request.folder.workflow.name, request.choices.planner
+    about = partial(Told, gateway=launcher.gateway.url, workflow=workflow, planner=planner)
+    return partial(_tell, show, about)
+
+
+def _latencies(
+    launcher: Launcher,
+    request: DeploymentRequest,
+    metrics: str | None,
+    wait: Wait,
+    rules: Rules,
+    place: Place,
+) -> Latencies:
+    """Where the latencies of what is deployed come from."""
+    folder, gateway = request.folder, launcher.gateway
+    planner, payloads = request.choices.planner, folder.payloads()
+    probes = Probes(gateway, folder.workflow.name, planner, payloads, wait, rules.fewest)
+    return find_latencies(gateway, metrics, probes, verify_tls=not place.tls_no_verify)
+
+
+def _profiled(launcher: Launcher, folder: WorkflowFolder, *, alone: bool) -> Callable[[], Profile]:
+    """Profiles the functions, on the gateway or `alone`."""
+    here: Launcher | LocalLauncher = launcher
+    if alone:
+        here = LocalLauncher(progress, launcher.gateway)
+    return partial(profile, folder, here, progress=progress, probe_alone=alone)
+
+
+def _rules_for(rules: Rules, *, once: bool, probing: bool) -> Rules:
+    """`rules`, but that one verdict waits for nobody else's requests where there are only probes.
+
+    Says what the user waits for.
+    """
+    if probing:
+        progress("the gateway tells no latencies: sending a few requests each window instead")
+        if once:
+            return replace(rules, window_s=0.0)
+    if once and rules.window_s:
+        seconds = rules.windows * rules.window_s
+        progress(f"{rules.windows} windows of {rules.window_s:g} s: a verdict in {seconds:g} s")
+    return rules
+
+
+def _scaler(launcher: Launcher, request: DeploymentRequest, tell: Tell) -> Scaler:
     """What gives each wrap of the workflow the replicas that its requests need."""
-    scaler = Scaler(launcher.gateway, partial(_wraps, launcher, workflow, choices), tell)
+    wraps = partial(_wraps, launcher, request.folder.workflow.name, request.choices.planner)
+    scaler = Scaler(launcher.gateway, wraps, tell)
     if launcher.gateway.info().embedded:
         scaler.busy = busy_share
     return scaler
 
 
-def _wraps(launcher: Launcher, workflow: str, choices: Choices) -> tuple[FunctionStatus, ...]:
+def _wraps(launcher: Launcher, workflow: str, planner: str) -> tuple[FunctionStatus, ...]:
     """The wraps of the workflow that serve."""
-    current = serving(launcher.gateway, workflow, choices.planner)
+    current = serving(launcher.gateway, workflow, planner)
     return current.wraps if current else ()
 
 

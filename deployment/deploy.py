@@ -12,8 +12,8 @@ from pathlib import Path
 from chiron.deployment.postmortem import explained, keep_logs
 from chiron.generator.annotations import FOR_WRAPS, WORKFLOW, identity
 from chiron.generator.fingerprint import unchanged
-from chiron.generator.generate import WRAP
 from chiron.generator.stores import SECRET
+from chiron.generator.wrap_entry import WRAP
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.handler_folder import STYLES
 from chiron.openfaas.objects import FunctionSpec

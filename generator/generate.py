@@ -7,57 +7,40 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
-from chiron.generator.annotations import CALLED, GIVEN, annotate, given
 from chiron.generator.declaration import declare, functions_in
-from chiron.generator.merging import merge_environments, merge_fields, merge_requirements
+from chiron.generator.merging import merge_requirements
 from chiron.generator.render import render_handler
-from chiron.generator.scale_labels import fewer_than_planned, scale_labels
-from chiron.generator.settings import (
-    HOLDING_WATCHDOG_SLEEP,
-    NATIVE_THREADS,
-    REQUESTED_PER_CPU,
-    function_timeouts_s,
-    timeout_s,
-    wrap_environment,
-)
+from chiron.generator.scale_labels import fewer_than_planned
+from chiron.generator.settings import function_timeouts_s, timeout_s
 from chiron.generator.stack_check import (
-    build_options,
     check_answering,
     check_stack,
     check_triggers,
-    first_function,
-    registry_of,
     warnings_of,
 )
-from chiron.generator.stores import Needs, needs_of
+from chiron.generator.stores import needs_of
 from chiron.generator.unwrapped import (
     TEMPLATE_FOLDER,
     configuration_of,
     copied,
     copy_templates,
 )
+from chiron.generator.wrap_entry import WRAP, allowed, stack_function
 from chiron.openfaas.handlers import SKIPPED, Handler, lay_out
 from chiron.openfaas.languages import called_in, find_handler, language_of
-from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
-from chiron.openfaas.sharing import TRIGGERS, united, without_triggers
+from chiron.openfaas.sharing import united, without_triggers
 from chiron.openfaas.stack import (
-    PACKAGES,
     StackFile,
     StackFunction,
-    StackResources,
     environment,
     image_prefix,
     read_stack,
     write_stack,
 )
 from chiron.predictor.forked import wrongly_forked
-from chiron.scheduler.concurrency import IDLE_MIB
 from chiron.templates import TEMPLATES
 from chiron.workflow.apart import broken
 from chiron.workflow.asl_queries import uses_jsonata
@@ -67,19 +50,13 @@ from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.reference import REMOTE, HandlerStyle, ReferenceRun, run_reference
 from chiron.workflow.reference import Handler as ReferenceHandler
-from chiron.workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE, new_key
+from chiron.workflow.tracing import KEY_ANNOTATION, new_key
 
-#: The template of wraps.
-WRAP = "python3-wrap"
 #: What a wrap needs whose state machine is written in JSONata.
 _JSONATA = "jlens>=0.25"
 #: What a handler finds its folder by, below its working directory.
 _FUNCTION = "function"
 _STACK = "stack.yaml"
-#: faas-cli deploys without the template at hand only where stack.yaml says what runs.
-_FPROCESS = "python index.py"
-#: The variable of the SLO, which a wrap's metrics have.
-SLO_VARIABLE = "WRAP_SLO_MS"
 
 
 @dataclass(frozen=True)
@@ -150,7 +127,7 @@ class Sources:
     def _fewer(self, plan: Plan) -> list[str]:
         """A line for each wrap of which there may be fewer replicas than planned."""
         each = (
-            fewer_than_planned(plan, index, united([*_inside(wrap, self).values()]).labels)
+            fewer_than_planned(plan, index, united([*self.inside(wrap).values()]).labels)
             for index, wrap in enumerate(plan.wraps)
         )
         return [line for line in each if line]
@@ -166,6 +143,11 @@ class Sources:
             annotations = without_triggers(functions[name].annotations)
             functions[name] = functions[name].model_copy(update={"annotations": annotations})
         return replace(self, stack=self.stack.model_copy(update={"functions": functions}))
+
+    def inside(self, wrap: Wrap) -> dict[str, StackFunction]:
+        """The functions that run in `wrap`, by name."""
+        names = functions_in(wrap, self.folder.workflow)
+        return {name: self.stack.functions[name] for name in names if name in self.handlers}
 
     def image(self, name: str, registry: str = "") -> str:
         """The image `name` with the registry, where it has none of its own."""
@@ -271,7 +253,7 @@ def generate(
     _check_target(out)
     place = out.resolve()  # a link stays one, and what it points to is replaced
     marks = {**(marks or {}), KEY_ANNOTATION: trace_key or new_key()}
-    allowed = _allowed(plan, sources)
+    most = allowed(plan, sources)
     durable = workflow.buckets is not None and workflow.buckets["durable"]
     needs = needs_of(plan, sources.store, durable=durable)
     draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
@@ -280,8 +262,8 @@ def generate(
     try:
         functions = {}
         for index, wrap in enumerate(plan.wraps):
-            functions[wrap.name] = _stack_function(
-                plan, allowed, index, sources, needs, given_timeout_s, marks
+            functions[wrap.name] = stack_function(
+                plan, most, index, sources, needs, given_timeout_s, marks
             )
             target = draft / wrap.name
             _write_wrap(plan, index, sources, needs.requirements, given_timeout_s, target)
@@ -368,139 +350,3 @@ def _write_wrap(
     requirements = merge_requirements(handlers, own)
     (target / "requirements.txt").write_text("".join(f"{line}\n" for line in requirements))
     (target / "handler.py").write_text(source)
-
-
-def _resources(wrap: Wrap, sources: Sources) -> tuple[StackResources, StackResources]:
-    """Requests (what `wrap` needs) and limits (what it may take), of memory and CPU.
-
-    Limits are what the plan says. Requests are its memory, or an idle wrap's where what the
-    functions need is not known, and a share of its CPUs; or the most that one of the functions has.
-    No limit is below the request: Kubernetes refuses that.
-    """
-    functions = list(_inside(wrap, sources).values())
-    needed_mib = wrap.memory_mib if wrap.demand else min(wrap.memory_mib, int(IDLE_MIB))
-    needed = StackResources(memory=f"{needed_mib}Mi", cpu=f"{REQUESTED_PER_CPU * wrap.cpus}m")
-    planned = StackResources(memory=f"{wrap.memory_mib}Mi", cpu=str(wrap.cpus))
-    requests = needed.at_least(function.requests for function in functions)
-    return requests, planned.at_least([requests, *(function.limits for function in functions)])
-
-
-def _allowed(plan: Plan, sources: Sources) -> Plan:
-    """`plan` with the memory and the CPUs of the wraps' limits."""
-    wraps = []
-    for wrap in plan.wraps:
-        limits = _resources(wrap, sources)[1]
-        most = {"memory_mib": limits.memory_mib, "cpus": -(-limits.millicores // 1000)}
-        wraps.append(wrap.model_copy(update=most))
-    return plan.model_copy(update={"wraps": tuple(wraps)})
-
-
-def _stack_function(
-    plan: Plan,
-    allowed: Plan,
-    index: int,
-    sources: Sources,
-    needs: Needs,
-    given_timeout_s: float | None,
-    marks: Mapping[str, str],
-) -> StackFunction:
-    wrap = plan.wraps[index]
-    functions = _inside(wrap, sources)
-    shared = merge_fields(wrap.name, functions)
-    requests, limits = _resources(wrap, sources)
-    run = wrap_environment(allowed, allowed.wraps[index], given_timeout_s)
-    settings = run | {KEY_VARIABLE: marks[KEY_ANNOTATION], **needs.variables}
-    buckets = sources.folder.workflow.buckets
-    is_entry = index == 0 or plan.orchestrator == "client"
-    is_called = not is_entry and plan.path != "gateway"
-    if is_called or (buckets is not None and not buckets["durable"]):
-        settings["healthcheck_interval"] = HOLDING_WATCHDOG_SLEEP
-    if is_entry and plan.orchestrator != "client":
-        settings |= _sized_for(sources.folder)
-        settings |= {SLO_VARIABLE: f"{plan.slo_ms:g}"} if plan.slo_ms else {}
-    labels = {**scale_labels(plan, index, shared.labels), **_replicas(buckets)}
-    annotations = {
-        **annotate(plan, index, sources.folder.workflow),
-        **_calls(wrap, sources),
-        **without_triggers(shared.annotations),
-        **_triggers(plan, index, sources),
-        **marks,
-    }
-    settled = dict[str, object](
-        lang=WRAP,
-        handler=f"./{wrap.name}",
-        image=sources.image(f"{wrap.name}:latest", registry_of(functions.values())),
-        fprocess=_FPROCESS,
-        environment=sources.common_variables
-        | NATIVE_THREADS
-        | merge_environments(wrap.name, sources.variables(functions), sources.styles, settings),
-        secrets=tuple(dict.fromkeys([*shared.secrets, *needs.secrets])),
-        labels=labels,
-        annotations={**annotations, GIVEN: given(labels, annotations)},
-        limits=limits,
-        requests=requests,
-        build_args={
-            **_of_languages(functions.values()),
-            **shared.build_args,
-            **_packages(functions.values()),
-        },
-    )
-    return shared.model_copy(update=settled)
-
-
-def _calls(wrap: Wrap, sources: Sources) -> dict[str, str]:
-    """The annotation that names the functions which `wrap` calls, if there are any."""
-    names = functions_in(wrap, sources.folder.workflow)
-    called = ",".join(name for name in names if name in sources.called)
-    return {CALLED: called} if called else {}
-
-
-def _inside(wrap: Wrap, sources: Sources) -> dict[str, StackFunction]:
-    """The functions that run in `wrap`, by name."""
-    names = functions_in(wrap, sources.folder.workflow)
-    return {name: sources.stack.functions[name] for name in names if name in sources.handlers}
-
-
-def _replicas(buckets: Mapping[str, Any] | None) -> dict[str, str]:
-    """How many replicas a wrap may have whose buckets are in its memory: the one that has them."""
-    if buckets is None or buckets["durable"]:
-        return {}
-    return {MIN_LABEL: "1", MAX_LABEL: "1", ZERO_LABEL: "false"}
-
-
-def _triggers(plan: Plan, index: int, sources: Sources) -> dict[str, str]:
-    """The annotations by which connectors call the wrap at `index` of `plan`.
-
-    The entry is called in place of the function with which the workflow begins; where the client
-    calls every wrap, each in place of its own function.
-    """
-    workflow = sources.folder.workflow
-    called = first_function(workflow) if index == 0 else None
-    if plan.orchestrator == "client":
-        (called,) = functions_in(plan.wraps[index], workflow)
-    inside = called in sources.handlers  # else connectors call the function itself
-    annotations = sources.stack.functions[called].annotations if called and inside else {}
-    return {key: annotations[key] for key in sorted(TRIGGERS & annotations.keys())}
-
-
-def _of_languages(functions: Iterable[StackFunction]) -> dict[str, str]:
-    """The build arguments for the languages of `functions`."""
-    used = {language for each in functions if (language := language_of(each))}
-    return {name: value for each in used for name, value in each.build_args.items()}
-
-
-def _packages(functions: Iterable[StackFunction]) -> dict[str, str]:
-    """The build argument for all Debian packages that `functions` ask for, if there are any."""
-    named = []
-    for function in functions:
-        named += function.build_args.get(PACKAGES, "").split()
-        named += chain.from_iterable(build_options()[each] for each in function.build_options)
-    return {PACKAGES: " ".join(dict.fromkeys(named))} if named else {}
-
-
-def _sized_for(folder: WorkflowFolder) -> dict[str, str]:
-    """How large the requests are that the plan was made with, where the folder has some."""
-    with suppress(ChironError):
-        largest = max(len(payload.content) for payload in folder.payloads())
-        return {"WRAP_REQUEST_BYTES": str(max(1, largest))}
-    return {}

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Mapping
-from contextlib import suppress
-from itertools import count
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
@@ -17,9 +14,9 @@ from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 
 from chiron.openfaas.credentials import Credentials
-from chiron.openfaas.endings import TAIL, FailedImports, by_memory, last_words, missing_package
 from chiron.openfaas.function_headers import function_headers
 from chiron.openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, LogLine, SecretName
+from chiron.openfaas.readiness import describe_line, shown, wait_ready
 from chiron.workflow.errors import ChironError
 
 #: What faas-cli allows a call to the gateway's API, in seconds.
@@ -34,16 +31,6 @@ _BEING_REMOVED = "object is being deleted"
 #: Lines of a log that are asked for at least: faasd answers with the first ones of five minutes,
 #: where the last ones are wanted.
 _LOGGED = 10_000
-#: Pause between two probes whether a function is ready, and the longest that one may take, in
-#: seconds: a starting function may accept and not answer.
-_PROBE_INTERVAL_S, _PROBE_S = 0.05, 5.0
-#: So many probes fail between two looks at the log.
-_PROBES_A_LOG = 10
-#: Where OpenFaaS keeps functions that are deployed without a namespace.
-_NAMESPACE = "openfaas-fn"
-#: Characters that are shown of what a gateway or a function answers.
-_SHOWN = 300
-_MODULE = re.compile(r"No module named '([^']+)'")
 
 Answer = TypeVar("Answer")
 
@@ -110,7 +97,7 @@ class Gateway:
                 if _BEING_REMOVED not in error.message:
                     raise
                 if time.monotonic() > deadline:
-                    see = _describe_line(spec.service, spec.namespace)
+                    see = describe_line(spec.service, spec.namespace)
                     error.add(f"it still is after {GONE_S:g} s: see {see}")
                     raise
             time.sleep(_INTERVAL_S)
@@ -129,7 +116,7 @@ class Gateway:
                 raise  # else it is being removed already
         while (function := self._known(name)) is not None:
             if time.monotonic() > deadline:
-                see = _describe_line(name, function.namespace)
+                see = describe_line(name, function.namespace)
                 message = (
                     f"function {name} is still there {GONE_S:g} s after its removal: see {see}"
                 )
@@ -176,6 +163,13 @@ class Gateway:
         url = f"/function/{quote(name, safe='')}{path}"
         return self._function("GET", url, timeout_s=timeout_s)
 
+    def options(
+        self, name: str, headers: Mapping[str, str] | None = None, timeout_s: float | None = None
+    ) -> Response:
+        """The answer of the function `name` to OPTIONS, whatever its status."""
+        url = f"/function/{quote(name, safe='')}"
+        return self._function("OPTIONS", url, headers=headers, timeout_s=timeout_s)
+
     def wait_ready(
         self,
         name: str,
@@ -193,27 +187,7 @@ class Gateway:
         with what the function answered last and the last lines of its log; ``missing-package`` once
         it has started in vain and its log tells of an import; ``no-gateway``.
         """
-        deadline = time.monotonic() + timeout_s
-        imports = FailedImports()
-        for probe in count():
-            left_s = deadline - time.monotonic()
-            missing = self._missing(
-                name, min(_PROBE_S, max(left_s, _PROBE_INTERVAL_S)), headers, answers_options
-            )
-            if missing is None:
-                return
-            late = time.monotonic() + _PROBE_INTERVAL_S > deadline
-            if late or by_memory(missing):
-                after = f" after {timeout_s:g} s" if late else ""
-                raise ChironError(
-                    "not-ready",
-                    f"function {name} is not ready{after} ({missing}); {self._last_words(name)}",
-                    functions=(name,),
-                    status=504,
-                )
-            if probe % _PROBES_A_LOG == _PROBES_A_LOG - 1:
-                self._check_imports(name, imports)
-            time.sleep(_PROBE_INTERVAL_S)
+        wait_ready(self, name, timeout_s, headers, answers_options=answers_options)
 
     def logs(self, name: str, tail: int = 100) -> list[LogLine]:
         """The last `tail` lines that the function `name` wrote."""
@@ -240,56 +214,6 @@ class Gateway:
             if error.code != "not-found":
                 raise
             return None
-
-    def _missing(
-        self, name: str, probe_s: float, headers: Mapping[str, str] | None, answers_options: bool
-    ) -> str | None:
-        """What the function still lacks to be ready, None for nothing.
-
-        Two harmless probes, neither of which reaches a handler. ``GET /_/health`` is answered by
-        this project's templates and by of-watchdog; the latter does so before the server behind it
-        listens, so OPTIONS, which Flask answers by itself, has to come through too. Templates
-        without ``/_/health`` have to have a replica instead.
-        """
-        path = f"/function/{quote(name, safe='')}"
-        try:
-            answer = self._function("GET", f"{path}/_/health", timeout_s=probe_s)
-            if lacking := _lacks("/_/health", answer):
-                return lacking
-            if answer.status_code != 200 and self.describe(name).available_replicas < 1:
-                return "it has no replica"
-            if not answers_options:
-                return None
-            answer = self._function("OPTIONS", path, headers=headers, timeout_s=probe_s)
-        except ChironError as error:
-            if error.code in ("timeout", "not-found"):
-                return error.message
-            raise
-        return _lacks("it", answer)
-
-    def _check_imports(self, name: str, imports: FailedImports) -> None:
-        module = None
-        with suppress(ChironError):  # no log yet
-            module = imports.missing(self.logs(name, TAIL))
-        if module is not None:
-            raise missing_package(name, module)
-
-    def _last_words(self, name: str) -> str:
-        """The end of the function's log: its deployer may remove it now, and the log with it."""
-        with suppress(ChironError):
-            words = last_words(self.logs(name, TAIL))
-            if words:
-                module = _MODULE.search(words)
-                mend = f"add what has {module[1]} to its requirements.txt; " if module else ""
-                return mend + words
-        with suppress(ChironError):
-            function = self.describe(name)
-            if not function.available_replicas and self.info().on_kubernetes:
-                return (
-                    "it is pending: no node has room for what it requests, or its image cannot be "
-                    f"pulled: see {_describe_line(name, function.namespace)}"
-                )
-        return "it has no log: does its image exist, and has a node room for it?"
 
     def _system(
         self,
@@ -362,7 +286,7 @@ class Gateway:
                 f"gateway {self.url} refuses the credentials: run faas-cli login -g {self.url}",
                 status=401,
             )
-        reason = " ".join(response.text.split())[:_SHOWN] or response.reason
+        reason = shown(response) or response.reason
         if response.status_code == requests.codes.not_found:
             message = f"gateway {self.url} has no {what}: {reason}"
             return ChironError("not-found", message, status=404)
@@ -384,19 +308,6 @@ class Gateway:
             raise ChironError("gateway-error", message, status=502) from None
 
 
-def _lacks(what: str, answer: Response) -> str | None:
-    """What an answer to a probe says is wrong, None for nothing."""
-    if answer.status_code < 500:
-        return None
-    said = " ".join(answer.text.split())[:_SHOWN]
-    return f"{what} answers {answer.status_code}" + (f": {said}" if said else "")
-
-
 def _unsigned(request: PreparedRequest) -> PreparedRequest:
     """No credentials, not even those that ~/.netrc has for the gateway's host."""
     return request
-
-
-def _describe_line(name: str, namespace: str) -> str:
-    """The command line that tells why Kubernetes does not start, or end, a function's pods."""
-    return f"kubectl -n {namespace or _NAMESPACE} describe pod -l faas_function={name}"

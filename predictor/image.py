@@ -57,15 +57,10 @@ def image(execution: Execution, constants: Sequence[float], helpers: int) -> Ima
     slots, sizes = execution.executed, [size for _, size in processes]
     first = list(accumulate(sizes, initial=len(processes)))
     threads, links = first[-1], _Links(nodes, len(processes), slots, queues)
-    mains, rooms = dict[int, int](), [1] * len(cores)
-    rooms[0] += len(nodes)  # for what calls compute
-    for node in nodes:
-        if node.sends_ms > 0:
-            rooms[wraps[node.wrap][0]] += 1
-            rooms[wraps[node.to][0]] += 1
-    for number, (wrap, size) in enumerate(processes):
+    mains = dict[int, int]()
+    for number, (wrap, _) in enumerate(processes):
         mains.setdefault(wrap, number)
-        rooms[wraps[wrap][0]] += 1 + size * (1 + helpers)
+    rooms = _rooms(execution, helpers)
     waiting = 1 + threads + 2 * len(nodes)
     counts = (len(cores), len(wraps), len(processes), threads, len(nodes))
     crowd = (len(slots.each), slots.replicas)
@@ -105,6 +100,20 @@ def image(execution: Execution, constants: Sequence[float], helpers: int) -> Ima
     memory = array("q", b"".join((*given, bytes(WORD_BYTES * (sum(scratch) + len(cores))))))
     begin = places[4] + THREAD.words * len(processes) + THREAD.place("function")
     return Image(memory, places, slice(begin, places[5], THREAD.words))
+
+
+def _rooms(execution: Execution, helpers: int) -> list[int]:
+    """How many of threads, helpers and calls may compute in each group at once, and one."""
+    cores, wraps, processes, nodes, *_ = execution
+    rooms = [1] * len(cores)
+    rooms[0] += len(nodes)  # for what calls compute
+    for node in nodes:
+        if node.sends_ms > 0:
+            rooms[wraps[node.wrap][0]] += 1
+            rooms[wraps[node.to][0]] += 1
+    for wrap, size in processes:
+        rooms[wraps[wrap][0]] += 1 + size * (1 + helpers)
+    return rooms
 
 
 class _Links:

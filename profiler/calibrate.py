@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from chiron.deployment.background_load import await_quiet, mean_share, others_share
 from chiron.deployment.invoke import Answer
 from chiron.deployment.launcher import Deployment, Launcher
-from chiron.predictor.spread import evenly
 from chiron.profiler import constants
 from chiron.profiler.constants import Interpreter, Seen
 from chiron.profiler.contention_overhead import (
@@ -42,13 +41,8 @@ from chiron.profiler.object_costs import (
     shared_ms_per_mb,
 )
 from chiron.profiler.path_costs import path_costs, path_shapes
-from chiron.profiler.self_check import (
-    FEWEST_VARIED,
-    QUANTILES,
-    SelfCheck,
-    speed_drift,
-    warnings,
-)
+from chiron.profiler.rounds import Longer, Round, numerous_seen, request_variation, typical
+from chiron.profiler.self_check import SelfCheck, speed_drift, warnings
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import PathKind
@@ -56,12 +50,6 @@ from chiron.workflow.platform import Path as PathName
 from chiron.workflow.platform import PathCost, Platform
 
 Progress = Callable[[str], None]
-#: Plan -> what was seen of it.
-Round = dict[str, Seen]
-#: Plan -> by how many milliseconds a request takes longer than one to a single no-op in each round,
-#: and the CPU's speed beside it.
-Longer = Mapping[str, Sequence[tuple[float, CpuSpeed]]]
-
 #: Rounds that count, each of which runs every plan once, and rounds before that are thrown away.
 ROUNDS, _WARM_UP = 300, 10
 #: How often the plans of many no-ops are deployed, and rounds of each time that count.
@@ -239,16 +227,16 @@ class _Calibration:
             "speed_drift": speed_drift(timed.probes_ms),
             "prediction_error": self._check.prediction_error(platform),
             "work_variation": self._check.work_variation(),
-            "request_variation": _request_variation(timed.requests_ms),
+            "request_variation": request_variation(timed.requests_ms),
             "others": (others := mean_share(timed.looks)),
         }
         found = platform.model_copy(update=wrong)
         return found.model_copy(update={"warnings": warnings(found, others)})
 
     def _solved(self, interpreter: Interpreter, probe_ms: float, some: Sequence[Round]) -> Platform:
-        launcher, typical = self._place.launcher, _typical(some)
+        launcher, usual = self._place.launcher, typical(some)
         found = constants.platform(
-            typical | _numerous(self._longer, typical["one"], probe_ms),
+            usual | numerous_seen(self._longer, usual["one"], probe_ms),
             interpreter,
             name=self._name,
             cpus=self._cpus,
@@ -342,18 +330,6 @@ def _longer_ms(single: Deployment, many: Mapping[str, Deployment]) -> dict[str, 
     return {name: _warm(one, NOTHING).latency_ms - single_ms for name, one in many.items()}
 
 
-def _numerous(longer: Longer, one: Seen, probe_ms: float) -> Round:
-    """What was seen of the numerous no-ops, where the CPU-speed probe takes `probe_ms`."""
-    return {
-        name: replace(
-            one,
-            brief_ms=one.brief_ms
-            + median(more_ms * probe_ms / speed.probe_ms for more_ms, speed in rounds),
-        )
-        for name, rounds in longer.items()
-    }
-
-
 def _cold(one: Deployment, work: Work, *, trace: bool = False) -> Answer:
     """The answer to a request that comes after something else has run on every core.
 
@@ -397,45 +373,6 @@ def _begins_ms(answer: Answer) -> tuple[float, ...]:
         min(span.start_ms for span in entry if span.process == process) - timeline.arrived_ms
         for process in sorted({span.process or 0 for span in entry})
     )
-
-
-def _request_variation(latencies_ms: Sequence[float]) -> tuple[float, ...]:
-    """`Platform.request_variation`, from requests to one plan; none of too few."""
-    if len(latencies_ms) < FEWEST_VARIED:
-        return ()
-    middle_ms = median(latencies_ms)
-    quantiles = evenly(latencies_ms, min(QUANTILES, len(latencies_ms)))
-    return tuple(round(each - middle_ms, 4) for each in quantiles)
-
-
-def _typical(rounds: Sequence[Round]) -> Round:
-    """What is typical of every plan.
-
-    That is the median of the first plan's, and for the others, the median of how much longer they
-    took than the first in the same round: what made a round slow has no part in that.
-    """
-    first = next(iter(rounds[0]))
-
-    def typical(plan: str, time_ms: Callable[[Seen], float]) -> float:
-        base = median(time_ms(one[first]) for one in rounds)
-        return base + median(time_ms(one[plan]) - time_ms(one[first]) for one in rounds)
-
-    return {
-        plan: Seen(
-            latency_ms=typical(plan, lambda seen: seen.latency_ms),
-            brief_ms=typical(plan, lambda seen: seen.brief_ms),
-            begins_ms=_medians([one[plan].begins_ms for one in rounds]),
-            working_begins_ms=_medians([one[plan].working_begins_ms for one in rounds]),
-            last_ms=typical(plan, lambda seen: seen.last_ms),
-            tail_ms=typical(plan, lambda seen: seen.tail_ms),
-        )
-        for plan in rounds[0]
-    }
-
-
-def _medians(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """The median of every column."""
-    return tuple(median(column) for column in zip(*rows, strict=True))
 
 
 def _interpreter(one: Deployment, rounds: int) -> Interpreter:

@@ -11,7 +11,7 @@ took 10.4 ms and functions of half a millisecond a fifth less than in turn, wher
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from math import inf, sqrt
@@ -213,13 +213,7 @@ def sample(
         numbers = range(turn * _LOOKED_AT_IN_TURN, (turn + 1) * _LOOKED_AT_IN_TURN)
         traced += tracer.runs(numbers) if tracer else []
         probed += [solo.invoke(number, probed=True).probed for number in numbers]
-    while len(runs.untraced) < _MOST_TIMES * rounds and further_s > 0:
-        if _uncertainty(runs.untraced) <= _UNCERTAIN:
-            break
-        yield
-        begun = time.monotonic()
-        runs.one_more()
-        further_s -= time.monotonic() - begun
+    yield from _until_sure(runs, _MOST_TIMES * rounds, further_s)
     if tracer and not traced:
         message = f"strace saw no run of function {solo.function}: does its process restart?"
         raise ChironError("no-trace", message, functions=[solo.function])
@@ -230,6 +224,17 @@ def sample(
         idle_mib=idle_mib - kept_mib,
         changes=warm[-1].changes,
     )
+
+
+def _until_sure(runs: _Runs, most: int, further_s: float) -> Iterator[None]:
+    """Further untraced runs of what varies, `most` in all; others have their turn before each."""
+    while len(runs.untraced) < most and further_s > 0:
+        if _uncertainty(runs.untraced) <= _UNCERTAIN:
+            break
+        yield
+        begun = time.monotonic()
+        runs.one_more()
+        further_s -= time.monotonic() - begun
 
 
 @dataclass

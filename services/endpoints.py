@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import tarfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from flask import Response, jsonify, send_file
 from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
-from pydantic import Field, RootModel, model_validator
+from pydantic import Field
 
 from chiron.adaptation.proving import TRIES, deploy_proven
 from chiron.deployment.launcher import Launcher
@@ -20,36 +20,29 @@ from chiron.generator.generate import Sources, generate
 from chiron.installation.packages import Finding
 from chiron.installation.preflight import preflight
 from chiron.pipeline.deploy import SAMPLES, DeploymentReport, DeploymentRequest
-from chiron.predictor.predict import predict
 from chiron.profiler.calibrate import calibrate
 from chiron.profiler.profile import profile
 from chiron.profiler.tracer import require_tracing
 from chiron.scheduler.choices import Choices
-from chiron.scheduler.folder_settings import FolderSettings, wanted
-from chiron.scheduler.load import predict_load
-from chiron.scheduler.replicas import schedule_load
-from chiron.scheduler.schedule import schedule
 from chiron.services import NAMES
 from chiron.services.child import Progress
 from chiron.services.host import host
 from chiron.services.jobs import Job, JobSummary
-from chiron.workflow.constraints import NO_CONSTRAINTS, Constraints
-from chiron.workflow.documents import Document, validate
-from chiron.workflow.errors import ChironError, Faults
-from chiron.workflow.folder import WorkflowFolder, parse_workflow
-from chiron.workflow.load import Load, LoadPrediction
-from chiron.workflow.model import Workflow
-from chiron.workflow.names import NAME, FunctionNames
-from chiron.workflow.plan import (
-    DEFAULT_PERCENTILE,
-    MOST_REPLICAS,
-    Percentile,
-    Plan,
-    Prediction,
+from chiron.services.planning import (
+    PredictAnswer,
+    PredictRequest,
+    ScheduleRequest,
+    load_of,
+    predicted,
+    scheduled,
 )
+from chiron.workflow.documents import Document, validate
+from chiron.workflow.errors import Faults
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
-from chiron.workflow.units import parse_duration_ms, parse_rate_per_s, parse_timeout_s
+from chiron.workflow.units import parse_duration_ms, parse_timeout_s
 
 
 def _component(name: str, description: str, *, prefixed: bool = True) -> APIBlueprint:
@@ -100,181 +93,16 @@ def post_calibrate() -> Response:
     return host().submit("calibrate", {})
 
 
-def _load_of(rate: str | None) -> Load | None:
-    """The load of a rate, if there is one; raises ``bad-rate``."""
-    return None if rate is None else Load(per_s=parse_rate_per_s(rate))
-
-
-class _Known(Document):
-    """The content of workflow.json, profile.json and platform.json, and functions.json if needed.
-
-    `name` is the workflow's, where it names none itself.
-    """
-
-    workflow: dict[str, Any]
-    profile: Profile
-    platform: Platform
-    functions: dict[str, Annotated[str, Field(pattern=f"^{NAME.pattern}$")]] = Field(
-        default_factory=dict
-    )
-    name: Annotated[str, Field(pattern=f"^{NAME.pattern}$")] = "workflow"
-
-    @property
-    def parsed(self) -> Workflow:
-        """The workflow; raises what reading it raises."""
-        return parse_workflow(self.workflow, self.name, FunctionNames(self.functions))
-
-
-class PredictRequest(_Known):
-    """The content of workflow.json, profile.json, platform.json, and of one plan.json or many.
-
-    With `rate`, such as ``50/s``, or `clients`, what is predicted is the latency under that load,
-    with so many `replicas` of each wrap, or as many as a plan has.
-    """
-
-    plan: Plan | None = None
-    plans: tuple[Plan, ...] | None = Field(default=None, min_length=1)
-    percentile: Annotated[
-        Percentile, Field(description="How many percent of the requests `within` is for.")
-    ] = DEFAULT_PERCENTILE
-    rate: str | None = None
-    clients: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    replicas: Annotated[int, Field(ge=1, le=MOST_REPLICAS)] | None = None
-
-    @model_validator(mode="after")
-    def _one_of_plan_and_plans(self) -> PredictRequest:
-        if (self.plan is None) == (self.plans is None):
-            raise ValueError("send either plan or plans")
-        if self.rate is not None and self.clients is not None:
-            raise ValueError("send either rate or clients")
-        if self.replicas is not None and self.rate is None and self.clients is None:
-            raise ValueError("replicas serve a load: send rate or clients")
-        return self
-
-    @property
-    def load(self) -> Load | None:
-        """The load, if one is asked for; raises ``bad-rate``."""
-        if self.rate is None and self.clients is None:
-            return None
-        return _load_of(self.rate) or Load(clients=self.clients)
-
-
-class Predictions(Document):
-    """The predictions of `plans`, in their order."""
-
-    predictions: tuple[Prediction | LoadPrediction, ...]
-
-
-class PredictAnswer(RootModel[Prediction | LoadPrediction | Predictions]):
-    """The prediction of `plan`, or those of `plans`."""
-
-
 @_predictor.post("/predict", responses={200: PredictAnswer})
 def post_predict(body: PredictRequest) -> Response:
     """Predict the latency of one plan, or of many."""
     return jsonify(host().compute(predicted, body))
 
 
-def predicted(body: PredictRequest) -> dict[str, Any]:
-    """What `post_predict` answers."""
-    workflow = body.parsed
-    plans = {f"plans[{index}]": plan for index, plan in enumerate(body.plans or ())}
-    if body.plan is not None:
-        plans = {"plan": body.plan}
-    for path, plan in plans.items():
-        _check(plan, workflow, path)
-    load, known = body.load, (workflow, body.profile, body.platform)
-    found: list[Prediction | LoadPrediction] = [
-        predict_load(plan.with_replicas(body.replicas), *known, load, body.percentile)
-        if load
-        else predict(plan, *known, body.percentile)
-        for plan in plans.values()
-    ]
-    told = found[0] if body.plan is not None else Predictions(predictions=tuple(found))
-    return told.model_dump(mode="json")
-
-
-def _check(plan: Plan, workflow: Workflow, path: str) -> None:
-    """Raise what `Plan.check_against` raises, with the path from the body's top."""
-    try:
-        plan.check_against(workflow)
-    except ChironError as error:
-        where = f"{path}.{error.path}"
-        raise ChironError(
-            error.code, error.message, path=where, functions=error.functions
-        ) from None
-
-
-class ScheduleRequest(_Known, Choices):
-    """The content of workflow.json, profile.json and platform.json, and the SLO with its unit.
-
-    Where functions have constraints, variables or secrets: the content of constraints.json, and by
-    function what its stack.yaml has for ``environment`` and ``secrets``.
-    """
-
-    slo: str
-    rate: Annotated[
-        str | None, Field(description="Requests that arrive at random, in the mean: 50/s.")
-    ] = None
-    constraints: Constraints = NO_CONSTRAINTS
-    environments: dict[str, dict[str, str]] = Field(default_factory=dict)
-    secrets: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-
-
 @_scheduler.post("/schedule", responses={200: Plan})
 def post_schedule(body: ScheduleRequest) -> Response:
     """Find the plan of a planner that meets the SLO; meets_slo says whether it does."""
     return jsonify(host().compute(scheduled, body))
-
-
-def scheduled(body: ScheduleRequest) -> dict[str, Any]:
-    """What `post_schedule` answers."""
-    workflow, slo_ms, settings = asked(body)
-    known = (workflow, body.profile, body.platform, slo_ms)
-    load = _load_of(body.rate)
-    if load is None:
-        plan = schedule(*known, body, settings)
-    else:
-        plan = schedule_load(*known, load, body, settings)
-    return plan.model_dump(mode="json")
-
-
-def asked(body: ScheduleRequest) -> tuple[Workflow, float, FolderSettings]:
-    """The workflow, the SLO in milliseconds, and the settings of `body`, checked."""
-    workflow = body.parsed
-    faults = Faults()
-    for field, named in (("environments", body.environments), ("secrets", body.secrets)):
-        with faults.noting():
-            _require_known(field, named, workflow)
-    with faults.noting():
-        body.constraints.check_functions(workflow.functions)
-    with faults.noting():
-        body.constraints.unchecked(workflow)
-    with faults.noting():
-        body.profile.require(workflow.functions)
-    with faults.noting():
-        slo_ms = parse_duration_ms(body.slo, "slo")
-    with faults.noting():
-        _load_of(body.rate)
-    faults.raise_all()
-    settings = FolderSettings(
-        constraints=body.constraints,
-        environments={f: wanted(given) for f, given in body.environments.items()},
-        secrets=body.secrets,
-    )
-    return workflow, slo_ms, settings
-
-
-def _require_known(field: str, functions: Collection[str], workflow: Workflow) -> None:
-    unknown = sorted(set(functions).difference(workflow.functions))
-    if unknown:
-        raise ChironError(
-            "unknown-function",
-            f"{field} has {', '.join(unknown[:8])}, which the workflow does not use: correct the "
-            "name or leave it out",
-            path=field,
-            functions=unknown,
-        )
 
 
 class GenerateRequest(Document):
@@ -401,7 +229,7 @@ def deployment_params(
     with faults.noting():
         parse_timeout_s(body.timeout)
     with faults.noting():
-        _load_of(body.rate)
+        load_of(body.rate)
     with faults.noting():
         if body.profile is None:
             require_tracing(os.environ)
@@ -476,7 +304,7 @@ def run_deployment(
         timeout_s=parse_timeout_s(body.timeout),
         samples=body.samples,
         check=body.check,
-        load=_load_of(body.rate),
+        load=load_of(body.rate),
     )
     out = Path(params["workspace"]) / "out"
     tries = body.tries if body.prove else None

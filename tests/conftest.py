@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import compileall
 import gc
 import json
@@ -11,28 +10,20 @@ import shutil
 import signal
 import socket
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import psutil
 import pytest
-from google.protobuf.json_format import Parse
 from hypothesis import HealthCheck, settings
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from chiron.cli.place import build_local
 from chiron.deployment.launcher import Launcher
-from chiron.evaluation.runtime import servers
 from chiron.gateway.embedded import EmbeddedGateway
-from chiron.generator.stores import StorePlace
 from chiron.openfaas.client import Gateway
 from chiron.predictor.compiling import kernel
 from chiron.profiler.function_profile import mixed
@@ -48,6 +39,8 @@ from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Emission, FunctionProfile, PayloadProfile, Period, Profile
 from chiron.workflow.trace import Instance
+from tests.collector import Collector, collecting
+from tests.stores import STORES, RunningStore
 
 sys.path.append(str(Path(__file__).parent / "workflow"))  # for the random state machines
 
@@ -398,71 +391,6 @@ def plan_by_hand() -> Callable[..., Plan]:
     return make
 
 
-@dataclass
-class RunningStore:
-    """A real store that tests share, and what is in it; each test leaves it empty."""
-
-    place: StorePlace
-    names: Callable[[], list[str]]
-    lose_all: Callable[[], None]
-
-
-@contextmanager
-def _redis() -> Iterator[RunningStore]:
-    redis = pytest.importorskip("redis", reason="redis-py is missing: pip install redis==5.2.1")
-    with servers.redis() as place, redis.Redis.from_url(place.url, password=place.password) as own:
-        yield RunningStore(place, lambda: sorted(map(bytes.decode, own.keys())), own.flushall)
-
-
-@contextmanager
-def _s3(place: StorePlace) -> Iterator[RunningStore]:
-    from minio import Minio  # takes a quarter of a second
-
-    url = urlsplit(place.url)
-    bucket = url.path.strip("/")
-    own = Minio(
-        endpoint=url.netloc.partition("@")[2],
-        access_key=url.username,
-        secret_key=place.password,
-        secure=False,
-    )
-    if not own.bucket_exists(bucket):
-        own.make_bucket(bucket)
-
-    def names() -> list[str]:
-        return sorted(str(e.object_name) for e in own.list_objects(bucket, recursive=True))
-
-    def lose_all() -> None:
-        for name in names():
-            own.remove_object(bucket, name)
-
-    yield RunningStore(place, names, lose_all)
-
-
-@contextmanager
-def _minio() -> Iterator[RunningStore]:
-    with servers.minio() as place, _s3(place) as running:
-        yield running
-
-
-@contextmanager
-def _moto() -> Iterator[RunningStore]:
-    """The S3 of a library for tests, which takes any password."""
-    from moto.server import ThreadedMotoServer  # takes half a second
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        with _s3(StorePlace(f"s3://key@{host}:{port}/objects", "password")) as running:
-            yield running
-    finally:
-        server.stop()
-
-
-_STORES = {"redis": _redis, "minio": _minio, "moto": _moto}
-
-
 @pytest.fixture(
     scope="session",
     params=[
@@ -475,7 +403,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[RunningStore]:
     """Each kind of store."""
     with ExitStack() as stack:
         try:
-            running = stack.enter_context(_STORES[request.param]())
+            running = stack.enter_context(STORES[request.param]())
         except ChironError as error:
             pytest.skip(error.message)
         yield running
@@ -488,117 +416,8 @@ def emptied(store: RunningStore) -> Iterator[RunningStore]:
     store.lose_all()
 
 
-@dataclass(frozen=True)
-class ReceivedSpan:
-    """A span as a collector has it; times in nanoseconds since the epoch, ids in hexadecimal."""
-
-    service: str
-    resource: Mapping[str, Any]
-    name: str
-    kind: int
-    trace_id: str
-    span_id: str
-    parent_id: str
-    state: str
-    start_ns: int
-    end_ns: int
-    attributes: Mapping[str, Any]
-    error: str | None
-
-
-@dataclass
-class Collector:
-    """An OTLP receiver at `url`, which parses messages with OpenTelemetry's own package.
-
-    Answers with `status` and `answer`, as soon as `open` is set.
-    """
-
-    url: str = ""
-    status: int = 200
-    answer: bytes = b"{}"
-    paths: list[str] = field(default_factory=list)
-    headers: list[Mapping[str, str]] = field(default_factory=list)
-    spans: list[ReceivedSpan] = field(default_factory=list)
-    open: threading.Event = field(default_factory=threading.Event)
-
-    def wait_for(self, roots: int = 1, of: str = "") -> list[ReceivedSpan]:
-        """The spans of a trace, or of all, once so many of its requests are there."""
-        until = time.monotonic() + 30
-        while True:
-            spans = [span for span in self.spans if span.trace_id == of or not of]
-            if sum(span.kind == 2 for span in spans) >= roots:
-                return spans
-            assert time.monotonic() < until, self.spans
-            time.sleep(0.02)
-
-    def take(self, path: str, headers: Mapping[str, str], body: bytes) -> None:
-        """Take a message in."""
-        document = json.loads(body)
-        for resource in document["resourceSpans"]:
-            for scope in resource["scopeSpans"]:
-                for span in scope["spans"]:
-                    # The one way in which OTLP's JSON is not protobuf's.
-                    for name in ("traceId", "spanId", "parentSpanId"):
-                        if name in span:
-                            span[name] = base64.b64encode(bytes.fromhex(span[name])).decode()
-        message = Parse(json.dumps(document), ExportTraceServiceRequest())
-        self.paths.append(path)
-        self.headers.append(headers)
-        for found in message.resource_spans:
-            attributes = _attributes(found.resource.attributes)
-            for scope in found.scope_spans:
-                self.spans += [
-                    ReceivedSpan(
-                        attributes["service.name"],
-                        attributes,
-                        span.name,
-                        span.kind,
-                        span.trace_id.hex(),
-                        span.span_id.hex(),
-                        span.parent_span_id.hex(),
-                        span.trace_state,
-                        span.start_time_unix_nano,
-                        span.end_time_unix_nano,
-                        _attributes(span.attributes),
-                        span.status.message if span.status.code == 2 else None,
-                    )
-                    for span in scope.spans
-                ]
-
-
-def _attributes(pairs: Any) -> dict[str, Any]:
-    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in pairs}
-
-
 @pytest.fixture
 def collector() -> Iterator[Collector]:
     """What wraps send their spans to."""
-    found = Collector()
-    found.open.set()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            found.open.wait()
-            if found.status == 200:
-                found.take(self.path, dict(self.headers), body)
-            self.send_response(found.status)
-            self.send_header("Content-Length", str(len(found.answer)))
-            self.end_headers()
-            self.wfile.write(found.answer)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    found.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield found
-    found.open.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with collecting() as found:
+        yield found

@@ -334,10 +334,6 @@ def _seconds(fields: Fields, field: str) -> float:
     return found / 1000
 
 
-def _nothing(_fields: Fields, _givers: _Givers) -> dict[str, Any]:
-    return {}
-
-
 def _names(fields: Fields, givers: _Givers) -> dict[str, Any]:
     """The names of objects: fields of theirs, the functions that give them, or what these emit."""
     if "name_from" in fields:
@@ -385,13 +381,13 @@ def _options(fields: Fields, _givers: _Givers) -> dict[str, Any]:
 
 #: The fields of each trigger beside those of all, and what reads its options.
 _READERS: Mapping[str, tuple[str, _Read]] = {
-    "immediate": ("", _nothing),
+    "immediate": ("", lambda *_: {}),
     "by-name": ("names name_from", _names),
     "by-set": ("names name_from", _names),
     "by-batch-size": ("size wait_ms", _batch),
     "by-time": ("window_ms", _window),
     "redundant": ("k n", _redundant),
-    "dynamic-join": ("", _nothing),
+    "dynamic-join": ("", lambda *_: {}),
     "dynamic-group": ("group_from", _group),
 }
 

@@ -13,7 +13,8 @@ from chiron.workflow.buckets import is_buckets
 from chiron.workflow.dataflows import is_dataflows, translate_dataflows
 from chiron.workflow.documents import parse_json, read_file
 from chiron.workflow.errors import ChironError
-from chiron.workflow.faasflow import is_flat, is_nested, translate_flat, translate_nested
+from chiron.workflow.faasflow import is_flat, translate_flat
+from chiron.workflow.faasflow_nested import is_nested, translate_nested
 from chiron.workflow.steps import Translated
 from chiron.workflow.strict_yaml import Lines, load_document
 

@@ -95,11 +95,32 @@ def run_reference(
     name; ``not-text`` as `chiron.workflow.data.resolve`; ``trigger-failed``; ``timeout``;
     ``reference-died`` where a handler ended the process.
     """
-    job = {
+    job = _job(workflow, handlers, request, (triggers or Path()).resolve())
+    answer = _answer(_ran(job, dict(environment or {}), timeout_s))
+    if "failed" in answer:
+        raise WorkflowFailedError(*answer["failed"])
+    if "code" in answer:
+        raise ChironError(answer["code"], answer["message"])
+    if "function" in answer:
+        raise WorkflowFailedError(
+            answer["error"],
+            answer["cause"],
+            "function-failed",
+            f"function {answer['function']} failed in the reference run: {answer['message']}",
+            functions=[answer["function"]],
+        )
+    return ReferenceRun(**answer)
+
+
+def _job(
+    workflow: Workflow, handlers: Mapping[str, Handler], request: bytes, triggers: Path
+) -> dict[str, Any]:
+    """What `chiron.workflow.reference_process` reads."""
+    return {
         "name": workflow.name,
         "machine": workflow.machine,
         "buckets": workflow.buckets,
-        "triggers": str((triggers or Path()).resolve()),
+        "triggers": str(triggers),
         "tasks": [
             {
                 "name": t.name,
@@ -118,8 +139,14 @@ def run_reference(
         },
         "request": text_of(request),
     }
+
+
+def _ran(
+    job: dict[str, Any], environment: dict[str, str], timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """The process of `job`, which has ended."""
     try:
-        done = subprocess.run(
+        return subprocess.run(
             # Neither import from the current folder nor leave bytecode in the users' folders.
             tied([sys.executable, "-P", "-B", "-m", "chiron.workflow.reference_process"]),
             input=json.dumps(job, default=dict),
@@ -127,28 +154,13 @@ def run_reference(
             encoding="utf-8",
             errors="replace",  # handlers may print any bytes
             timeout=timeout_s,
-            env={name: os.environ[name] for name in _INHERITED if name in os.environ}
-            | dict(environment or {}),
+            env={name: os.environ[name] for name in _INHERITED if name in os.environ} | environment,
             check=False,
         )
     except subprocess.TimeoutExpired:
         raise ChironError(
             "timeout", f"the reference run did not end within {timeout_s:g} s", status=504
         ) from None
-    answer = _answer(done)
-    if "failed" in answer:
-        raise WorkflowFailedError(*answer["failed"])
-    if "code" in answer:
-        raise ChironError(answer["code"], answer["message"])
-    if "function" in answer:
-        raise WorkflowFailedError(
-            answer["error"],
-            answer["cause"],
-            "function-failed",
-            f"function {answer['function']} failed in the reference run: {answer['message']}",
-            functions=[answer["function"]],
-        )
-    return ReferenceRun(**answer)
 
 
 def _answer(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

@@ -1,9 +1,8 @@
-"""What the wrap runtime costs: no-ops in every shape, what their ends trigger, 10 MB on the way."""
+"""What the wrap runtime costs: no-ops in every shape, what their ends trigger, spans."""
 
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -13,10 +12,10 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
-from typing import IO, Literal, cast
+from typing import IO, cast
 
 from chiron.deployment.launcher import Launcher
+from chiron.evaluation.runtime import passing
 from chiron.evaluation.runtime.deployed import (
     PROCESS,
     REMOTE,
@@ -31,7 +30,7 @@ from chiron.evaluation.runtime.deployed import (
     shape,
     workflows,
 )
-from chiron.evaluation.runtime.handlers import emitting, large, noop, spawning
+from chiron.evaluation.runtime.handlers import emitting, noop, spawning
 from chiron.evaluation.runtime.pairs import tcp_pair
 from chiron.evaluation.runtime.rounds import (
     Figure,
@@ -42,8 +41,6 @@ from chiron.evaluation.runtime.rounds import (
     interleaved,
     starts,
 )
-from chiron.templates import TEMPLATES
-from chiron.workflow.plan import PathKind
 
 ROUNDS, QUICK_ROUNDS = 500, 50
 PROCESSES, THREADS, STAGES = 5, 5, 6
@@ -346,152 +343,12 @@ def _span_probes(launcher: Launcher) -> Iterator[list[Probe]]:
         yield found
 
 
-# 10 MB on the way, beside copying them once from one process to another, through a pipe
-
-Kind = Literal["result", "input"]
-_LARGE = "chiron-evaluate-large"
-_PLACES: dict[str, tuple[Sizes, str, PathKind]] = {
-    "thread": (THREAD, "fork", "auto"),
-    "fork": (PROCESS, "fork", "auto"),
-    "pool": (PROCESS, "pool", "auto"),
-    "direct": (REMOTE, "fork", "auto"),
-    "gateway": (REMOTE, "fork", "gateway"),
-}
-_REQUESTS = (b"?large", b"?small")
-#: Reads as many bytes as its argument says into one buffer, says so, and begins again.
-_READER = """
-import os, sys
-size = int(sys.argv[1])
-while True:
-    copy = memoryview(bytearray(size))
-    filled = 0
-    while filled < size:
-        count = os.readv(0, [copy[filled:]])
-        if not count:
-            sys.exit()
-        filled += count
-    os.write(1, b"!")
-"""
-
-
-def large_shapes(kind: Kind) -> list[Shape]:
-    """Three tasks in a row: threads but for the one that makes the data, or takes it."""
-    found = []
-    for place, (sizes, mechanism, path) in _PLACES.items():
-        stages = (THREAD, sizes, THREAD) if kind == "result" else (THREAD, THREAD, sizes)
-        found.append(shape(f"{place}-{kind}", _LARGE, stages, mechanism, path=path))
-    return found
-
-
-def _passing(place: str, kind: Kind) -> Quantity:
-    return Quantity(
-        f"10 MB {kind}, {place}: times one copy through a pipe",
-        lambda r: (r[f"{place}-{kind}.large"] - r[f"{place}-{kind}.small"]) / r["pipe"],
-        unit="x",
-    )
-
-
-@contextmanager
-def _large_probes(kind: Kind, launcher: Launcher) -> Iterator[list[Probe]]:
-    """Deploys what handles the data, checked once against the reference executor."""
-    with ExitStack() as stack:
-        copy_ms = stack.enter_context(copying(large.LARGE.encode()))
-        found: list[Probe] = [lambda: {"pipe": copy_ms()}]
-        deployed = stack.enter_context(workflows(launcher, large_shapes(kind), {_LARGE: large}))
-        for name, workflow in deployed.items():
-            entry = stack.enter_context(closing(direct(launcher.gateway.url, workflow.entry)))
-            entry.latency_ms(b"?whole", workflow.expected(b"?whole"))
-            expected = [workflow.expected(request) for request in _REQUESTS]
-            found.append(partial(_passed_on, name, entry, expected))
-        yield found
-
-
-def _passed_on(name: str, client: Client, expected: list[bytes]) -> Round:
-    """The same request with and without the 10 MB within it."""
-    with_data, without = map(client.latency_ms, _REQUESTS, expected)
-    return {f"{name}.large": with_data, f"{name}.small": without}
-
-
-@contextmanager
-def copying(data: bytes) -> Iterator[Callable[[], float]]:
-    """A function that copies `data` to another process and says how many milliseconds it took."""
-    reader = subprocess.Popen(
-        [sys.executable, "-c", _READER, str(len(data))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        bufsize=0,
-    )
-    into, said = cast(IO[bytes], reader.stdin), cast(IO[bytes], reader.stdout)
-
-    def copy_ms() -> float:
-        start = time.perf_counter()
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(into.fileno(), rest) :]
-        os.read(said.fileno(), 1)
-        return (time.perf_counter() - start) * 1000
-
-    with reader, into:
-        yield copy_ms
-
-
-def _large(kind: Kind) -> Part:
-    pipe = Quantity(f"10 MB once through a pipe, beside each {kind}", lambda r: r["pipe"])
-    passing = [_passing(place, kind) for place in _PLACES]
-    return Part(f"large-{kind}", [pipe, *passing], partial(_large_probes, kind))
-
-
-# Objects from one process to another, apart from writing them once
-
-_HANDED_OVER = (1_000, 10_000, 64_000, 128_000, 256_000, 1_000_000, 10_000_000, 100_000_000)
-
-_HANDING_OVER = Path(__file__).with_name("handing_over.py")
-
-
-def _object_quantities(size: int) -> list[Quantity]:
-    name = f"{size // 1000} kB"
-    return [
-        Quantity(f"{name} in a frame", lambda r: r[f"{size}.frame"]),
-        Quantity(f"{name} written into shared memory", lambda r: r[f"{size}.write"]),
-        *(_beyond_writing(size, name, consumers) for consumers in (1, WORKERS)),
-    ]
-
-
-def _beyond_writing(size: int, name: str, consumers: int) -> Quantity:
-    return Quantity(
-        f"{name} in it to {consumers}, beyond a byte to one",
-        lambda r: r[f"{size}.shared.{consumers}"] - r["1.frame"],
-    )
-
-
-@contextmanager
-def _object_probes(_launcher: Launcher) -> Iterator[list[Probe]]:
-    program = subprocess.Popen(
-        [sys.executable, _HANDING_OVER, str(WORKERS), "1", *map(str, _HANDED_OVER)],
-        env=os.environ | {"PYTHONPATH": str(TEMPLATES / "python3-wrap")},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    into, said = cast(IO[str], program.stdin), cast(IO[str], program.stdout)
-
-    def hand_over() -> Round:
-        into.write("\n")
-        into.flush()
-        return cast(Round, json.loads(said.readline()))
-
-    with program, into:
-        yield [hand_over]
-
-
 PARTS = (
     Part("no-ops", _NOOP_QUANTITIES, _noop_probes),
     Part("triggers", _TRIGGER_QUANTITIES, _trigger_probes),
     Part("emits", [*chain(*map(_emitting_quantities, _TAKERS))], _emitting_probes),
     Part("spans", _SPAN_QUANTITIES, _span_probes),
-    Part("objects", [*chain(*map(_object_quantities, _HANDED_OVER))], _object_probes),
-    _large("result"),
-    _large("input"),
+    *passing.PARTS,
 )
 
 

@@ -92,23 +92,19 @@ def simulate(
 
     links_at
         Numbers of tasks, nodes and processes; of each queue its first and its last node.
-    blocked_at, computing_at
+    blocked_at, computing_at, due_at
         Memory for heaps: for all threads, helpers, and twice the nodes; for what the groups' rooms
-        are in sum.
-    due_at
-        Memory for as many items as the largest of those heaps may have.
+        are in sum; and for as many items as the largest of those may have.
     holding_at, active_at
         Memory for as many as there are processes and groups.
     spans_at
-        Memory for spans. Those that there is no place for are counted all the same; where there is
-        none at all nothing is recorded.
+        Memory for spans; what finds no place is counted all the same, and with none not recorded.
     factors_at
         As many numbers as there are draws, for each computing and then for each task.
     """
-    clock_array = carray(clock_at, 1)
-    clock = clock_array[0]
+    clock = carray(clock_at, 1)[0]
     state = State(
-        clock_array,
+        carray(clock_at, 1),
         carray(periods_at, 1 << 60),
         carray(functions_at, 1 << 60),
         carray(groups_at, clock.groups),
@@ -127,7 +123,14 @@ def simulate(
         carray(requests_at, clock.requests),
         carray(factors_at, 1 << 60),
     )
-    due = carray(due_at, clock.most)
+    _run(state, carray(due_at, clock.most))
+    return int(clock.spans)
+
+
+@inner
+def _run(state: State, due: NDArray[np.int64]) -> None:
+    """Go from event to event until all requests are answered."""
+    clock = state.clock[0]
     _fill(state)
     count_arrivals(state)
     admit(state)
@@ -141,7 +144,6 @@ def simulate(
             _wake(state, due[index])
         if clock.admits:
             admit(state)
-    return int(clock.spans)
 
 
 @inner

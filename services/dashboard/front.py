@@ -12,8 +12,8 @@ from chiron.scheduler.planners import DEFAULT_PLANNER
 from chiron.services.dashboard import options
 from chiron.services.dashboard.parts import labelled, table
 from chiron.services.dashboard.reading import front_of
-from chiron.services.endpoints import ScheduleRequest
 from chiron.services.host import host
+from chiron.services.planning import ScheduleRequest
 from chiron.workflow.documents import validate
 from chiron.workflow.errors import ChironError
 
@@ -49,7 +49,11 @@ def layout() -> Component:
 
 def add_callbacks(dash: Dash) -> None:
     """Have it answer."""
+    _add_showing(dash)
+    _add_choosing(dash)
 
+
+def _add_showing(dash: Dash) -> None:
     @dash.callback(
         Output("front", "hidden"),
         Output("front-points", "children"),
@@ -85,6 +89,8 @@ def add_callbacks(dash: Dash) -> None:
         drawn = [*_ticks(bounds), *_points(points, bounds)]
         return False, drawn, _table(points), {"points": points, "bounds": bounds}, given
 
+
+def _add_choosing(dash: Dash) -> None:
     @dash.callback(
         Output("slo", "value", allow_duplicate=True),
         Output("slo", "max", allow_duplicate=True),

@@ -14,7 +14,7 @@ from typing import Any
 from chiron.deployment.invoke import find_invoker
 from chiron.deployment.launcher import Launcher
 from chiron.predictor.explain import timed
-from chiron.services.endpoints import PredictRequest
+from chiron.services.planning import PredictRequest
 from chiron.workflow.documents import validate
 from chiron.workflow.plan import Plan, process_name
 from chiron.workflow.timeline import Kind, Span, Timeline

@@ -14,8 +14,8 @@ from chiron.services.dashboard import deploying, front, options
 from chiron.services.dashboard.graph import WRAPS
 from chiron.services.dashboard.parts import empty, faults_of, table
 from chiron.services.dashboard.reading import plan_of
-from chiron.services.endpoints import ScheduleRequest
 from chiron.services.host import host
+from chiron.services.planning import ScheduleRequest
 from chiron.workflow.documents import validate
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan, Prediction
@@ -73,7 +73,12 @@ def layout() -> Component:
 
 def add_callbacks(dash: Dash) -> None:
     """Have the section answer."""
+    _add_planning(dash)
+    _add_slo(dash)
+    _add_keeping(dash)
 
+
+def _add_planning(dash: Dash) -> None:
     @dash.callback(
         Output("planned", "data"),
         Output("plan-faults", "children"),
@@ -113,6 +118,8 @@ def add_callbacks(dash: Dash) -> None:
         told = (summary, found["graph"], False, False, differences, not kept, first)
         return found["plan"], [], *told
 
+
+def _add_slo(dash: Dash) -> None:
     @dash.callback(
         Output("slo", "value"),
         Output("slo", "max", allow_duplicate=True),
@@ -138,6 +145,8 @@ def add_callbacks(dash: Dash) -> None:
             return typed, max(most, math.ceil(typed)), no_update
         return no_update, no_update, round(float(slid or 0), 1)
 
+
+def _add_keeping(dash: Dash) -> None:
     @dash.callback(
         Output("kept", "data"),
         Input("keep", "n_clicks"),

@@ -24,8 +24,8 @@ from chiron.scheduler.strategies import better
 from chiron.services.archives import unpack
 from chiron.services.dashboard.graph import elements
 from chiron.services.dashboard.outline import outline
-from chiron.services.endpoints import ScheduleRequest, asked, scheduled
 from chiron.services.folders import named_folder, uploaded_folder
+from chiron.services.planning import ScheduleRequest, asked, scheduled
 from chiron.workflow.chart import chart_of
 from chiron.workflow.chart_svg import svg
 from chiron.workflow.documents import parse_json, read_document

@@ -10,8 +10,8 @@ from dash.development.base_component import Component
 from chiron.services.dashboard.address import workflow_at
 from chiron.services.dashboard.gantt import LABELS, REQUESTS, drawn, measured
 from chiron.services.dashboard.parts import empty, faults_of, labelled, table
-from chiron.services.endpoints import PredictRequest
 from chiron.services.host import host
+from chiron.services.planning import PredictRequest
 from chiron.workflow.documents import validate
 from chiron.workflow.errors import ChironError
 
@@ -52,7 +52,11 @@ def layout() -> Component:
 
 def add_callbacks(dash: Dash) -> None:
     """Have the section answer."""
+    _add_measuring(dash)
+    _add_drawing(dash)
 
+
+def _add_measuring(dash: Dash) -> None:
     @dash.callback(
         Output("measured", "data"),
         Output("timeline-faults", "children"),
@@ -82,6 +86,8 @@ def add_callbacks(dash: Dash) -> None:
             return no_update, faults_of(error), False
         return found | {"workflow": name}, [], False
 
+
+def _add_drawing(dash: Dash) -> None:
     @dash.callback(
         Output("timeline-told", "children"),
         Output("timeline-kinds", "children"),

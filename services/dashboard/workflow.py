@@ -157,14 +157,21 @@ def add_callbacks(dash: Dash) -> None:
         elif asked != "measured-parts":
             source = {} if asked == "dropped" else {"directory": directory or ""}
         seen = _look(source or {}, dropped, page)
-        if "faults" in seen:
-            wrong, graph = faults(seen["faults"]), _graph(seen.get("graph", []), None)
-            return None, None, True, wrong, "", "", *graph, no_update, True, no_update
-        known, told = _with_measured(seen["known"], seen["name"])
-        told = [f"{seen['name']}: {len(seen['tasks'])} tasks. ", *told]
-        most = max(_longest_slo_ms(known), math.ceil(float(slo or 0)))  # which is the user's
-        shown = told, table("Tasks", _TASKS, seen["tasks"]), *_graph(seen["graph"], seen["svg"])
-        return known, source, page is None, [], *shown, most, False, seen["request"]
+        return _told(seen, source, page, slo)
+
+
+def _told(
+    seen: dict[str, Any], source: dict[str, Any] | None, page: str | None, slo: float | str | None
+) -> tuple[Any, ...]:
+    """What the page has of a folder that was `seen`, or what is wrong with that."""
+    if "faults" in seen:
+        wrong, graph = faults(seen["faults"]), _graph(seen.get("graph", []), None)
+        return None, None, True, wrong, "", "", *graph, no_update, True, no_update
+    known, told = _with_measured(seen["known"], seen["name"])
+    told = [f"{seen['name']}: {len(seen['tasks'])} tasks. ", *told]
+    most = max(_longest_slo_ms(known), math.ceil(float(slo or 0)))  # which is the user's
+    shown = told, table("Tasks", _TASKS, seen["tasks"]), *_graph(seen["graph"], seen["svg"])
+    return known, source, page is None, [], *shown, most, False, seen["request"]
 
 
 def _look(source: dict[str, Any], dropped: Any, page: str | None) -> dict[str, Any]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,6 +15,7 @@ from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionStatus
 from chiron.workflow.errors import ChironError
 from chiron.workflow.payloads import Payload
+from tests.serving import Answering, served
 
 #: What is sent.
 ONE = (Payload("payload.json", b"x"),)
@@ -51,28 +50,15 @@ class Page:
 
 @pytest.fixture
 def page() -> Iterator[Page]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Answering):
         def do_GET(self) -> None:
             texts = made.texts
             content = (texts.pop(0) if len(texts) > 1 else texts[0]).encode() if texts else b""
-            self.send_response(200 if content else 404)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            self.answer(200 if content else 404, content)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    made = Page(f"http://127.0.0.1:{server.server_port}")
-    try:
+    with served(Handler) as url:
+        made = Page(url)
         yield made
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def no_wait(seconds: float) -> None:

@@ -7,14 +7,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import pytest
 import yaml
@@ -23,6 +20,7 @@ from chiron.workflow.execute import execute
 from chiron.workflow.flowing import Gave, run_buckets
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Source
+from tests.serving import Answering, served
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 NAMESPACES = itertools.count()
@@ -96,34 +94,16 @@ def _gave(answer: Callable[[str, str], str], function: str, given: str) -> Gave:
 def serve(handle: Callable[[str], str]) -> Iterator[str]:
     """Serve a handler on a free port of the loopback and yield its URL."""
 
-    class Requests(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # headers and body are two writes
-
+    class Requests(Answering):
         def do_POST(self) -> None:
-            text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            text = self.body().decode()
             try:
-                status, answer = 200, handle(text).encode()
+                self.answer(200, handle(text).encode())
             except ValueError as error:
-                status, answer = 500, str(error).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
+                self.answer(500, str(error).encode())
 
-        def log_message(self, *arguments: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Requests)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with served(Requests) as url:
+        yield url
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from importlib import import_module
 import pytest
 
 from chiron.scheduler.choices import Choices
-from chiron.services.endpoints import DeploymentBody, ScheduleRequest
+from chiron.services.endpoints import DeploymentBody
+from chiron.services.planning import ScheduleRequest
 
 
 def options_of(verb: str) -> dict[str, tuple[object, str | None]]:

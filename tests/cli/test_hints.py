@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from chiron.workflow.platform import PathCost
+from tests.serving import Answering, served
 
 REGISTRY = "registry.example:5000/team"
 
@@ -20,23 +18,12 @@ def gateway(request) -> Iterator[str]:
     """A gateway of which nothing is known but its provider, or the status that it answers with."""
     told = {"provider": {"provider": request.param}}
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Answering):
         def do_GET(self) -> None:
-            status = 200 if isinstance(request.param, str) else request.param
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(json.dumps(told).encode())
+            self.answer(200 if isinstance(request.param, str) else request.param, told)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(Handler) as url:
+        yield url
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -327,3 +329,14 @@ def test_a_folder_without_functions_for_tasks_is_said_in_one_line(chiron, functi
     assert "missing-file" not in chiron("init", "nowhere").error()
     (functions / "stack.yaml").write_text(json.dumps(STACK | {"functions": {}}))
     assert "stack.yaml has no function" in chiron("init", "mine").error()
+
+
+def test_verbs_that_only_ask_the_gateway_import_nothing_that_plans_profiles_or_serves():
+    verbs = ("dead_letters", "invoke", "list", "logs", "remove")
+    code = f"import sys, {', '.join(f'chiron.cli.{verb}' for verb in verbs)}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)
+    loaded = {*done.stdout.decode().split()}
+    libraries = {"aiohttp", "dash", "flask", "jinja2", "llvmlite", "matplotlib", "networkx"}
+    libraries |= {"numba", "numpy", "prometheus_client", "rich", "sklearn"}
+    ours = {"chiron.profiler", "chiron.predictor.predict", "chiron.scheduler.pgp"}
+    assert loaded & (libraries | ours) == set()

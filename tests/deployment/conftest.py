@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
 
 from chiron.openfaas.objects import FunctionSpec, FunctionStatus, LogLine
 from chiron.workflow.errors import ChironError
+from tests.serving import Answering, served
 
 
 @dataclass
@@ -75,34 +73,12 @@ class Behind:
 
 @pytest.fixture
 def behind() -> Iterator[Behind]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
+    class Handler(Answering):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            name = self.path.removeprefix("/function/")
+            body, name = self.body(), self.path.removeprefix("/function/")
             made.calls.append((name, body, dict(self.headers)))
-            status, content = made.functions[name](body)
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            self.answer(*made.functions[name](body))
 
-        def log_message(self, *arguments: Any) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        request_queue_size = 64  # as many may connect at once
-
-    server = Server(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    made = Behind(f"http://127.0.0.1:{server.server_port}")
-    try:
+    with served(Handler) as url:
+        made = Behind(url)
         yield made
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -7,14 +7,13 @@ import pytest
 from chiron.evaluation.runtime import rounds
 from chiron.evaluation.runtime.costs import (
     PARTS,
-    copying,
-    large_shapes,
     measure_runtime,
     noop_shapes,
     span_shapes,
     trigger_shapes,
 )
 from chiron.evaluation.runtime.handlers import large, spawning
+from chiron.evaluation.runtime.passing import copying, large_shapes
 from chiron.evaluation.runtime.rounds import Quantity, interleaved, starts
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import queue
 import shutil
 import textwrap
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ import requests
 from chiron.gateway.build import FunctionSource, build
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.gateway.images import Image, ImageStore
+from tests.serving import Answering, served
 
 ECHO = """
     def handle(request):
@@ -146,21 +145,11 @@ def callback():
     """A server that queues the (headers, body) of what is posted to it."""
     received: queue.Queue = queue.Queue()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Answering):
         def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            received.put((self.headers, body))
-            self.send_response(200)
-            self.end_headers()
+            received.put((self.headers, self.body()))
+            self.answer(200)
 
-        def log_message(self, *_):
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    received.url = f"http://127.0.0.1:{server.server_port}/done"
-    yield received
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(Handler) as url:
+        received.url = f"{url}/done"
+        yield received

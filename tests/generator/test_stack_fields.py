@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,13 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from chiron.deployment.local_launcher import LocalLauncher
-from chiron.generator.fingerprint import source_of
 from chiron.generator.generate import Sources, generate
 from chiron.openfaas.sharing import (
     BUILD_ARGUMENTS,
     PACKAGES,
-    TRIGGERS,
     handed_on,
     left_out,
     one_valued,
@@ -31,8 +27,7 @@ from chiron.scheduler.folder_settings import read_settings
 from chiron.scheduler.schedule import schedule
 from chiron.templates import TEMPLATES
 from chiron.workflow.errors import ChironError
-from chiron.workflow.folder import WorkflowFolder
-from chiron.workflow.plan import Plan
+from tests.generator.building import built
 
 #: The fields that faas-cli reads: go-sdk's stack/schema.go as vendored in
 #: github.com/openfaas/faas-cli at c8191b71e7edf10be3b660ddcaee52c11de79238 (2026-07-24).
@@ -147,34 +142,8 @@ WARNINGS = [
 ]
 
 
-@pytest.fixture
-def folder_of(write_folder, tmp_path):
-    """A workflow with fields of its functions, and more at the top of stack.yaml."""
-
-    def make(
-        fields: dict[str, dict[str, Any]],
-        workflow: dict[str, Any] | None = None,
-        **more: Any,
-    ) -> WorkflowFolder:
-        given = {"workflow": workflow} if workflow else {}
-        folder: WorkflowFolder = write_folder(tmp_path / "f", **given, fields=fields)
-        for name, value in (("one", "1"), ("two", "2")):
-            (folder.path / f"{name}.yml").write_text(f"environment: {{IN_FILE: {value}}}\n")
-        stack = json.loads(folder.stack_file.read_text()) | more
-        folder.stack_file.write_text(json.dumps(stack))
-        return folder
-
-    return make
-
-
 def fields_of(*values: tuple[str, str, Any]) -> dict[str, dict[str, Any]]:
     return {name: {field: value} for name, field, value in values if value is not None}
-
-
-def built(folder: WorkflowFolder, plan: Plan, out: Path) -> list[StackFunction]:
-    """The wraps of build/stack.yaml, in the plan's order."""
-    functions = read_stack(generate(plan, Sources.read(folder, {}), out), {}).functions
-    return [functions[wrap.name] for wrap in plan.wraps]
 
 
 def holds(found: Any, wanted: Any) -> bool:
@@ -345,196 +314,6 @@ def test_build_options_become_packages(folder_of, plan_of, tmp_path):
     (wrap,) = built(folder, plan_of(folder.workflow), tmp_path / "build")
     assert wrap.build_options == ()
     assert {"jq", "libpq-dev", "make", "gcc"} <= {*wrap.build_args[PACKAGES].split()}
-
-
-TRIGGER = {"topic": "cron-function", "schedule": "*/5 * * * *"}
-
-
-def test_a_connector_calls_the_entry_wrap_in_place_of_the_first_function(
-    folder_of, plan_by_hand, tmp_path
-):
-    folder = folder_of({"split": {"annotations": TRIGGER | {"team": "a"}}})
-    tasks = list(folder.workflow.by_name)
-    plan = plan_by_hand({"w1": [tasks[1:]], "w2": [tasks[:1]]})  # the entry need not have it
-    entry, other = built(folder, plan, tmp_path / "build")
-    assert {key: entry.annotations.get(key) for key in TRIGGER} == TRIGGER
-    assert other.annotations["team"] == "a"
-    assert not TRIGGERS & other.annotations.keys()
-
-
-def test_where_the_client_calls_every_wrap_each_has_the_triggers_of_its_function(
-    folder_of, plan_of, tmp_path
-):
-    folder = folder_of({"join": {"annotations": TRIGGER}})
-    plan = plan_of(folder.workflow, "one-to-one")
-    wraps = built(folder, plan, tmp_path / "build")
-    triggered = [
-        folder.workflow.function_of(wrap.tasks[0])
-        for wrap, function in zip(plan.wraps, wraps, strict=True)
-        if TRIGGERS & function.annotations.keys()
-    ]
-    assert triggered == ["join"]
-
-
-def test_where_a_workflow_begins_with_several_functions_none_may_have_a_trigger(
-    write_folder, plan_of, tmp_path
-):
-    handler = "def handle(req):\n    return req\n"
-    folder = write_folder(
-        tmp_path / "f",
-        {"tasks": {"a": "one", "b": "two"}},
-        {"one": handler, "two": handler},
-        {},
-        {"one": {"annotations": TRIGGER}},
-    )
-    with pytest.raises(ChironError, match="does not begin with it alone"):
-        built(folder, plan_of(folder.workflow), tmp_path / "build")
-
-
-def test_a_state_machine_begins_with_its_first_task(write_folder, plan_of, tmp_path):
-    task = {"Type": "Task", "Resource": "one", "Next": "C"}
-    choice = {"Variable": "$.x", "NumericEquals": 1, "Next": "B"}
-    states = {
-        "P": {"Type": "Pass", "Next": "A"},
-        "A": task,
-        "C": {"Type": "Choice", "Choices": [choice], "Default": "B"},
-        "B": {"Type": "Task", "Resource": "two", "End": True},
-    }
-    handler = "def handle(req):\n    return req\n"
-    folder = write_folder(
-        tmp_path / "f",
-        {"StartAt": "P", "States": states},
-        {"one": handler, "two": handler},
-        {},
-        {"one": {"annotations": TRIGGER}},
-    )
-    (wrap,) = built(folder, plan_of(folder.workflow), tmp_path / "build")
-    assert wrap.annotations["topic"] == TRIGGER["topic"]
-
-
-def test_what_is_deployed_to_be_tried_is_called_by_no_connector(folder_of):
-    given = {"annotations": TRIGGER | {"team": "a"}}
-    folder = folder_of({"split": given, "wave": given}, {"tasks": {"t": "split"}})
-    sources = Sources.read(folder, {})
-    assert sources.untriggered.stack.functions["split"].annotations == {"team": "a"}
-    assert sources.untriggered.stack.functions["wave"].annotations == given["annotations"]
-    assert sources.stack.functions["split"].annotations == given["annotations"]
-
-
-COMMON = {"configuration": {"copy": ["./shared/common", "text.txt"]}}
-READS_COMMON = """\
-from pathlib import Path
-
-from .shared.common import words
-
-def handle(req):
-    return words.WORD + Path(__file__).with_name("text.txt").read_text()
-"""
-
-
-@pytest.fixture
-def with_common(write_folder, tmp_path):
-    """A workflow of one task that uses what ``configuration.copy`` names, and a function beside."""
-    folder = write_folder(
-        tmp_path / "f", {"tasks": {"t": "wave"}}, dict.fromkeys(("wave", "side"), READS_COMMON), {}
-    )
-    (folder.path / "shared" / "common").mkdir(parents=True)
-    (folder.path / "shared" / "common" / "words.py").write_text("WORD = 'copied '\n")
-    (folder.path / "text.txt").write_text("too")
-    stack = json.loads(folder.stack_file.read_text()) | COMMON
-    folder.stack_file.write_text(json.dumps(stack))
-    return folder
-
-
-def test_copied_paths_are_beside_every_handler(with_common, plan_of, tmp_path):
-    plan = plan_of(with_common.workflow)
-    out = generate(plan, Sources.read(with_common, {}), tmp_path / "build").parent
-    wave = out / plan.wraps[0].name / "functions" / "wave" / "function"
-    for place in (wave, out / "side"):
-        assert (place / "shared" / "common" / "words.py").is_file()
-        assert (place / "text.txt").read_text() == "too"
-    assert read_stack(out / "stack.yaml", {}).configuration is None
-
-
-def test_a_wrap_and_the_reference_run_with_copied_paths(with_common, plan_of):
-    plan = plan_of(with_common.workflow)
-    reference = Sources.read(with_common, {}).reference(b"", "http://127.0.0.1:9")
-    with LocalLauncher(lambda _: None).launch(with_common.workflow, with_common, plan) as running:
-        answer = running.gateway.invoke(plan.wraps[0].name, b"")
-    assert (answer.text, reference.output) == ("copied too", "copied too")
-
-
-def test_a_change_of_what_is_copied_or_of_a_field_is_another_source(with_common):
-    def now() -> str:
-        return source_of(Sources.read(with_common, {}))
-
-    seen = [now(), now()]
-    (with_common.path / "shared" / "common" / "words.py").write_text("WORD = 'other '\n")
-    seen.append(now())
-    stack = json.loads(with_common.stack_file.read_text())
-    stack["functions"]["wave"]["labels"] = {"team": "a"}
-    with_common.stack_file.write_text(json.dumps(stack))
-    seen.append(now())
-    assert seen[0] == seen[1]
-    assert len({*seen}) == 3
-
-
-def test_requirements_that_are_copied_are_those_of_the_wrap(with_common, plan_of, tmp_path):
-    (with_common.path / "requirements.txt").write_text("flask==3.0.0\n")
-    stack = json.loads(with_common.stack_file.read_text())
-    stack["configuration"]["copy"].append("requirements.txt")
-    with_common.stack_file.write_text(json.dumps(stack))
-    plan = plan_of(with_common.workflow)
-    out = generate(plan, Sources.read(with_common, {}), tmp_path / "build").parent
-    assert (out / plan.wraps[0].name / "requirements.txt").read_text() == "flask==3.0.0\n"
-
-
-def shrinkwrapped(faas_cli: str, folder: Path, name: str) -> dict[str, bytes]:
-    """What faas-cli gives to the build of a function's image, of its own code."""
-    command = [faas_cli, "build", "-f", "stack.yaml", "--filter", name, "--shrinkwrap"]
-    environment = {"HOME": str(folder), "PATH": ""}
-    subprocess.run(
-        command, cwd=folder, env=environment, check=True, capture_output=True, timeout=60
-    )
-    context = folder / "build" / name / "function"
-    return {
-        str(path.relative_to(context)): path.read_bytes()
-        for path in sorted(context.rglob("*"))
-        if path.is_file()
-    }
-
-
-@pytest.mark.faas_cli
-def test_faas_cli_copies_the_same_from_both_files(faas_cli, with_common, plan_of, tmp_path):
-    stack = json.loads(with_common.stack_file.read_text())
-    stack["functions"]["side"] |= {"lang": "mine", "unknown": {"to": "faas-cli"}}
-    with_common.stack_file.write_text(json.dumps(stack))
-    plan = plan_of(with_common.workflow)
-    out = generate(plan, Sources.read(with_common, {}), tmp_path / "build").parent
-    for folder in (with_common.path, out):
-        template = folder / "template" / "mine"
-        template.mkdir(parents=True)
-        (template / "template.yml").write_text("language: mine\nfprocess: cat\n")
-    theirs = shrinkwrapped(faas_cli, with_common.path, "side")
-    assert {*theirs} == {"handler.py", "text.txt", "shared/common/words.py"}
-    assert shrinkwrapped(faas_cli, out, "side") == theirs
-    wrap = shrinkwrapped(faas_cli, out, plan.wraps[0].name)
-    assert {f"functions/wave/function/{path}" for path in theirs} <= wrap.keys()
-
-
-@pytest.mark.parametrize("path", ["../x", "/etc", ".", "", "a/../..", "nowhere", "a\0b"])
-def test_paths_that_cannot_be_copied_are_named(folder_of, path):
-    folder = folder_of({}, configuration={"copy": [path]})
-    with pytest.raises(ChironError) as refused:
-        Sources.read(folder, {})
-    assert (refused.value.code, refused.value.path) == ("bad-copy", "configuration.copy[0]")
-
-
-def test_a_link_among_what_is_copied_leads_nowhere_else(with_common):
-    (with_common.path / "shared" / "common" / "hosts").symlink_to("/etc/hosts")
-    with pytest.raises(ChironError) as refused:
-        Sources.read(with_common, {})
-    assert refused.value.code == "bad-link"
 
 
 def test_templates_of_functions_that_are_no_task_keep_their_source(write_folder, plan_of, tmp_path):

@@ -1,10 +1,7 @@
 """The preflight check finds what is missing, says the mend and never raises."""
 
-import http.server
-import json
 import socket
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +18,7 @@ from chiron.installation.preflight import (
     check_python,
     preflight,
 )
+from tests.serving import Answering, served
 
 
 @pytest.fixture
@@ -28,26 +26,13 @@ def answers() -> Iterator[dict[str, Any]]:
     """What a gateway answers, by path; its URL is under "url"."""
     content: dict[str, Any] = {}
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
+    class Handler(Answering):
         def do_GET(self) -> None:
-            status, body = content.get(self.path, (401, "invalid credentials"))
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(json.dumps(body).encode())
+            self.answer(*content.get(self.path, (401, "invalid credentials")))
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    content["url"] = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with served(Handler) as url:
+        content["url"] = url
         yield content
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def info(provider: str) -> tuple[int, dict[str, Any]]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+
+from tests.serving import Answering, served
 
 
 @dataclass
@@ -59,39 +59,21 @@ def _encoded(content: Any) -> bytes:
 
 @pytest.fixture
 def gateway() -> Iterator[FakeGateway]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
+    class Handler(Answering):
         def _serve(self) -> None:
             parts = urlsplit(self.path)
             query = {key: values[0] for key, values in parse_qs(parts.query).items()}
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             headers = {key.lower(): value for key, value in self.headers.items()}
             port = self.client_address[1]
-            call = Call(self.command, parts.path, query, headers, body, port)
+            call = Call(self.command, parts.path, query, headers, self.body(), port)
             fake.calls.append(call)
-            status, content = fake.next_answer(call.line)
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            self.answer(*fake.next_answer(call.line))
 
         do_GET = do_POST = do_PUT = do_DELETE = do_OPTIONS = _serve  # noqa: N815
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    fake = FakeGateway(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with served(Handler) as url:
+        fake = FakeGateway(url)
         yield fake
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture

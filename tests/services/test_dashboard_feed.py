@@ -5,50 +5,36 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from chiron.services.dashboard.feed import LiveFeed
 from chiron.workflow.errors import ChironError
+from tests.serving import Answering, served
 
 
-class Asked(ThreadingHTTPServer):
+class Asked:
     """A gateway without functions, which answers once it may, and only to some."""
 
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.may, self.asked, self.status = threading.Event(), 0, 200
+        self.url, self.may, self.asked, self.status = "", threading.Event(), 0, 200
         self.may.set()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.server.asked += 1
-        self.server.may.wait(20)
-        self.send_response(self.server.status)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"[]")
-
-    def log_message(self, *_):
-        pass
 
 
 @pytest.fixture
 def gateway(monkeypatch, tmp_path):
     monkeypatch.setenv("OPENFAAS_CONFIG", str(tmp_path))
-    with Asked() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server
-        server.may.set()
-        server.shutdown()
-        thread.join()
+    asked = Asked()
+
+    class Handler(Answering):
+        def do_GET(self):
+            asked.asked += 1
+            asked.may.wait(20)
+            self.answer(asked.status, [])
+
+    with served(Handler) as asked.url:
+        yield asked
+        asked.may.set()
 
 
 def test_one_look_does_for_all_who_ask_and_nobody_looks_unasked(gateway, monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 
 from chiron.scheduler.planners import DEFAULT_PLANNER, PLANNERS
 from chiron.services.dashboard.reading import front_of
-from chiron.services.endpoints import ScheduleRequest, scheduled
+from chiron.services.planning import ScheduleRequest, scheduled
 from chiron.workflow.documents import validate
 from chiron.workflow.folder import parse_workflow
 

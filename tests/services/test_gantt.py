@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chiron.services.dashboard.gantt import drawn
-from chiron.services.endpoints import PredictRequest
+from chiron.services.planning import PredictRequest
 from chiron.workflow.documents import validate
 from chiron.workflow.errors import ChironError
 from chiron.workflow.timeline import Span, Timeline

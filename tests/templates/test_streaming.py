@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +9,18 @@ from typing import Any
 import psutil
 import pytest
 
-WRITER, READER, SLOW = range(3)
-#: All of a workflow's tasks but the slow reader, or with it.
-TASKS = {WRITER: "writer", READER: "reader", SLOW: "slow"}
+from tests.templates.streams import (
+    LARGE_READER,
+    LARGE_WRITER,
+    MEGABYTE,
+    READER,
+    SLOW,
+    TASKS,
+    WRITER,
+    declared,
+    of,
+)
+
 LAYOUTS = {
     "threads": [[WRITER, READER]],
     "together": [[], [WRITER, READER]],
@@ -22,7 +28,6 @@ LAYOUTS = {
     "further": [[], [WRITER], [READER]],
 }
 in_each_layout = pytest.mark.parametrize("layout", LAYOUTS)
-MEGABYTE = 1 << 20
 
 #: Goes on when what it has written has been read.
 CHECKED_WRITER = """
@@ -49,38 +54,6 @@ CHECKED_READER = """
             pathlib.Path(PATH).touch()
             return first + stream.read()
 """
-LARGE_WRITER = """
-    from chiron_io import open_output
-
-    def handle(req):
-        with open_output() as out:
-            for number in range(int(req)):
-                out.write(bytes([number % 251]) * (1 << 20))
-"""
-LARGE_READER = """
-    import zlib
-    from chiron_io import open_input
-
-    def handle(req):
-        found = 0
-        with open_input() as stream:
-            while data := stream.read(1 << 16):
-                found = zlib.crc32(data, found)
-        return str(found)
-"""
-
-
-def declared(readers: list[int] = [READER], **fields: Any) -> dict[str, Any]:  # noqa: B006
-    return {
-        "tasks": {task: TASKS[task] for task in (WRITER, *readers)},
-        "inputs": {WRITER: None} | {reader: [] for reader in readers},
-        "buckets": [([], [WRITER]), ([WRITER], readers)],
-        "streams": {reader: {"writer": WRITER} for reader in readers},
-        "live": {WRITER: readers},
-        "passing": [WRITER],
-        "live_buckets": [([], [WRITER, *readers])],
-        "entry": {"output": readers if len(readers) > 1 else readers[0]},
-    } | fields
 
 
 @pytest.fixture
@@ -105,14 +78,6 @@ def serve(start: Any, wrap_image: Any) -> Any:
         return start(image, **settings or {})
 
     return serve
-
-
-def of(megabytes: int) -> str:
-    """What the large reader answers."""
-    found = 0
-    for number in range(megabytes):
-        found = zlib.crc32(bytes([number % 251]) * MEGABYTE, found)
-    return str(found)
 
 
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
@@ -352,231 +317,3 @@ def test_a_command_reads_and_writes_streams(serve: Any) -> None:
         live_buckets=[([], [WRITER, READER, rest]), ([rest], [SLOW])],
     )
     assert server.request(body="8").json == ["\0" * 5, 8 * MEGABYTE - 5]
-
-
-class TwoWraps:
-    """The writer in one wrap and the reader in another; either is the entry."""
-
-    def __init__(self, image: Any, start: Any, gateway: Any, folder: Path) -> None:
-        self._image, self._start, self._gateway, self._folder = image, start, gateway, folder
-        self.servers: dict[str, Any] = {}
-        self._images: dict[str, Path] = {}
-        (folder / "secrets").mkdir()
-        (folder / "secrets" / "chiron-direct").write_text("a secret")
-
-    def begin(self, home: str, further: bool, secret: bool = True, **fields: Any) -> None:
-        self._settings = {"secrets_dir": str(self._folder / "secrets")} if secret else {}
-        self._settings["pool_concurrency"] = "1"
-        handlers = {"writer": LARGE_WRITER, "reader": LARGE_READER}
-        for task, name in ((WRITER, "writer"), (READER, "reader")):
-            other = {WRITER: READER, READER: WRITER}[task]
-            remotes = {f"test-{TASKS[other]}": {other: TASKS[other]}}
-            its = declared(tasks={task: name}, remotes=remotes) | fields
-            if name != home:
-                its["entry"] = None
-            self._images[name] = self._image(
-                {name: handlers[name]},
-                [[], [task]] if further else [[task]],
-                name=f"test-{name}",
-                attempts=2,
-                **its,
-            )
-            self.start(name)
-
-    def start(self, name: str) -> None:
-        server = self._start(
-            self._images[name],
-            gateway_url=self._gateway.url,
-            chiron_trace_key="key",
-            **self._settings,
-        )
-        self.servers[name] = server
-        self._gateway.ports[f"test-{name}"] = server.port
-
-
-@pytest.fixture
-def two_wraps(wrap_image: Any, start: Any, gateway: Any, tmp_path: Path) -> TwoWraps:
-    folder = tmp_path / "two"
-    folder.mkdir()
-    return TwoWraps(wrap_image, start, gateway, folder)
-
-
-@pytest.mark.parametrize("further", [False, True])
-@pytest.mark.parametrize("home", ["writer", "reader"])
-def test_between_wraps_it_goes_over_a_connection_of_its_own(
-    home: str,
-    further: bool,
-    two_wraps: TwoWraps,
-    gateway: Any,
-    eventually: Callable[..., bool],
-) -> None:
-    two_wraps.begin(home, further)
-    for megabytes in (0, 1, 64):
-        assert two_wraps.servers[home].request(body=str(megabytes)).text == of(megabytes)
-    assert gateway.calls == 0
-    before = {name: server.descriptors() for name, server in two_wraps.servers.items()}
-    for _ in range(20):
-        assert two_wraps.servers[home].request(body="1").text == of(1)
-    for name, server in two_wraps.servers.items():
-        assert eventually(lambda s=server, n=name: s.descriptors() <= before[n])
-
-
-@pytest.mark.parametrize("home", ["writer", "reader"])
-def test_executions_do_not_wait_for_ends_of_each_other(
-    home: str, two_wraps: TwoWraps, in_background: Any
-) -> None:
-    """A wrap has a worker for one, and it need not be the same one that the other wrap runs."""
-    two_wraps.begin(home, further=True, mechanism="pool")
-    answers = [in_background(two_wraps.servers[home].request, body="8") for _ in range(12)]
-    assert [answer.result().text for answer in answers] == [of(8)] * 12
-
-
-def test_without_connections_it_is_written_before_it_is_read(
-    two_wraps: TwoWraps, gateway: Any
-) -> None:
-    two_wraps.begin("reader", further=True, secret=False)
-    for megabytes in (0, 8):
-        assert two_wraps.servers["reader"].request(body=str(megabytes)).text == of(megabytes)
-    assert gateway.calls > 0
-    traced = two_wraps.servers["reader"].request(body="0", X_Chiron_Trace="key").json
-    ((begun_ms, ended_ms),) = (
-        span["reads_ms"] for span in traced["timeline"]["spans"] if "reads_ms" in span
-    )
-    assert 0 < begun_ms <= ended_ms
-
-
-@pytest.mark.parametrize(("home", "killed"), [("writer", "reader"), ("reader", "writer")])
-def test_a_wrap_that_is_killed_in_the_middle_costs_no_answer(
-    home: str, killed: str, two_wraps: TwoWraps, in_background: Any
-) -> None:
-    two_wraps.begin(home, further=True)
-    assert two_wraps.servers[home].request(body="1").text == of(1)
-    for _ in range(2):
-        answer = in_background(two_wraps.servers[home].request, body="400")
-        time.sleep(0.1)
-        assert not answer.done()
-        two_wraps.servers[killed].process.kill()
-        two_wraps.servers[killed].process.wait()
-        two_wraps.start(killed)
-        assert answer.result().text == of(400)
-
-
-@pytest.mark.parametrize(("home", "killed"), [("writer", "reader"), ("reader", "writer")])
-def test_a_wrap_that_does_not_come_back_is_named(
-    home: str, killed: str, two_wraps: TwoWraps
-) -> None:
-    two_wraps.begin(home, further=True)
-    assert two_wraps.servers[home].request(body="1").text == of(1)
-    two_wraps.servers[killed].process.kill()
-    two_wraps.servers[killed].process.wait()
-    answer = two_wraps.servers[home].request(body="1", X_Chiron_Timeout="2")
-    assert answer.status == 504
-    assert f"test-{killed} ended, and was not there again" in answer.text
-
-
-ALONE = {
-    "takes all and answers": """
-        import time
-        from chiron_io import open_input
-
-        def handle(req):
-            time.sleep(0.1)
-            found = open_input().read()
-            time.sleep(0.1)
-            return found
-    """,
-    "takes and gives piece by piece": """
-        import time
-        from chiron_io import open_input
-
-        def handle(req):
-            time.sleep(0.1)
-            with open_input() as stream:
-                while data := stream.read(1 << 16):
-                    time.sleep(0.1)
-                    yield data
-    """,
-    "takes and writes": """
-        import time
-        from chiron_io import open_input, open_output
-
-        def handle(req):
-            time.sleep(0.1)
-            with open_input() as stream, open_output() as out:
-                while data := stream.read(1 << 16):
-                    time.sleep(0.1)
-                    out.write(data)
-    """,
-}
-
-
-@pytest.mark.parametrize(
-    ("reader", "reads_ms", "writes_ms"),
-    [
-        ("takes all and answers", [100, 100], None),
-        ("takes and gives piece by piece", [100, 200], 200),
-        ("takes and writes", [100, 200], 200),
-    ],
-)
-def test_of_a_task_alone_the_timeline_says_when_it_reads_and_writes(
-    reader: str, reads_ms: list[float], writes_ms: float | None, start: Any, wrap_image: Any
-) -> None:
-    image = wrap_image(
-        {"reader": ALONE[reader]},
-        [[READER]],
-        tasks={READER: "reader"},
-        inputs={READER: None},
-        streams={READER: {"writer": -1}},
-        entry={"output": READER},
-    )
-    stream = "x" * 100_000  # of two pieces
-    answer = start(image, chiron_trace_key="key").request(
-        body=json.dumps({"input": "", "streams": {"writer": stream}}), X_Chiron_Trace="key"
-    )
-    assert answer.json["output"] == stream
-    (row,) = answer.json["timeline"]["spans"]
-    slept_ms = 200 if writes_ms is None else 300
-    for moment, expected_ms in zip(row["reads_ms"], reads_ms, strict=True):
-        assert_between_sleeps(row, moment, expected_ms, slept_ms)
-    if writes_ms is None:
-        assert "writes_ms" not in row
-    else:
-        assert_between_sleeps(row, row["writes_ms"], writes_ms, slept_ms)
-
-
-def assert_between_sleeps(
-    row: dict[str, Any], moment: float, before_ms: float, slept_ms: float
-) -> None:
-    """A run sleeps for `before_ms` until a moment, and for the rest of `slept_ms` after it.
-
-    A busy machine makes both longer, and neither shorter.
-    """
-    assert moment - row["start_ms"] > before_ms - 1
-    assert row["end_ms"] - moment > slept_ms - before_ms - 1
-
-
-def test_of_a_command_alone_the_timeline_says_when_it_reads_and_writes(
-    start: Any, wrap_image: Any
-) -> None:
-    """It takes all but what fits into the pipe after 0.1 s, and answers 0.1 s later."""
-    image = wrap_image(
-        {"reader": {"run.sh": "#!/bin/sh\nsleep 0.1\nwc -c\nsleep 0.1\n"}},
-        [[READER]],
-        tasks={READER: "reader"},
-        inputs={READER: []},
-        streams={READER: {"writer": -1}},
-        styles={"reader": "command"},
-        commands={"reader": ["./run.sh"]},
-        entry={"output": READER},
-    )
-    (image / "function" / "functions" / "reader" / "function" / "run.sh").chmod(0o755)
-    stream = "x" * 300_000
-    answer = start(image, chiron_trace_key="key").request(
-        body=json.dumps({"input": "", "streams": {"writer": stream}}), X_Chiron_Trace="key"
-    )
-    assert answer.json["output"] == "300000\n"
-    (row,) = answer.json["timeline"]["spans"]
-    moments = [*row["reads_ms"], row["writes_ms"]]
-    # The wrap sees from outside what the command does, and may see it late.
-    for moment, before_ms in zip(moments, [0, 100, 100], strict=True):
-        assert row["start_ms"] + before_ms - 1 < moment < row["end_ms"]

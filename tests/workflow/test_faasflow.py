@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from chiron.workflow.faasflow import translate_flat, translate_nested
+from chiron.workflow.faasflow import translate_flat
+from chiron.workflow.faasflow_nested import translate_nested
 from chiron.workflow.folder import parse_workflow
 
 

@@ -230,11 +230,11 @@ def states(draw: Any, numbers: Any, depth: int, after: str | None) -> dict[str, 
         maybe("HeartbeatSecondsPath", definite)
     elif kind == "Parallel":
         state["Branches"] = [
-            draw(scopes(numbers, depth - 1)) for _ in range(draw(st.integers(1, 2)))
+            draw(scopes(states, numbers, depth - 1)) for _ in range(draw(st.integers(1, 2)))
         ]
         maybe("Parameters", templates)
     else:
-        state["ItemProcessor"] = draw(scopes(numbers, depth - 1))
+        state["ItemProcessor"] = draw(scopes(states, numbers, depth - 1))
         if draw(st.booleans()):
             state["ItemProcessor"]["ProcessorConfig"] = {"Mode": "DISTRIBUTED"}
             maybe("ItemBatcher", BATCHERS)
@@ -247,18 +247,17 @@ def states(draw: Any, numbers: Any, depth: int, after: str | None) -> dict[str, 
 
 
 @st.composite
-def scopes(draw: Any, numbers: Any, depth: int) -> dict[str, Any]:
-    """Some states, one after another."""
+def scopes(draw: Any, states: Any, numbers: Any, depth: int) -> dict[str, Any]:
+    """Some of `states`, one after another."""
     called = [f"S{next(numbers)}" for _ in range(draw(st.integers(1, 3)))]
-    following = [*called[1:], None]
     made = {
         name: draw(states(numbers, depth, after))
-        for name, after in zip(called, following, strict=True)
+        for name, after in zip(called, [*called[1:], None], strict=True)
     }
     return {"StartAt": called[0], "States": made}
 
 
-machines = st.builds(count).flatmap(lambda numbers: scopes(numbers, 2))
+machines = st.builds(count).flatmap(lambda numbers: scopes(states, numbers, 2))
 #: What tasks do: they answer a text, or raise.
 ends = st.lists(texts | st.just(StatesError("ValueError", "no")), min_size=1, max_size=4)
 

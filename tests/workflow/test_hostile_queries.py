@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_hostile_machines import CATCHERS, EXAMPLES, MANY, RETRIERS, check, ends, requests, texts
+from test_hostile_machines import (
+    CATCHERS,
+    EXAMPLES,
+    MANY,
+    RETRIERS,
+    check,
+    ends,
+    requests,
+    scopes,
+    texts,
+)
 
 NAMES = [
     *("$states.input", "$states.input.v", "$states.input.list", "$states.input.*", "$x", "$y"),
@@ -113,10 +123,10 @@ def states(draw: Any, numbers: Any, depth: int, after: str | None) -> dict[str, 
         maybe("HeartbeatSeconds", expressions)
     elif kind == "Parallel":
         state["Branches"] = [
-            draw(scopes(numbers, depth - 1)) for _ in range(draw(st.integers(1, 2)))
+            draw(scopes(states, numbers, depth - 1)) for _ in range(draw(st.integers(1, 2)))
         ]
     else:
-        state["ItemProcessor"] = draw(scopes(numbers, depth - 1))
+        state["ItemProcessor"] = draw(scopes(states, numbers, depth - 1))
         maybe("Items", expressions)
         maybe("ItemSelector", templates)
         maybe("MaxConcurrency", expressions)
@@ -127,19 +137,8 @@ def states(draw: Any, numbers: Any, depth: int, after: str | None) -> dict[str, 
     return state
 
 
-@st.composite
-def scopes(draw: Any, numbers: Any, depth: int) -> dict[str, Any]:
-    """Some states, one after another."""
-    called = [f"S{next(numbers)}" for _ in range(draw(st.integers(1, 3)))]
-    made = {
-        name: draw(states(numbers, depth, after))
-        for name, after in zip(called, [*called[1:], None], strict=True)
-    }
-    return {"StartAt": called[0], "States": made}
-
-
 machines = st.tuples(
-    st.builds(count).flatmap(lambda numbers: scopes(numbers, 2)),
+    st.builds(count).flatmap(lambda numbers: scopes(states, numbers, 2)),
     st.sampled_from([{}, {"QueryLanguage": "JSONata"}]),
 ).map(lambda each: each[0] | each[1])
 

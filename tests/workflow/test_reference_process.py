@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from chiron.workflow.data import bytes_of
 from chiron.workflow.folder import parse_workflow
 from chiron.workflow.reference import Handler, run_reference
+from tests.serving import Answering, served
 
 ECHO = "def handle(req): return req"
 
@@ -34,28 +33,18 @@ def test_a_command_that_fails_is_told_with_what_it_said(tmp_path, refused):
 
 
 def test_a_function_that_is_deployed_by_itself_is_called(tmp_path, refused):
-    class Deployed(BaseHTTPRequestHandler):
+    class Deployed(Answering):
         def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(503 if body == b"fail" else 200)
-            self.end_headers()
-            self.wfile.write(self.path.encode() + b" " + body)
-
-        def log_message(self, *_):
-            pass
+            body = self.body()
+            self.answer(503 if body == b"fail" else 200, self.path.encode() + b" " + body)
 
     def called(request):
-        url = f"http://127.0.0.1:{server.server_address[1]}/function/a"
-        handler = Handler(tmp_path, "remote", {}, url=url)
+        handler = Handler(tmp_path, "remote", {}, url=f"{url}/function/a")
         return run_reference(parse_workflow({"tasks": {"a": "a"}}), {"a": handler}, request)
 
-    with HTTPServer(("127.0.0.1", 0), Deployed) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
-        try:
-            assert bytes_of(called(b"\xff").output) == b"/function/a \xff"
-            error = refused(called, b"fail")
-        finally:
-            server.shutdown()
+    with served(Deployed) as url:
+        assert bytes_of(called(b"\xff").output) == b"/function/a \xff"
+        error = refused(called, b"fail")
     assert "StatusError: the function answered 503: /function/a fail" in error.message
 
 

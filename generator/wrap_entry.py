@@ -1,0 +1,174 @@
+"""What stack.yaml says of a wrap: limits, variables, labels, annotations, build arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from chiron.generator.annotations import CALLED, GIVEN, annotate, given
+from chiron.generator.declaration import functions_in
+from chiron.generator.merging import merge_environments, merge_fields
+from chiron.generator.scale_labels import scale_labels
+from chiron.generator.settings import (
+    HOLDING_WATCHDOG_SLEEP,
+    NATIVE_THREADS,
+    REQUESTED_PER_CPU,
+    wrap_environment,
+)
+from chiron.generator.stack_check import build_options, first_function, registry_of
+from chiron.generator.stores import Needs
+from chiron.openfaas.languages import language_of
+from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
+from chiron.openfaas.sharing import TRIGGERS, without_triggers
+from chiron.openfaas.stack import PACKAGES, StackFunction, StackResources
+from chiron.scheduler.concurrency import IDLE_MIB
+from chiron.workflow.errors import ChironError
+from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE
+
+if TYPE_CHECKING:
+    from chiron.generator.generate import Sources
+
+#: The template of wraps.
+WRAP = "python3-wrap"
+#: faas-cli deploys without the template at hand only where stack.yaml says what runs.
+_FPROCESS = "python index.py"
+#: The variable of the SLO, which a wrap's metrics have.
+_SLO_VARIABLE = "WRAP_SLO_MS"
+
+
+def _resources(wrap: Wrap, sources: Sources) -> tuple[StackResources, StackResources]:
+    """Requests (what `wrap` needs) and limits (what it may take), of memory and CPU.
+
+    Limits are what the plan says. Requests are its memory, or an idle wrap's where what the
+    functions need is not known, and a share of its CPUs; or the most that one of the functions has.
+    No limit is below the request: Kubernetes refuses that.
+    """
+    functions = list(sources.inside(wrap).values())
+    needed_mib = wrap.memory_mib if wrap.demand else min(wrap.memory_mib, int(IDLE_MIB))
+    needed = StackResources(memory=f"{needed_mib}Mi", cpu=f"{REQUESTED_PER_CPU * wrap.cpus}m")
+    planned = StackResources(memory=f"{wrap.memory_mib}Mi", cpu=str(wrap.cpus))
+    requests = needed.at_least(function.requests for function in functions)
+    return requests, planned.at_least([requests, *(function.limits for function in functions)])
+
+
+def allowed(plan: Plan, sources: Sources) -> Plan:
+    """`plan` with the memory and the CPUs of the wraps' limits."""
+    wraps = []
+    for wrap in plan.wraps:
+        limits = _resources(wrap, sources)[1]
+        most = {"memory_mib": limits.memory_mib, "cpus": -(-limits.millicores // 1000)}
+        wraps.append(wrap.model_copy(update=most))
+    return plan.model_copy(update={"wraps": tuple(wraps)})
+
+
+def stack_function(
+    plan: Plan,
+    most: Plan,
+    index: int,
+    sources: Sources,
+    needs: Needs,
+    given_timeout_s: float | None,
+    marks: Mapping[str, str],
+) -> StackFunction:
+    """The entry of the wrap at `index` of `plan`, whose limits `most` has; see `generate`.
+
+    Raises ``environment-conflict`` and ``stack-conflict``.
+    """
+    wrap = plan.wraps[index]
+    functions = sources.inside(wrap)
+    shared = merge_fields(wrap.name, functions)
+    requests, limits = _resources(wrap, sources)
+    run = wrap_environment(most, most.wraps[index], given_timeout_s)
+    settings = run | {KEY_VARIABLE: marks[KEY_ANNOTATION], **needs.variables}
+    buckets = sources.folder.workflow.buckets
+    is_entry = index == 0 or plan.orchestrator == "client"
+    is_called = not is_entry and plan.path != "gateway"
+    if is_called or (buckets is not None and not buckets["durable"]):
+        settings["healthcheck_interval"] = HOLDING_WATCHDOG_SLEEP
+    if is_entry and plan.orchestrator != "client":
+        settings |= _sized_for(sources.folder)
+        settings |= {_SLO_VARIABLE: f"{plan.slo_ms:g}"} if plan.slo_ms else {}
+    labels = {**scale_labels(plan, index, shared.labels), **_replicas(buckets)}
+    annotations = {
+        **annotate(plan, index, sources.folder.workflow),
+        **_calls(wrap, sources),
+        **without_triggers(shared.annotations),
+        **_triggers(plan, index, sources),
+        **marks,
+    }
+    settled = dict[str, object](
+        lang=WRAP,
+        handler=f"./{wrap.name}",
+        image=sources.image(f"{wrap.name}:latest", registry_of(functions.values())),
+        fprocess=_FPROCESS,
+        environment=sources.common_variables
+        | NATIVE_THREADS
+        | merge_environments(wrap.name, sources.variables(functions), sources.styles, settings),
+        secrets=tuple(dict.fromkeys([*shared.secrets, *needs.secrets])),
+        labels=labels,
+        annotations={**annotations, GIVEN: given(labels, annotations)},
+        limits=limits,
+        requests=requests,
+        build_args={
+            **_of_languages(functions.values()),
+            **shared.build_args,
+            **_packages(functions.values()),
+        },
+    )
+    return shared.model_copy(update=settled)
+
+
+def _calls(wrap: Wrap, sources: Sources) -> dict[str, str]:
+    """The annotation that names the functions which `wrap` calls, if there are any."""
+    names = functions_in(wrap, sources.folder.workflow)
+    called = ",".join(name for name in names if name in sources.called)
+    return {CALLED: called} if called else {}
+
+
+def _replicas(buckets: Mapping[str, Any] | None) -> dict[str, str]:
+    """How many replicas a wrap may have whose buckets are in its memory: the one that has them."""
+    if buckets is None or buckets["durable"]:
+        return {}
+    return {MIN_LABEL: "1", MAX_LABEL: "1", ZERO_LABEL: "false"}
+
+
+def _triggers(plan: Plan, index: int, sources: Sources) -> dict[str, str]:
+    """The annotations by which connectors call the wrap at `index` of `plan`.
+
+    The entry is called in place of the function with which the workflow begins; where the client
+    calls every wrap, each in place of its own function.
+    """
+    workflow = sources.folder.workflow
+    called = first_function(workflow) if index == 0 else None
+    if plan.orchestrator == "client":
+        (called,) = functions_in(plan.wraps[index], workflow)
+    inside = called in sources.handlers  # else connectors call the function itself
+    annotations = sources.stack.functions[called].annotations if called and inside else {}
+    return {key: annotations[key] for key in sorted(TRIGGERS & annotations.keys())}
+
+
+def _of_languages(functions: Iterable[StackFunction]) -> dict[str, str]:
+    """The build arguments for the languages of `functions`."""
+    used = {language for each in functions if (language := language_of(each))}
+    return {name: value for each in used for name, value in each.build_args.items()}
+
+
+def _packages(functions: Iterable[StackFunction]) -> dict[str, str]:
+    """The build argument for all Debian packages that `functions` ask for, if there are any."""
+    named = []
+    for function in functions:
+        named += function.build_args.get(PACKAGES, "").split()
+        named += chain.from_iterable(build_options()[each] for each in function.build_options)
+    return {PACKAGES: " ".join(dict.fromkeys(named))} if named else {}
+
+
+def _sized_for(folder: WorkflowFolder) -> dict[str, str]:
+    """How large the requests are that the plan was made with, where the folder has some."""
+    with suppress(ChironError):
+        largest = max(len(payload.content) for payload in folder.payloads())
+        return {"WRAP_REQUEST_BYTES": str(max(1, largest))}
+    return {}

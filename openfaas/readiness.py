@@ -1,0 +1,133 @@
+"""When a function is ready: it answers itself, whatever its gateway says of it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING
+
+from requests import Response
+
+from chiron.openfaas.endings import TAIL, FailedImports, by_memory, last_words, missing_package
+from chiron.workflow.errors import ChironError
+
+if TYPE_CHECKING:
+    from chiron.openfaas.client import Gateway
+
+#: Pause between two probes whether a function is ready, and the longest that one may take, in
+#: seconds: a starting function may accept and not answer.
+_PROBE_INTERVAL_S, _PROBE_S = 0.05, 5.0
+#: So many probes fail between two looks at the log.
+_PROBES_A_LOG = 10
+#: Where OpenFaaS keeps functions that are deployed without a namespace.
+_NAMESPACE = "openfaas-fn"
+#: Characters that are shown of what a gateway or a function answers.
+_SHOWN = 300
+_MODULE = re.compile(r"No module named '([^']+)'")
+
+
+def wait_ready(
+    gateway: Gateway,
+    name: str,
+    timeout_s: float,
+    headers: Mapping[str, str] | None,
+    *,
+    answers_options: bool,
+) -> None:
+    """As `chiron.openfaas.client.Gateway.wait_ready` says."""
+    deadline = time.monotonic() + timeout_s
+    imports = FailedImports()
+    for probe in count():
+        probe_s = min(_PROBE_S, max(deadline - time.monotonic(), _PROBE_INTERVAL_S))
+        missing = _missing(gateway, name, probe_s, headers, answers_options)
+        if missing is None:
+            return
+        late = time.monotonic() + _PROBE_INTERVAL_S > deadline
+        if late or by_memory(missing):
+            after = f" after {timeout_s:g} s" if late else ""
+            raise ChironError(
+                "not-ready",
+                f"function {name} is not ready{after} ({missing}); {_last_words(gateway, name)}",
+                functions=(name,),
+                status=504,
+            )
+        if probe % _PROBES_A_LOG == _PROBES_A_LOG - 1:
+            _check_imports(gateway, name, imports)
+        time.sleep(_PROBE_INTERVAL_S)
+
+
+def describe_line(name: str, namespace: str) -> str:
+    """The command line that tells why Kubernetes does not start, or end, a function's pods."""
+    return f"kubectl -n {namespace or _NAMESPACE} describe pod -l faas_function={name}"
+
+
+def shown(answer: Response) -> str:
+    """The beginning of what a gateway or a function answers, in one line."""
+    return " ".join(answer.text.split())[:_SHOWN]
+
+
+def _missing(
+    gateway: Gateway,
+    name: str,
+    probe_s: float,
+    headers: Mapping[str, str] | None,
+    answers_options: bool,
+) -> str | None:
+    """What the function still lacks to be ready, None for nothing.
+
+    Two harmless probes, neither of which reaches a handler. ``GET /_/health`` is answered by
+    this project's templates and by of-watchdog; the latter does so before the server behind it
+    listens, so OPTIONS, which Flask answers by itself, has to come through too. Templates
+    without ``/_/health`` have to have a replica instead.
+    """
+    try:
+        answer = gateway.get(name, "/_/health", timeout_s=probe_s)
+        if lacking := _lacks("/_/health", answer):
+            return lacking
+        if answer.status_code != 200 and gateway.describe(name).available_replicas < 1:
+            return "it has no replica"
+        if not answers_options:
+            return None
+        answer = gateway.options(name, headers, timeout_s=probe_s)
+    except ChironError as error:
+        if error.code in ("timeout", "not-found"):
+            return error.message
+        raise
+    return _lacks("it", answer)
+
+
+def _lacks(what: str, answer: Response) -> str | None:
+    """What an answer to a probe says is wrong, None for nothing."""
+    if answer.status_code < 500:
+        return None
+    said = shown(answer)
+    return f"{what} answers {answer.status_code}" + (f": {said}" if said else "")
+
+
+def _check_imports(gateway: Gateway, name: str, imports: FailedImports) -> None:
+    module = None
+    with suppress(ChironError):  # no log yet
+        module = imports.missing(gateway.logs(name, TAIL))
+    if module is not None:
+        raise missing_package(name, module)
+
+
+def _last_words(gateway: Gateway, name: str) -> str:
+    """The end of the function's log: its deployer may remove it now, and the log with it."""
+    with suppress(ChironError):
+        words = last_words(gateway.logs(name, TAIL))
+        if words:
+            module = _MODULE.search(words)
+            mend = f"add what has {module[1]} to its requirements.txt; " if module else ""
+            return mend + words
+    with suppress(ChironError):
+        function = gateway.describe(name)
+        if not function.available_replicas and gateway.info().on_kubernetes:
+            return (
+                "it is pending: no node has room for what it requests, or its image cannot be "
+                f"pulled: see {describe_line(name, function.namespace)}"
+            )
+    return "it has no log: does its image exist, and has a node room for it?"

@@ -1,0 +1,324 @@
+"""How the reference executor calls a handler of each kind, and what handlers emit meanwhile."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import module_from_spec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import IO, Any
+
+from flask import Flask
+from werkzeug.exceptions import HTTPException
+
+from chiron.workflow.data import bytes_of, text_of
+from chiron.workflow.model import ANSWER, output_name
+from chiron.workflow.reference_node import called
+
+#: With this content type, python3-http-debian sends a body as it is.
+_OCTETS = "application/octet-stream"
+#: What in a command stands for the path of a stream that it reads, or of an output that it writes.
+_NAMED = re.compile(r"(\{(in|out):([^{}]+)\})")
+
+
+class StatusError(Exception):
+    """A handler answered 400 or above."""
+
+    code = "status"
+
+
+class ExitedError(StatusError):
+    """A command ended with another status than 0."""
+
+    code = "exited"
+
+
+class Emitted(ModuleType):
+    """What handlers import as ``chiron_io``; keeps what the last one has emitted, and written."""
+
+    def __init__(self) -> None:
+        super().__init__("chiron_io")
+        self.values: dict[str, Any] = {}
+        self.streams: dict[str, str] = {}
+        #: What goes into buckets, of a workflow that has some: names, groups and values.
+        self.objects: list[tuple[str, str | None, Any]] | None = None
+
+    def begin(self, streams: dict[str, str]) -> None:
+        """A handler begins that may open `streams`."""
+        self.values, self.streams = {}, streams
+
+    def emit(self, name: str, value: Any, group: str | None = None) -> None:
+        """Keep the first of that name, or all where they go into buckets."""
+        if self.objects is None:
+            self._keep(name, value)
+        else:
+            self.objects.append((name, None if group is None else str(group), value))
+
+    def _keep(self, name: str, value: Any) -> None:
+        if name in self.values:
+            raise ValueError(f"{name} was emitted before")
+        self.values[name] = value
+
+    def open_input(self, name: str | None = None) -> IO[bytes]:
+        """All of a stream; without a name the only one."""
+        (text,) = self.streams.values() if name is None else (self.streams[name],)
+        return io.BytesIO(bytes_of(text))
+
+    def open_output(self, name: str = ANSWER) -> IO[bytes]:
+        """Keep what is written."""
+        written = _Written()
+        self._keep(name, written)
+        return written
+
+    def written(self, value: Any) -> bytes | None:
+        """What a handler has written or yielded that returned `value`; None where it has not."""
+        value = self.values.pop(ANSWER, value)
+        if isinstance(value, _Written):
+            return value.getvalue()
+        if isinstance(value, Iterator):
+            return b"".join(bytes_of(each) if isinstance(each, str) else each for each in value)
+        return None
+
+    def of(self, app: Flask, task: str, awaited: list[str]) -> dict[str, str]:
+        """Those outputs of `task` that are `awaited`; the next one has none."""
+        values, self.values = self.values, {}
+        missing = [name for name in awaited if output_name(name) not in values]
+        if missing:
+            raise ValueError(f"the handler has ended without emitting {', '.join(missing)}")
+        given = {name: values[output_name(name)] for name in awaited}
+        return {
+            name: text_of(value.getvalue())
+            if isinstance(value, _Written)
+            else flask_answer(app, value)
+            for name, value in given.items()
+        }
+
+
+class _Written(io.BytesIO):
+    """What a handler writes, which is there when it has closed it too."""
+
+    def close(self) -> None:
+        """Keep it."""
+
+
+class Command:
+    """A command in the place of a handler; what it reads and writes are pipes, or files on disk."""
+
+    def __init__(
+        self, folder: str, environment: dict[str, str], words: list[str], emitted: Emitted
+    ) -> None:
+        self._folder = folder
+        self._environment = {**os.environ, **environment}
+        self._words = words
+        self._emitted = emitted
+
+    def __call__(self, _app: Flask, body: str) -> str:
+        """What it answers to `body`; the only stream that it does not name is its stdin."""
+        with tempfile.TemporaryDirectory() as scratch:
+            given, answer = Path(scratch, "in"), Path(scratch, "out")
+            whole = "\0".join(self._words)
+            streams = dict(self._emitted.streams)
+            outputs = dict[str, Path]()
+            for number, (place, kind, name) in enumerate(_NAMED.findall(whole)):
+                path = Path(scratch, str(number))
+                path.write_bytes(bytes_of(streams.pop(name)) if kind == "in" else b"")
+                whole = whole.replace(place, str(path))
+                if kind == "out":
+                    outputs[name] = path
+            given.write_bytes(bytes_of("".join(streams.values()) or body))
+            answer.touch()
+            words = whole.replace("{in}", str(given)).replace("{out}", str(answer)).split("\0")
+            with Path(os.devnull if "{in}" in whole else given).open("rb") as stdin:
+                done = subprocess.run(
+                    words,
+                    cwd=self._folder,
+                    env=self._environment,
+                    stdin=stdin,
+                    capture_output=True,
+                    check=False,
+                )
+            if done.returncode:
+                said = done.stderr.decode(errors="replace").strip()
+                raise ExitedError(f"{self._words[0]} ended with {done.returncode}: {said}")
+            for name, path in outputs.items():
+                self._emitted.emit(name, path.read_bytes())
+            return text_of(answer.read_bytes() if "{out}" in whole else done.stdout)
+
+
+class Function:
+    """One handler whose modules are in ``sys.modules`` only while it runs.
+
+    Every function may ship modules of the same names, as each has a container of its own in
+    OpenFaaS. Since nothing here runs at the same time, taking them out is all the isolation
+    that is needed.
+    """
+
+    def __init__(
+        self, folder: str, style: str, environment: dict[str, str], emitted: Emitted
+    ) -> None:
+        self._folder = folder
+        self._emitted = emitted
+        self._style = style
+        self._environment = {**os.environ, **environment}
+        self._modules: dict[str, ModuleType] = {}
+        with self._in_place():
+            _import_package(folder)
+            self._handle = importlib.import_module("function.handler").handle
+
+    def __call__(self, app: Flask, body: str) -> str:
+        """What the handler answers to `body`."""
+        content = bytes_of(body)
+        with self._in_place(), app.test_request_context(method="POST", data=content):
+            if self._style != "flask":
+                event = SimpleNamespace(body=content, headers={}, method="POST", query={}, path="/")
+                context = SimpleNamespace(hostname=socket.gethostname())
+                usual = partial(_http_answer, self._style)
+                return self._answer(app, partial(self._handle, event, context), usual)
+            raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
+            given = content if raw else content.decode(errors="replace")
+            return self._answer(app, partial(self._handle, given), flask_answer)
+
+    def _answer(
+        self, app: Flask, handle: Callable[[], Any], usual: Callable[[Flask, Any], str]
+    ) -> str:
+        try:
+            value = handle()
+        except HTTPException as error:
+            value = error
+        written = self._emitted.written(value)
+        return usual(app, value) if written is None else text_of(written)
+
+    @contextmanager
+    def _in_place(self) -> Iterator[None]:
+        sys.path.append(self._folder)  # as alone: it hides nothing that is installed
+        sys.modules.update(self._modules)
+        importlib.invalidate_caches()
+        before = _swap_environment(self._environment)
+        try:
+            yield
+        finally:
+            self._environment = _swap_environment(before)
+            self._modules |= {n: m for n, m in sys.modules.items() if self._owns(n, m)}
+            for name in self._modules:
+                sys.modules.pop(name, None)
+            sys.path.remove(self._folder)
+
+    def _owns(self, name: str, module: ModuleType) -> bool:
+        if name.partition(".")[0] == "function":
+            return True
+        file = getattr(module, "__file__", None)
+        return file is not None and Path(file).is_relative_to(self._folder)
+
+
+class Node:
+    """A Node.js handler."""
+
+    def __init__(self, folder: str, style: str, environment: dict[str, str]) -> None:
+        self._folder = folder
+        self._style = style
+        self._environment = {**os.environ, **environment}
+
+    def __call__(self, _app: Flask, body: str) -> str:
+        """What it answers to `body`."""
+        answer = called(self._folder, self._style, self._environment, bytes_of(body))
+        if answer.status >= 400:
+            said = answer.body.decode(errors="replace")
+            raise StatusError(f"the handler answered {answer.status}: {said}")
+        return text_of(answer.body)
+
+
+class Remote:
+    """A function that is deployed by itself, at `url`."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __call__(self, _app: Flask, body: str) -> str:
+        """What it answers to `body`."""
+        kind = {"Content-Type": "text/plain"}
+        asked = urllib.request.Request(self._url, bytes_of(body), kind)  # noqa: S310 (ours)
+        try:
+            with urllib.request.urlopen(asked) as answer:  # noqa: S310
+                return text_of(answer.read())
+        except urllib.error.HTTPError as error:
+            said = error.read().decode(errors="replace")
+            raise StatusError(f"the function answered {error.code}: {said}") from None
+
+
+#: Answers to a body.
+Handler = Function | Command | Remote | Node
+
+
+def function_of(
+    emitted: Emitted,
+    folder: str,
+    style: str,
+    environment: dict[str, str],
+    command: list[str],
+    url: str,
+) -> Handler:
+    """A function of `style` in `folder`; what it emits goes to `emitted`."""
+    match style:
+        case "command":
+            return Command(folder, environment, command, emitted)
+        case "remote":
+            return Remote(url)
+        case "node" | "node22" | "node-callback" | "node-classic":
+            return Node(folder, style, environment)
+    return Function(folder, style, environment, emitted)
+
+
+def _import_package(folder: str) -> None:
+    """The package ``function``, with the user's ``__init__.py`` if there is one."""
+    init = Path(folder) / "__init__.py"
+    loader = SourceFileLoader("function", str(init)) if init.is_file() else None
+    spec = ModuleSpec("function", loader, origin=str(init), is_package=True)
+    spec.submodule_search_locations = [folder]
+    sys.modules["function"] = package = module_from_spec(spec)
+    if loader is not None:
+        loader.exec_module(package)
+
+
+def _swap_environment(environment: dict[str, str]) -> dict[str, str]:
+    """Make `environment` the process's; returns the one that it had."""
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(environment)
+    return before
+
+
+def flask_answer(app: Flask, value: Any) -> str:
+    """The body that Flask sends for what a handler returned; raises StatusError."""
+    response = app.make_response(value)
+    response.direct_passthrough = False
+    if response.status_code in (204, 304):  # no server sends a body with these
+        return ""
+    if response.status_code >= 400:
+        raise StatusError(f"the handler answered {response.status_code}: {response.get_data(True)}")
+    return text_of(response.get_data())
+
+
+def _http_answer(style: str, app: Flask, value: Any) -> str:
+    if value is None:
+        return ""
+    if type(value) is not dict:
+        return flask_answer(app, value)
+    headers, body = value.get("headers", []), value.get("body", "")
+    if style == "http-debian" and "headers" in value and headers.get("Content-type") == _OCTETS:
+        body = value["body"]
+    elif type(body) is not dict:
+        body = str(body)
+    return flask_answer(app, (body, value.get("statusCode", 200), headers))
