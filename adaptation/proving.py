@@ -195,7 +195,8 @@ class _Proof:
         plans, predicted = self._plans
         plan, trial = plans[number], self._trial
         expected_ms = search.expected_ms(number, self._outcomes)
-        self.progress(f"trying {_shape(plan)}: {expected_ms:.1f} ms expected")
+        shown = f"{expected_ms:.1f} ms" if expected_ms < LONGEST_MS else "a queue without end"
+        self.progress(f"trying {_shape(plan)}: {shown} expected")
         plan = self._finished(plan) if self.prepared.request.load else plan
         first = self.former is None and not self.tried
         try:
@@ -217,7 +218,7 @@ class _Proof:
                 raise
             measured, came = None, {"said": f"does not work: {error.message}"}
             self.progress(f"does not work: {error.message}")
-        shown = Try(
+        tried = Try(
             cpus=plan.allocated_cpus,
             wraps=len(plan.wraps),
             memory_mib=memory_mib(plan),
@@ -228,8 +229,8 @@ class _Proof:
             said="",
         ).model_copy(update=came)
         measured_ms = trial.learned_ms if measured else None
-        outcome = Outcome(number, shown.verdict == "kept", measured_ms)
-        self.tried.append(_Tried(plan, shown, measured, outcome))
+        outcome = Outcome(number, tried.verdict == "kept", measured_ms)
+        self.tried.append(_Tried(plan, tried, measured, outcome))
 
     def _stand(self, plan: Plan, trial: Trial, expected_ms: float) -> Measurement:
         """Deploy the first plan, which serves from now on, and measure it."""

@@ -27,6 +27,7 @@ from chiron.workflow.belonging import require_own
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.load import Load
 from chiron.workflow.plan import Plan
+from chiron.workflow.profile import LONGEST_MS
 
 
 @click.command("deploy")
@@ -166,6 +167,11 @@ def _predicted(plan: Plan, percentile: float) -> str:
     return f"{took} at {plan.under_load.load.shown}"
 
 
+def _ms(latency_ms: float | None) -> str:
+    """A latency; none where it is not known, or has no end."""
+    return "-" if latency_ms is None or latency_ms >= LONGEST_MS else f"{latency_ms:.1f}"
+
+
 def _show_tries(report: DeploymentReport) -> None:
     """What was tried and why it was not taken."""
     percent = f"p{report.percentile:g}"
@@ -176,9 +182,9 @@ def _show_tries(report: DeploymentReport) -> None:
             str(each.wraps),
             str(each.memory_mib),
             each.mechanism,
-            f"{each.predicted_ms:.1f}",
-            f"{each.expected_ms:.1f}",
-            "-" if each.measured_ms is None else f"{each.measured_ms:.1f}",
+            _ms(each.predicted_ms),
+            _ms(each.expected_ms),
+            _ms(each.measured_ms),
             f"{each.over} of {each.requests}",
             each.verdict,
         ]

@@ -74,6 +74,7 @@ def proof(trio, profile, platform, place, tmp_path, monkeypatch):
         load=None,
         choices=NO_CHOICES,
         late_ms=0.0,
+        place_has=None,
         **asked,
     ):
         script = list(latencies_ms)
@@ -99,7 +100,7 @@ def proof(trio, profile, platform, place, tmp_path, monkeypatch):
             slo_ms,
             choices,
             profile=profile,
-            platform=platform.model_copy(update={"cpus": 4}),
+            platform=platform.model_copy(update={"cpus": 4} | (place_has or {})),
             load=load,
         )
         lines = []
@@ -353,3 +354,11 @@ def test_a_load_is_refused_before_anything_is_measured_where_no_replicas_are_cho
     with pytest.raises(ChironError) as raised:
         proof(load=RATE, choices=Choices(strategy="latency"))
     assert raised.value.code == "only-cost"
+
+
+def test_a_rate_that_no_plan_bears_is_tried_once_and_its_queue_said_to_have_no_end(proof):
+    small = {"cpus": 1, "one_node": True}
+    report, lines = proof(900.0, slo_ms=200.0, load=RATE, choices=THREADS, place_has=small)
+    assert not report.slo_met
+    assert [each.verdict for each in report.tries] == ["broken"]
+    assert any("a queue without end expected" in line for line in lines)
