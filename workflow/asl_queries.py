@@ -76,9 +76,11 @@ def truth(value: Any, path: str, _: Reading) -> Any:
     return typed(value, bool, path)
 
 
-def elements(listed: Any, path: str, reading: Reading) -> Any:
-    """A list of JSON values, in which strings may be expressions."""
-    return query_template(typed(listed, list, path), path, reading)
+def elements(items: Any, path: str, reading: Reading) -> Any:
+    """A list or an object of JSON values, in which strings may be expressions."""
+    if not isinstance(items, list | dict):
+        raise bad(path, "has to be a list or an object")
+    return query_template(items, path, reading)
 
 
 def _texts(value: Any) -> Iterable[str]:

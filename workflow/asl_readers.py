@@ -12,12 +12,9 @@ from chiron.workflow.asl_queries import (
     or_expression,
     query_template,
 )
-from chiron.workflow.asl_resources import read_by
-from chiron.workflow.asl_shapes import Reading, Shape, bad, checked, required, typed
+from chiron.workflow.asl_resources import called_by
+from chiron.workflow.asl_shapes import DROPPED, Check, Reading, Shape, bad, checked, required, typed
 from chiron.workflow.errors import ChironError
-from chiron.workflow.model import Task
-from chiron.workflow.names import check_task_name, shown
-from chiron.wrap.core.statemachine.maps import reader_of
 from chiron.wrap.core.statemachine.readers import DELIMITERS
 
 _NOT_READ = {
@@ -25,36 +22,38 @@ _NOT_READ = {
     "PARQUET": "have the function read the file, and answer a JSON array",
 }
 _CONFIG_REFUSED = {
-    "ItemsPointer": "ItemsPointer: have the function answer the array that it points to",
     "ManifestType": f"a manifest is not read: {_NOT_READ['MANIFEST']}",
-    "Transformation": "Transformation: have the function answer the items as they are to be",
 }
 
 
-def reader(value: Any, path: str, reading: Reading, *, shape: Shape) -> dict[str, Any]:
-    """An ItemReader, with the name of a function as Resource."""
-    kept = checked(value, shape, path, reading)
+def reader(
+    value: Any, path: str, reading: Reading, *, given: str, check: Check, config: Shape
+) -> dict[str, Any]:
+    """An ItemReader, with the name of a function as Resource.
+
+    Parameters
+    ----------
+    given, check
+        The field of what the function gets, and its check.
+    config
+        The ReaderConfig.
+    """
+    fields: dict[str, Check] = {"Resource": text, given: check}
+    fields["ReaderConfig"] = partial(_config, shape=config)
+    refused = NOT_IN_JSONATA if given == "Arguments" else NOT_IN_JSONPATH
+    kept = checked(value, Shape(fields, ("Resource",), refused=refused), path, reading)
     if "Resource" in kept:
-        kept["Resource"] = read_by(kept, path, reading.functions)
+        instead = f"answers the content of the file, given its {given}"
+        place = f"{path}.Resource"
+        kept["Resource"] = called_by(kept["Resource"], place, reading.functions, instead)
     return kept
-
-
-def note_reader(name: str, state: dict[str, Any], path: str, reading: Reading) -> None:
-    """Note the task that reads the items of the Map `name`. Raises ``duplicate-state``."""
-    function = state.get("ItemReader", {}).get("Resource")
-    if function is None:
-        return
-    task = check_task_name(reader_of(name), path)
-    if task in reading.names:
-        what = f"the ItemReader of {shown(name)} runs as {shown(task)}: rename the state so called"
-        raise ChironError("duplicate-state", what, path=path, functions=[task])
-    reading.names.add(task)
-    reading.tasks.append(Task(task, function, None))
 
 
 def _config(value: Any, path: str, reading: Reading, *, shape: Shape) -> dict[str, Any]:
     """A ReaderConfig, which has CSVHeaders if the first row has none."""
     kept = checked(value, shape, path, reading)
+    if "ItemsPointer" in kept and kept.get("InputType", "JSON") != "JSON":
+        raise bad(f"{path}.ItemsPointer", 'needs "InputType": "JSON"')
     if kept.get("InputType") != "CSV":
         for field in ("CSVHeaderLocation", "CSVHeaders", "CSVDelimiter"):
             if field in kept:
@@ -76,6 +75,22 @@ def _input_type(value: Any, path: str, reading: Reading) -> str:
     return str(one_of("JSON", "JSONL", "CSV")(value, path, reading))
 
 
+def _transformation(value: Any, path: str, reading: Reading) -> object:
+    if value == "LOAD_AND_FLATTEN":
+        what = "have the function read the objects that it lists, and answer their items"
+        raise ChironError("unsupported-field", f"LOAD_AND_FLATTEN: {what}", path=path)
+    one_of("NONE")(value, path, reading)
+    return DROPPED
+
+
+def _pointer(value: Any, path: str, _: Reading) -> str:
+    """A JSON Pointer, which selects the items in a file."""
+    pointer: str = typed(value, str, path)
+    if not pointer.startswith("/"):
+        raise bad(path, "has to be a JSON Pointer, like /orders/open")
+    return pointer
+
+
 def _headers(value: Any, path: str, _: Reading) -> list[str]:
     names: list[str] = typed(value, list, path)
     if not names or not all(isinstance(name, str) for name in names):
@@ -85,6 +100,8 @@ def _headers(value: Any, path: str, _: Reading) -> list[str]:
 
 _FIELDS = {
     "InputType": _input_type,
+    "ItemsPointer": _pointer,
+    "Transformation": _transformation,
     "CSVHeaderLocation": one_of("FIRST_ROW", "GIVEN"),
     "CSVHeaders": _headers,
     "CSVDelimiter": one_of(*DELIMITERS),
@@ -98,17 +115,5 @@ _QUERY_CONFIG = Shape(
     _FIELDS | {"MaxItems": or_expression(whole(1))}, refused=_CONFIG_REFUSED | NOT_IN_JSONATA
 )
 #: The check of an ItemReader in each query language.
-PATH_READER, QUERY_READER = (
-    partial(
-        reader,
-        shape=Shape(
-            {"Resource": text, **given, "ReaderConfig": partial(_config, shape=config)},
-            required=("Resource",),
-            refused=refused,
-        ),
-    )
-    for given, config, refused in (
-        ({"Parameters": template}, _PATH_CONFIG, NOT_IN_JSONPATH),
-        ({"Arguments": query_template}, _QUERY_CONFIG, NOT_IN_JSONATA),
-    )
-)
+PATH_READER = partial(reader, given="Parameters", check=template, config=_PATH_CONFIG)
+QUERY_READER = partial(reader, given="Arguments", check=query_template, config=_QUERY_CONFIG)

@@ -1,4 +1,4 @@
-"""What runs a Task: its Resource, of which a machine keeps the function's name."""
+"""What runs a Task, or reads and writes for a Map: Resources, which become names of functions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from chiron.workflow.asl_shapes import bad, required, typed
 from chiron.workflow.errors import ChironError
 from chiron.workflow.names import FunctionNames, shown
+from chiron.wrap.core.statemachine.maps import reader_of, writer_of
 from chiron.wrap.core.statemachine.visits import chosen_task
 
 #: A part of an ARN, which may be a placeholder of a template with colons in it.
@@ -25,7 +26,6 @@ _KINDS = {
     ".waitForTaskToken": ("a wait for a callback", "answers when that came"),
 }
 _OTHER = ("a service integration", "does the same")
-_READS = ("a service integration", "answers the content of the file")
 
 
 def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict[str, Any]:
@@ -45,19 +45,20 @@ def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
         return state | _invoked(state, path, functions)
     if service and not functions.knows(resource):
         kind = _KINDS.get(service["action"].split(":")[0], _OTHER)
-        kind = _KINDS.get(service["pattern"], kind)
-        raise _refused(resource, kind, f"{path}.Resource", _input_field(state))
+        what, instead = _KINDS.get(service["pattern"], kind)
+        instead = f"{instead}, given its {_input_field(state)}"
+        raise _refused(resource, what, instead, f"{path}.Resource")
     return state | {"Resource": functions.function(resource, f"{path}.Resource")}
 
 
-def read_by(reader: dict[str, Any], path: str, functions: FunctionNames) -> str:
-    """The function that reads the file of the ItemReader at `path`.
+def called_by(resource: str, path: str, functions: FunctionNames, instead: str) -> str:
+    """The function that a Map calls by the Resource at `path`.
 
-    Raises ``unsupported-resource`` for an integration that functions.json does not name.
+    Raises ``unsupported-resource`` for an integration that functions.json does not name; a
+    function has to do `instead`.
     """
-    resource, path = reader["Resource"], f"{path}.Resource"
     if _SERVICE.fullmatch(resource) and not functions.knows(resource):
-        raise _refused(resource, _READS, path, _input_field(reader))
+        raise _refused(resource, _OTHER[0], instead, path)
     return functions.function(resource, path)
 
 
@@ -103,7 +104,11 @@ def _chosen(path: str, functions: FunctionNames) -> dict[str, str]:
 
 
 def tasks_of(name: str, state: dict[str, Any]) -> dict[str, str]:
-    """The tasks of the Task state `name`, and their functions: several where it chooses one."""
+    """The tasks of the Task or Map `name`, and their functions: several if a Task chooses one."""
+    if state["Type"] == "Map":
+        calls = {reader_of(name): "ItemReader", writer_of(name): "ResultWriter"}
+        called = {task: state.get(field, {}).get("Resource") for task, field in calls.items()}
+        return {task: function for task, function in called.items() if function is not None}
     if "Functions" not in state:
         return {name: state["Resource"]}
     return {chosen_task(name, function): function for function in state["Functions"].values()}
@@ -129,13 +134,12 @@ def _refused_call(state: dict[str, Any], kind: tuple[str, str], path: str) -> Ch
     )
 
 
-def _refused(resource: str, kind: tuple[str, str], path: str, field: str) -> ChironError:
+def _refused(resource: str, what: str, instead: str, path: str) -> ChironError:
     proposal = json.dumps(FunctionNames.proposal([resource], ()), ensure_ascii=False)
-    what, instead = kind
     return ChironError(
         "unsupported-resource",
-        f"{shown(resource)} is {what}: write a function that {instead}, given its "
-        f"{field}, and name it in functions.json: {proposal}",
+        f"{shown(resource)} is {what}: write a function that {instead}, and name it in "
+        f"functions.json: {proposal}",
         path=path,
         functions=[resource],
     )

@@ -21,6 +21,8 @@ class Reading:
     functions: FunctionNames
     tasks: list[Task] = dataclasses.field(default_factory=list)
     names: set[str] = dataclasses.field(default_factory=set)
+    #: The labels of Maps.
+    labels: set[str] = dataclasses.field(default_factory=set)
     faults: Faults = dataclasses.field(default_factory=Faults)
     #: Whether the document is written in JSONata.
     jsonata: bool = False
@@ -34,7 +36,6 @@ Check = Callable[[Any, str, Reading], Any]
 _LONGEST = 40
 _REFUSED = {
     "Credentials": "functions have the rights of their deployment: remove it",
-    "ResultWriter": "a Map writes nothing to S3: have a function write the results after the Map",
 }
 
 

@@ -17,12 +17,19 @@ from chiron.workflow.asl_fields import (
     path_of_one,
     path_or_function,
     path_or_null,
-    percentage,
     place_or_null,
     point_in_time,
     template,
     text,
     whole,
+)
+from chiron.workflow.asl_maps import (
+    AT_MOST_ONE,
+    DISTRIBUTED,
+    PATH_FIELDS,
+    QUERY_FIELDS,
+    check_mode,
+    note_calls,
 )
 from chiron.workflow.asl_queries import (
     NOT_IN_JSONATA,
@@ -33,7 +40,6 @@ from chiron.workflow.asl_queries import (
     query_template,
     query_variables,
 )
-from chiron.workflow.asl_readers import PATH_READER, QUERY_READER, note_reader
 from chiron.workflow.asl_resources import resolved, tasks_of
 from chiron.workflow.asl_shapes import (
     DROPPED,
@@ -115,8 +121,8 @@ def _state(state: Any, name: str, path: str, reading: Reading) -> dict[str, Any]
     if kind == "Map":
         kept = {_MAP_WORDS.get(field, field): value for field, value in kept.items()}
         with reading.faults.noting():
-            _check_mode(kept, path)
-            note_reader(name, kept, path, reading)
+            check_mode(kept, path)
+            note_calls(name, kept, path, reading)
     if jsonata and not (kind in _ALIKE and kept.keys() <= _HANDING_ON):
         kept["QueryLanguage"] = "JSONata"
     return kept
@@ -154,24 +160,7 @@ def _items(value: Any, path: str, reading: Reading) -> dict[str, Any]:
 def _config(value: Any, path: str, reading: Reading) -> object:
     """Of a distributed Map, its mode; an inline one has none."""
     kept = checked(value, _CONFIG, path, reading)
-    return {"Mode": _DISTRIBUTED} if kept.get("Mode") == _DISTRIBUTED else DROPPED
-
-
-def _batcher(value: Any, path: str, reading: Reading, *, shape: Shape) -> dict[str, Any]:
-    """How a distributed Map batches its items."""
-    kept = checked(value, shape, path, reading)
-    if not any(field.startswith("Max") for field in kept):
-        what = "MaxItemsPerBatch or MaxInputBytesPerBatch is missing"
-        raise ChironError("missing-field", what, path=path)
-    return kept
-
-
-def _check_mode(state: dict[str, Any], path: str) -> None:
-    """Raise ``bad-field`` for a field of distributed Maps in an inline one."""
-    if "ProcessorConfig" not in state.get("ItemProcessor", {}):
-        for field in sorted(_OF_DISTRIBUTED & state.keys()):
-            what = f'{field} needs "ProcessorConfig": {{"Mode": "DISTRIBUTED"}} in ItemProcessor'
-            raise ChironError("bad-field", what, path=f"{path}.{field}")
+    return {"Mode": DISTRIBUTED} if kept.get("Mode") == DISTRIBUTED else DROPPED
 
 
 def _unseen(_: Any, __: str, ___: Reading) -> object:
@@ -252,27 +241,8 @@ _RUN: dict[str, Check] = {
 }
 #: How long a task may take. Functions send no heartbeats: the first is late after so long.
 _LIMITS = ("TimeoutSeconds", "HeartbeatSeconds")
-_DISTRIBUTED = "DISTRIBUTED"
 _CONFIG = Shape(
-    {"Mode": one_of("INLINE", _DISTRIBUTED), "ExecutionType": one_of("STANDARD", "EXPRESS")}
-)
-_BATCHER = Shape(
-    {
-        "MaxItemsPerBatch": whole(1),
-        "MaxItemsPerBatchPath": path_of_one,
-        "MaxInputBytesPerBatch": whole(1),
-        "MaxInputBytesPerBatchPath": path_of_one,
-        "BatchInput": template,
-    },
-    at_most_one=(
-        ("MaxItemsPerBatch", "MaxItemsPerBatchPath"),
-        ("MaxInputBytesPerBatch", "MaxInputBytesPerBatchPath"),
-    ),
-)
-#: The fields of a distributed Map that an inline one has not.
-_TOLERATED = ("ToleratedFailureCount", "ToleratedFailurePercentage")
-_OF_DISTRIBUTED = frozenset(
-    ["ItemBatcher", "ItemReader", *_TOLERATED, *(f"{field}Path" for field in _TOLERATED)]
+    {"Mode": one_of("INLINE", DISTRIBUTED), "ExecutionType": one_of("STANDARD", "EXPRESS")}
 )
 _WAITS = ("Seconds", "Timestamp", "SecondsPath", "TimestampPath")
 _PATH_SHAPES = {
@@ -291,22 +261,16 @@ _PATH_SHAPES = {
             "ItemProcessor": _items,
             "Iterator": _items,
             "ItemsPath": path_of_data,
-            "ItemReader": PATH_READER,
             "ItemSelector": template,
             "MaxConcurrency": whole(0),
             "MaxConcurrencyPath": path_of_one,
-            "ItemBatcher": partial(_batcher, shape=_BATCHER),
-            "Label": comment,
-            "ToleratedFailureCount": whole(0),
-            "ToleratedFailureCountPath": path_of_one,
-            "ToleratedFailurePercentage": percentage,
-            "ToleratedFailurePercentagePath": path_of_one,
-        },
+        }
+        | PATH_FIELDS,
         at_most_one=(
             ("MaxConcurrency", "MaxConcurrencyPath"),
             ("ItemSelector", "Parameters"),
             ("ItemsPath", "ItemReader"),
-            *((field, f"{field}Path") for field in _TOLERATED),
+            *AT_MOST_ONE,
         ),
         exactly_one=(("ItemProcessor", "Iterator"),),
     ),
@@ -344,11 +308,6 @@ _QUERY_RUN: dict[str, Check] = {
     "Retry": partial(_handlers, shape=_RETRIER),
     "Catch": partial(_handlers, shape=_QUERY_CATCHER),
 }
-_QUERY_BATCHER = Shape(
-    dict.fromkeys(("MaxItemsPerBatch", "MaxInputBytesPerBatch"), or_expression(whole(1)))
-    | {"BatchInput": query_template},
-    refused=NOT_IN_JSONATA,
-)
 _QUERY_TABLES = {
     "Task": Shape(
         _QUERY_RUN | {"Resource": text} | dict.fromkeys(_LIMITS, or_expression(whole(1))),
@@ -360,14 +319,10 @@ _QUERY_TABLES = {
         | {
             "ItemProcessor": _items,
             "Items": or_expression(elements),
-            "ItemReader": QUERY_READER,
             "ItemSelector": query_template,
             "MaxConcurrency": or_expression(whole(0)),
-            "ItemBatcher": partial(_batcher, shape=_QUERY_BATCHER),
-            "Label": comment,
-            "ToleratedFailureCount": or_expression(whole(0)),
-            "ToleratedFailurePercentage": or_expression(percentage),
-        },
+        }
+        | QUERY_FIELDS,
         required=("ItemProcessor",),
         at_most_one=(("Items", "ItemReader"),),
     ),

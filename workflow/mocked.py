@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from chiron.workflow.asl import read_states
+from chiron.workflow.asl_resources import tasks_of
 from chiron.workflow.asl_shapes import listed, states_in
 from chiron.workflow.asl_transitions import transitions
 from chiron.workflow.documents import parse_json
@@ -22,7 +23,7 @@ from chiron.workflow.model import Task, Workflow
 from chiron.workflow.names import AsWritten, shown
 from chiron.workflow.running import MOST, GivenContext
 from chiron.wrap.core.statemachine.errors import StatesError
-from chiron.wrap.core.statemachine.maps import reader_of
+from chiron.wrap.core.statemachine.maps import reader_of, writer_of
 from chiron.wrap.core.statemachine.retries import names_of, retrier_for
 
 #: What a state answers: JSON, or the error that it fails with.
@@ -148,7 +149,8 @@ class Mocked:
     """The state machine of a document, which is refused as for a deployment.
 
     A mock stands for all that a Task would get from its service: that of ``lambda:invoke`` has a
-    Payload. That of NAME.ItemReader is the content of the file: a string, or a value in JSON.
+    Payload. That of NAME.ItemReader is the content of the file: a string, or a value in JSON. The
+    function of a ResultWriter needs none.
     """
 
     def __init__(self, document: dict[str, Any], name: str) -> None:
@@ -159,8 +161,10 @@ class Mocked:
         for state in self._states.values():
             state.pop("Invoke", None)
             state.pop("Functions", None)
-        #: The tasks that read the items of Maps.
-        self._readers = {reader_of(each) for each in self._states if _reads(self._states[each])}
+        calls = {task for name, state in self._states.items() for task in _calls(name, state)}
+        #: The tasks that read the items of Maps, and those that write their results.
+        self._readers = calls & set(map(reader_of, self._states))
+        self._writers = calls & set(map(writer_of, self._states))
 
     def run(self, request: bytes, mocks: Mocks) -> dict[str, str]:
         """What the whole machine ends with: its status, and output or error and cause."""
@@ -216,7 +220,7 @@ class Mocked:
 
     def _check(self, mocks: Mocks) -> None:
         for name in mocks.answers:
-            if name in self._readers:
+            if name in self._readers | self._writers:
                 continue
             if name not in self._states:
                 raise _unknown(name)
@@ -230,7 +234,7 @@ class Mocked:
     ) -> _Ran:
         states = dict(states_in(definition))
         tasks = [name for name in states if states[name]["Type"] == "Task"]
-        tasks += [reader_of(name) for name in states if _reads(states[name])]
+        tasks += [task for name, state in states.items() for task in _calls(name, state)]
         workflow = Workflow(
             name=self._name,
             tasks=tuple(Task(task, task, None) for task in tasks),
@@ -240,6 +244,8 @@ class Mocked:
         reached: list[tuple[str, str]] = []
 
         def answer(task: str, text: str) -> str:
+            if task in self._writers and task not in mocks.answers:
+                return "null"
             if not task.startswith(_NEXT):
                 mock = mocks.answer(task)
                 content = json.loads(mock) if task in self._readers else None
@@ -269,9 +275,9 @@ def _told(done: Execution) -> dict[str, str]:
     return {"status": "FAILED", "error": done.error.name, "cause": done.error.cause}
 
 
-def _reads(state: dict[str, Any]) -> bool:
-    """Whether a state is a Map whose items a function reads."""
-    return state["Type"] == "Map" and "ItemReader" in state
+def _calls(name: str, state: dict[str, Any]) -> Iterable[str]:
+    """The tasks that read and write for the state `name`."""
+    return tasks_of(name, state) if state["Type"] == "Map" else ()
 
 
 def _unknown(name: str) -> ChironError:

@@ -238,6 +238,21 @@ def test_a_mock_is_the_file_that_a_map_reads(tested, tmp_path) -> None:
     assert told == {"status": "SUCCEEDED", "output": '[{"a":"1"},{"a":"2"}]'}
 
 
+def test_what_writes_the_results_of_a_map_needs_no_mock(tested, tmp_path) -> None:
+    writer = {"Resource": "arn:aws:states:::s3:putObject", "Parameters": {"Bucket": "b"}}
+    each = {"StartAt": "Each", "States": {"Each": {"Type": "Pass", "End": True}}}
+    processor = each | {"ProcessorConfig": {"Mode": "DISTRIBUTED"}}
+    spread = {"Type": "Map", "ResultWriter": writer, "ItemProcessor": processor, "End": True}
+    document = {"StartAt": "Map", "States": {"Map": spread}}
+    mocks = tmp_path / "mocks.json"
+    mocks.write_text("{}")
+    told = tested(document, "--mocks", mocks).json
+    assert told["status"] == "SUCCEEDED"
+    assert json.loads(told["output"])["ResultWriterDetails"]["Bucket"] == "b"
+    mocks.write_text(json.dumps({"Map.ResultWriter": {"0": {"Throw": {"Error": "Full"}}}}))
+    assert tested(document, "--mocks", mocks).json["error"] == "States.ResultWriterFailed"
+
+
 @pytest.mark.parametrize(
     ("mocks", "words"),
     [

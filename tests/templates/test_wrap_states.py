@@ -61,6 +61,28 @@ FUNCTIONS = {
             return "x" * 20_000
         """,
     "length": "def handle(req):\n    return str(len(req))\n",
+    "write": """
+        import json
+        from pathlib import Path
+
+        def handle(req):
+            file = json.loads(req)
+            path = Path(file["Bucket"], file["Key"])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(file["Body"])
+            return ""
+        """,
+    "collect": """
+        import json
+        from pathlib import Path
+
+        def handle(req):
+            place = json.loads(req)["ResultWriterDetails"]
+            manifest = json.loads(Path(place["Bucket"], place["Key"]).read_text())
+            files = manifest["ResultFiles"]["SUCCEEDED"]
+            found = [json.loads(Path(place["Bucket"], each["Key"]).read_text()) for each in files]
+            return json.dumps([each["Output"] for file in found for each in file])
+        """,
     "read": """
         import json
 
@@ -99,8 +121,9 @@ def tasks_of(machine: dict[str, Any]) -> dict[str, str]:
             found |= {f"{name}.{each}": each for each in state["Functions"].values()}
         elif state["Type"] == "Task":
             found[name] = name
-        if "ItemReader" in state:
-            found[f"{name}.ItemReader"] = state["ItemReader"]["Resource"]
+        for field in ("ItemReader", "ResultWriter"):
+            if field in state:
+                found[f"{name}.{field}"] = state[field]["Resource"]
         for scope in [*state.get("Branches", ()), *filter(None, [state.get("ItemProcessor")])]:
             found |= tasks_of(scope)
     return found
@@ -185,6 +208,18 @@ def test_a_map_reads_a_file_by_a_function(place: str, serve: Any) -> None:
     answer = serve({"StartAt": "M", "States": {"M": spread}}, place).request(body='{"n":3}')
     rows = [{"a": str(n), "b": "x"} for n in range(3)]
     assert answer.json == [{"Items": rows[:2]}, {"Items": rows[2:]}], answer.text
+
+
+@every_place
+def test_the_results_of_a_map_are_written_by_a_function(place: str, serve: Any) -> None:
+    spread = {
+        "Type": "Map",
+        "ResultWriter": {"Resource": "write", "Parameters": {"Bucket": "out", "Prefix": "p"}},
+        "ItemProcessor": alone("echo") | {"ProcessorConfig": {"Mode": "DISTRIBUTED"}},
+        "Next": "collect",
+    }
+    machine = {"StartAt": "M", "States": {"M": spread, "collect": task("collect")}}
+    assert serve(machine, place).request(body='[1,{"a":"é"}]').json == ["1", '{"a":"é"}']
 
 
 @each_mechanism

@@ -151,7 +151,6 @@ REFUSED = [
             ("Pass", "Output"),
             ("Map", "Items"),
             ("Task", "Credentials"),
-            ("Map", "ResultWriter"),
         ]
     ],
     *[
@@ -159,6 +158,7 @@ REFUSED = [
         for field, value in [
             ("ItemBatcher", {"MaxItemsPerBatch": 2}),
             ("ItemReader", {"Resource": "f"}),
+            ("ResultWriter", {"WriterConfig": {"OutputType": "JSON"}}),
             ("ToleratedFailureCount", 1),
             ("ToleratedFailureCountPath", "$.n"),
             ("ToleratedFailurePercentage", 1),
@@ -326,11 +326,12 @@ def test_what_stands_beside_the_states_is_checked(refused, field):
     assert refused(parse_states, document, "demo").path == field
 
 
-def test_a_state_is_not_called_as_the_task_that_reads_the_items_of_a_map() -> None:
-    reader = {"ItemReader": {"Resource": "f"}, "ItemProcessor": DISTRIBUTED}
+@pytest.mark.parametrize("field", ["ItemReader", "ResultWriter"])
+def test_a_state_is_not_called_as_a_task_that_reads_or_writes_for_a_map(field: str) -> None:
+    calls = {field: {"Resource": "f", "Parameters": {"Bucket": "b"}}}
     states = {
-        "M": {"Type": "Map", **reader, "Next": "M.ItemReader"},
-        "M.ItemReader": {"Type": "Pass", "End": True},
+        "M": {"Type": "Map", **calls, "ItemProcessor": DISTRIBUTED, "Next": f"M.{field}"},
+        f"M.{field}": {"Type": "Pass", "End": True},
     }
     with pytest.raises(ChironError) as refused:
         parse_states({"StartAt": "M", "States": states}, "demo")

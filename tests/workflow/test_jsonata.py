@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,10 @@ def test_null_is_a_value_and_nothing_is_none() -> None:
         ("$replace($pad('', 1000000), ' ', $pad('', 1000000))", "exceed the size limit"),
         ("$replace($pad('', 1000000), ' ', $pad('', 1000000), 99)", "exceed the size limit"),
         ("$pad('', 90000000)", "size of the string"),
+        ("$reduce([1..40], function($x, $y) { $x & $x }, 'aaaa')", "exceed the size limit"),
+        ("$reduce([1..40], function($x, $y) { $append($x, $x) }, [1])", "exceed the size limit"),
+        ("$reduce([1..60], function($x, $y) {{'a': $x, 'b': $x}}, 1)", "exceed the size limit"),
+        ("$string($reduce([1..60], function($x, $y) {{'a': $x, 'b': $x}}, 1))", "size limit"),
     ],
 )
 def test_an_evaluation_is_bounded(expression: str, reason: str) -> None:
@@ -103,7 +109,35 @@ def test_each_value_is_once_among_the_distinct(expression: str, expected: Any, t
 
 @pytest.mark.timeout(30)
 def test_many_values_are_not_compared_with_each_other() -> None:
-    assert value("$count($distinct($x))", x=[{"a": each} for each in range(200_000)]) == 200_000
+    assert value("$count($distinct($x))", x=[{"a": each} for each in range(130_000)]) == 130_000
+
+
+#: Evaluates an expression in a process that has no more than a memory of this size to give.
+BOUNDED = """
+import resource, sys
+from chiron.wrap.values.jsonata import Jsonata
+most = 2 << 30
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+try:
+    print(Jsonata(lambda: 60.0).evaluate(sys.argv[1], {}, {}, 0.0, 1))
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "$count($map([1..1000], function($v) {[1..130000]}))",
+        "$count([1..1000].[[1..130000]])",
+    ],
+)
+def test_all_values_together_are_bounded(expression: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BOUNDED, expression], capture_output=True, text=True, check=True
+    )
+    assert "take more than 128 MiB of memory" in done.stdout
 
 
 def test_without_time_nothing_is_evaluated() -> None:

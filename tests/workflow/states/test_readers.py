@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chiron.wrap.core.statemachine.errors import StatesError
 from chiron.wrap.core.statemachine.readers import items_in
 
 values = st.recursive(
@@ -72,3 +73,12 @@ def test_items_are_not_kept(kind: str, begin: str, line: str) -> None:
     finally:
         tracemalloc.stop()
     assert held < 24 * count  # two places, and what an array has in reserve
+
+
+@pytest.mark.parametrize("config", [{}, {"ItemsPointer": "/a"}, {"InputType": "JSONL"}])
+def test_a_file_that_is_nested_too_deep_is_an_error_that_a_catch_takes(
+    config: dict[str, str],
+) -> None:
+    with pytest.raises(StatesError, match="nested more than") as error:
+        items_in("[" * 300 + "]" * 300, config, None)
+    assert error.value.name == "States.ItemReaderFailed"

@@ -8,16 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jlens import Expression
 
-#: Bounds of one evaluation: seconds, nested calls, characters, items, and bytes of its value.
+#: Bounds of one evaluation: seconds, nested calls, characters and items of any value, and bytes
+#: of the last one. 256 KiB of JSON, the most on AWS, have no more items. jlens looks at the time
+#: after some 50 values, which have to be small: those of a few megabytes fill a replica.
 _MOST_S, _MOST_CALLS = 60.0, 400
-_MOST_CHARACTERS, _MOST_ITEMS, _MOST_BYTES = 1 << 25, 1 << 20, 1 << 25
+_MOST_CHARACTERS, _MOST_ITEMS, _MOST_BYTES = 1 << 22, 1 << 17, 1 << 22
 #: Seconds for which an evaluation may hold the GIL. After these it begins again without.
 _HELD_S = 0.02
+#: jlens bounds each value and not all together. So an evaluation that takes longer begins again
+#: and again, with so many times as much time, as long as it has taken less than these bytes.
+_LONGER, _MOST_GROWTH = 4, 1 << 27
+_PEAK = re.compile(rb"VmHWM:\s*(\d+) kB")
 #: Values of which each may be compared with every other one.
 _FEW = 1000
 #: Compiled expressions that are kept; a workflow has far fewer.
@@ -137,10 +144,27 @@ class Jsonata:
         except JlensError as error:
             if error.code != _TIMEOUT or left_s <= _HELD_S:
                 raise ValueError(str(error)) from None
-        try:
-            return compiled.evaluate_document(Document(data), functions, timeout=left_s, **limits)
-        except JlensError as error:
-            raise ValueError(str(error)) from None
+        document, attempt_s = Document(data), _HELD_S
+        before = _peak()
+        while _peak() - before <= _MOST_GROWTH:
+            attempt_s *= _LONGER
+            left_s = max(0.0, min(_MOST_S, self._left_s()))
+            timeout = min(attempt_s, left_s)
+            try:
+                return compiled.evaluate_document(document, functions, timeout=timeout, **limits)
+            except JlensError as error:
+                if error.code != _TIMEOUT or left_s <= attempt_s:
+                    raise ValueError(str(error)) from None
+        raise ValueError(f"its values take more than {_MOST_GROWTH >> 20} MiB of memory")
+
+
+def _peak() -> int:
+    """The most bytes of memory that this process has had; 0 if the system does not say."""
+    try:
+        found = _PEAK.search(Path("/proc/self/status").read_bytes())
+    except OSError:
+        return 0
+    return 1024 * int(found[1]) if found else 0
 
 
 def check_expression(expression: str, functions: Iterable[str]) -> None:

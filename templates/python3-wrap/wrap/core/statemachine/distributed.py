@@ -3,11 +3,12 @@
 References
 ----------
 AWS Step Functions Developer Guide, "Using Map state in Distributed mode": "ItemBatcher" and
-"Setting failure thresholds for Distributed Map states".
+"Setting failure thresholds for Distributed Map states"; its fields, "Label".
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
@@ -16,6 +17,9 @@ from typing import NamedTuple
 MOST_CHILDREN = 1_000
 #: The error of a Map of which more items failed than it tolerates.
 EXCEEDED = "States.ExceedToleratedFailureThreshold"
+#: Most characters of a label, and those that it cannot have.
+LONGEST_LABEL = 40
+_NOT_IN_LABEL = re.compile(r"[\s?*<>{}\[\]:;,\\|^~$#%&`\"\x00-\x1f\x7f-\x9f]")
 
 
 class Tolerance(NamedTuple):
@@ -34,6 +38,16 @@ def tolerance(count: float | None, percentage: float | None) -> Tolerance:
     if count is None and percentage is None:
         return Tolerance(0, 0)
     return Tolerance(inf if count is None else count, inf if percentage is None else percentage)
+
+
+def is_label(text: str) -> bool:
+    """Whether a Map may have this Label."""
+    return 0 < len(text) <= LONGEST_LABEL and not _NOT_IN_LABEL.search(text)
+
+
+def label_of(state: str) -> str:
+    """The label of a Map without one, from the name of its state."""
+    return _NOT_IN_LABEL.sub("_", state)[:LONGEST_LABEL]
 
 
 def batches(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from math import inf
 from typing import TYPE_CHECKING
 
+from . import map_states
 from .errors import StatesError
-from .maps import begins_of, items_of, reader_of
 from .times import moment_of, seconds_of, shown
 from .values import Text
 from .visits import MOST_SECONDS, Following, Visit, chosen_task
@@ -95,14 +95,6 @@ def _enter_parallel(machine: Machine, visit: Visit) -> None:
     machine.spread(visit, [visit.given] * len(visit.state["Branches"]), inf)
 
 
-def _enter_map(machine: Machine, visit: Visit) -> None:
-    flow = machine.flows.of(visit)
-    if "ItemReader" in visit.state:
-        machine.begin_task(visit, flow.read(visit), None, reader_of(visit.name))
-    else:
-        machine.spread(visit, *begins_of(flow, visit, items_of(flow, visit)))
-
-
 #: Each returns what follows the state at once; None where it has to wait, or has failed.
 ENTER: Mapping[str, Callable[[Machine, Visit], Following | None]] = {
     "Pass": _enter_pass,
@@ -112,5 +104,5 @@ ENTER: Mapping[str, Callable[[Machine, Visit], Following | None]] = {
     "Succeed": _enter_succeed,
     "Fail": _enter_fail,
     "Parallel": _enter_parallel,
-    "Map": _enter_map,
+    "Map": map_states.enter,
 }

@@ -29,6 +29,12 @@ class Contexts:
         self.fields: Mapping[str, Any] = {}
         self.now = 0.0
 
+    @property
+    def workflow(self) -> str:
+        """The name of the state machine."""
+        name: str = self.fields.get("StateMachine", {}).get("Name", "")
+        return name
+
     def of(self, visit: Visit) -> Context:
         """The context object in a state, and its variables."""
         given = self.fields.get("State", {}) if visit.scope.parent is None else {}

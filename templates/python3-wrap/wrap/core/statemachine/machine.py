@@ -12,23 +12,20 @@ from itertools import count
 from math import inf
 from typing import Any
 
+from . import map_states
 from .chance import Chance
-from .distributed import EXCEEDED
 from .entering import ENTER
 from .errors import StatesError, of_task
 from .expressions import Evaluator, NoEvaluator
 from .flows import Contexts, Flows
 from .limit import Check, Limited, unlimited
-from .maps import begins_of, input_of, is_failed, items_read
-from .readers import FAILED
+from .maps import input_of, is_failed
 from .retries import backoff_s, covers, names_of, retrier_for
 from .values import dump, read
-from .visits import After, Begin, Delay, Following, Leaving, Scope, Step, Visit
+from .visits import After, Begin, Delay, Following, Leaving, Scope, Step, Visit, at
 
 #: States that may follow each other with no task or wait among them: more are a loop without end.
 _TRANSITIONS = 10_000
-#: Stands for the result of an item that failed and is tolerated.
-_FAILED = object()
 
 
 class Machine:
@@ -62,6 +59,8 @@ class Machine:
         The value of its input.
     contexts
         Has the time of the event.
+    chance
+        What random values and jitter come from.
     flows
         What evaluates the fields of states.
     result
@@ -83,7 +82,7 @@ class Machine:
         self.result: Any = None
         self._definition = definition
         self._make_context = context
-        self._chance = chance
+        self.chance = chance
         self._check = check
         self._most_bytes = most_bytes
         self._limited = Limited(check)
@@ -117,24 +116,18 @@ class Machine:
         def end(visit: Visit) -> None:
             after = frozenset((number,))
             if visit.state["Type"] == "Map":
-                visit.after, flow = after, self.flows.of(visit)
-                try:
-                    begins = begins_of(flow, visit, items_read(flow, visit, text))
-                except StatesError as error:
-                    self._fail(visit, _at(visit, error), after)
-                else:
-                    self.spread(visit, *begins)
+                map_states.answered(self, visit, text, after)
                 return
             try:
                 _bound(text, self._most_bytes)
                 result = read(text)
             except StatesError as error:
-                self._fail(visit, _at(visit, of_task("the answer", error)), after)
+                self.fail(visit, at(visit, of_task("the answer", error)), after)
                 return
             if "Invoke" in visit.state:
                 result = {"ExecutedVersion": "$LATEST", "Payload": result, "StatusCode": 200}
             self.result = result
-            self._finish(visit, result, after)
+            self.finish(visit, lambda: result, after)
 
         return self._resume(number, now, end)
 
@@ -145,8 +138,8 @@ class Machine:
             late = visit.beats and error.name == "States.Timeout"
             named = StatesError("States.HeartbeatTimeout", error.cause) if late else error
             if visit.state["Type"] == "Map":
-                named = _at(visit, StatesError(FAILED, f"{error.name}: {error.cause}"))
-            self._fail(visit, named, frozenset((number,)))
+                named = map_states.unanswered(visit, error)
+            self.fail(visit, named, frozenset((number,)))
 
         return self._resume(number, now, fail)
 
@@ -229,21 +222,22 @@ class Machine:
             self._check()
             return ENTER[visit.state["Type"]](self, visit)
         except StatesError as error:
-            return self._caught(visit, _at(visit, error), visit.after)
+            return self._caught(visit, at(visit, error), visit.after)
 
     def _go_on(self, visit: Visit, after: After, leave: Callable[[], Leaving]) -> None:
         """Go on from a state with what it ends with."""
         try:
             following: Following | None = self.left(visit, visit.state.get("Next"), leave())
         except StatesError as error:
-            following = self._caught(visit, _at(visit, error), after)
+            following = self._caught(visit, at(visit, error), after)
         self._proceed(visit, following, after)
 
-    def _finish(self, visit: Visit, result: Any, after: After) -> None:
+    def finish(self, visit: Visit, result: Callable[[], Any], after: After) -> None:
         """Go on from a state with its result."""
-        self._go_on(visit, after, lambda: self.flows.of(visit).output(visit, result))
+        self._go_on(visit, after, lambda: self.flows.of(visit).output(visit, result()))
 
-    def _fail(self, visit: Visit, error: StatesError, after: After) -> None:
+    def fail(self, visit: Visit, error: StatesError, after: After) -> None:
+        """Go on from a state that has failed."""
         self._proceed(visit, self._caught(visit, error, after), after)
 
     def _end(self, scope: Scope, value: Any, after: After) -> None:
@@ -253,10 +247,12 @@ class Machine:
         if visit is None:
             self._over(value)
         else:
-            self._leave(visit, scope, value, after)
+            now, run = self.contexts.now, visit.run
+            kept = value if run is None else run.ended(scope.index, "SUCCEEDED", value, now)
+            self._leave(visit, scope, kept, after)
 
     def _leave(self, visit: Visit, scope: Scope, value: Any, after: After) -> None:
-        """A scope that a state began has ended with `value`."""
+        """A scope that a state began has ended; `value` is what is kept of it."""
         del visit.children[scope.index]
         visit.results[scope.index] = value
         visit.left -= 1
@@ -271,22 +267,24 @@ class Machine:
         if visit is None:
             self._over(error)
             return
+        now, run = self.contexts.now, visit.run
+        kept = None if run is None else run.ended(scope.index, "FAILED", error, now)
         if not is_failed(visit, scope.index):
-            self._leave(visit, scope, _FAILED, after)
+            self._leave(visit, scope, kept, after)
             return
-        if visit.tolerance is not None:
-            error = _at(visit, StatesError(EXCEEDED, f"{error.name}: {error.cause}"))
-        for child in visit.children.values():
+        dropped, visit.children, visit.left = visit.children, {}, -1
+        for child in dropped.values():
             self._drop(child)
-        visit.children = {}
-        visit.left = -1
-        self._fail(visit, error, after)
+        dropped.pop(scope.index, None)
+        visit.results[scope.index] = kept
+        map_states.broken_off(self, visit, error, after, dropped)
 
     def _drop(self, scope: Scope) -> None:
         """Await nothing of a scope any more."""
         visit, scope.visit = scope.visit, None
         if visit is None:
             return
+        visit.run = None  # its files hold the machine
         if visit.number is not None:
             del self._awaited[visit.number]
             self._step.dropped.append(visit.number)
@@ -323,8 +321,7 @@ class Machine:
         visit.starting = False
         if visit.left == 0:
             visit.left = -1
-            results = [each for each in visit.results if each is not _FAILED]
-            self._finish(visit, results, frozenset(visit.ends) or visit.after)
+            map_states.completed(self, visit, frozenset(visit.ends) or visit.after)
 
     def _begin_scope(self, visit: Visit, after: After) -> None:
         index, state, item = visit.started, visit.state, visit.scope.item
@@ -337,11 +334,12 @@ class Machine:
             try:
                 its, given = input_of(self.flows.of(visit), visit, index)
             except StatesError as error:
-                self.fail_scope(scope, _at(visit, error), after)
+                self.fail_scope(scope, at(visit, error), after)
                 return
             scope.item = item if its is None else its
-            if visit.tolerance is not None:  # a distributed Map sees no variables around it
+            if visit.run is not None:  # a distributed Map sees no variables around it
                 scope.variables = {}
+                visit.run.began(index, given, self.contexts.now)
         self._go(scope, definition["StartAt"], given, after)
 
     def begin_task(
@@ -365,7 +363,7 @@ class Machine:
         names = names_of(visit.state, error.name)
         retrier = retrier_for(visit.state, visit.retried, names)
         if retrier is not None:
-            self.delay(visit, backoff_s(visit, retrier, self._chance), after)
+            self.delay(visit, backoff_s(visit, retrier, self.chance), after)
             return None
         for catcher in visit.state.get("Catch", ()):
             if covers(catcher["ErrorEquals"], names):
@@ -374,17 +372,10 @@ class Machine:
                     leaving = self.flows.of(visit).caught(visit, catcher, found)
                     return self.left(visit, catcher["Next"], leaving)
                 except StatesError as unfit:
-                    error = _at(visit, unfit)
+                    error = at(visit, unfit)
                     break
         self.fail_scope(visit.scope, error, after)
         return None
-
-
-def _at(visit: Visit, error: StatesError) -> StatesError:
-    """What has failed in a state, with its name; without a traceback, whose frames have it all."""
-    name = f"{visit.name!a}"
-    cause = error.cause if name in error.cause else f"state {name}: {error.cause}"
-    return StatesError(error.name, cause)
 
 
 def _bound(text: str, most_bytes: float) -> None:

@@ -1,4 +1,4 @@
-"""What a Map begins: its items, or batches of them, and the input of each."""
+"""What the fields of a Map say: its items, or batches of them, and the input of each."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
-from .distributed import MOST_CHILDREN, batches, tolerance
+from .distributed import MOST_CHILDREN, Tolerance, batches, tolerance
 from .errors import StatesError
+from .map_run import Destination
 from .path_flow import PathFlow
 from .query_flow import QueryFlow
-from .readers import Items, items_in
+from .readers import Pair, items_in, pairs_of
 from .times import shown
 from .values import dump, number_of
 from .visits import Visit
@@ -23,16 +24,43 @@ def reader_of(state: str) -> str:
     return f"{state}.ItemReader"
 
 
-def items_of(flow: Flow, visit: Visit) -> list[Any]:
+def writer_of(state: str) -> str:
+    """The task that runs the function of a Map's ResultWriter."""
+    return f"{state}.ResultWriter"
+
+
+def origin_of(request: Any) -> str | None:
+    """``$$.Map.Item.Source`` of items that a function is asked for by `request`, as on AWS."""
+    fields = request if isinstance(request, dict) else {}
+    bucket, key = fields.get("Bucket"), fields.get("Key")
+    if not isinstance(bucket, str):
+        return None
+    return f"S3://{bucket}/{key}" if isinstance(key, str) else f"S3://{bucket}"
+
+
+def destination_of(flow: Flow, visit: Visit) -> Destination:
+    """Where the ResultWriter of a Map writes. Raises StatesError."""
+    request = flow.request(visit, "ResultWriter")
+    fields = {"Prefix": "", **request} if isinstance(request, dict) else {}
+    is_known = fields.keys() == {"Bucket", "Prefix"}
+    if not is_known or not all(isinstance(each, str) for each in fields.values()):
+        message = f"the ResultWriter of state {visit.name!a} has {shown(request)}"
+        raise StatesError(flow.unfit, f"{message}: no Bucket, or no Prefix, that is a string")
+    return Destination(fields["Bucket"], fields["Prefix"])
+
+
+def items_of(flow: Flow, visit: Visit) -> Sequence[Any]:
     """The items in the input of a Map. Raises StatesError."""
     items = flow.items(visit)
+    if isinstance(items, dict):
+        return pairs_of(items)
     if not isinstance(items, list):
-        message = f"the items of state {visit.name!a} are {shown(items)}: no list"
+        message = f"the items of state {visit.name!a} are {shown(items)}: no list and no object"
         raise StatesError(flow.unfit, message)
     return items
 
 
-def items_read(flow: Flow, visit: Visit, text: str) -> Items:
+def items_read(flow: Flow, visit: Visit, text: str) -> Sequence[Any]:
     """The items of a file with this text, by the ItemReader of a Map. Raises StatesError."""
     config = visit.state["ItemReader"].get("ReaderConfig", {})
     most = _whole_number(flow, visit, "MaxItems", config)
@@ -41,35 +69,39 @@ def items_read(flow: Flow, visit: Visit, text: str) -> Items:
     return items_in(text, config, most)
 
 
+def tolerance_of(flow: Flow, visit: Visit) -> Tolerance:
+    """How many items of a distributed Map may fail. Raises StatesError."""
+    return tolerance(
+        _whole_number(flow, visit, "ToleratedFailureCount", visit.state),
+        _number(flow, visit, "ToleratedFailurePercentage", visit.state, 100),
+    )
+
+
 def begins_of(flow: Flow, visit: Visit, items: Sequence[Any]) -> tuple[Sequence[Any], float]:
     """What a Map begins with, items or batches, and how many run at once. Raises StatesError."""
     state = visit.state
     visit.source, visit.failed, visit.known = items, 0, {}
     limit = _whole_number(flow, visit, "MaxConcurrency", state) or inf
-    if "ProcessorConfig" in state["ItemProcessor"]:
+    if visit.run is not None:
         limit = min(limit, MOST_CHILDREN)
-        visit.tolerance = tolerance(
-            _whole_number(flow, visit, "ToleratedFailureCount", state),
-            _number(flow, visit, "ToleratedFailurePercentage", state, 100),
-        )
     return (_batched(flow, visit) if "ItemBatcher" in state else items), limit
 
 
 def input_of(flow: Flow, visit: Visit, index: int) -> tuple[Mapping[str, Any] | None, Any]:
     """``$$.Map`` of what a Map begins, None for a batch, and its input. Raises StatesError."""
     if "ItemBatcher" in visit.state:
-        chosen = [flow.item(visit, _item(visit, each)) for each in visit.items[index]]
+        chosen = [_selected(flow, visit, _item(visit, each)) for each in visit.items[index]]
         return None, _batch(flow, visit, chosen)
     item = _item(visit, index)
-    return item, flow.item(visit, item)
+    return item, _selected(flow, visit, item)
 
 
 def is_failed(visit: Visit, index: int) -> bool:
     """Count what failed of a Map, all items of a batch; whether the Map fails by that."""
-    if visit.tolerance is None:
+    if visit.run is None:
         return True
     visit.failed += len(visit.items[index]) if "ItemBatcher" in visit.state else 1
-    return visit.tolerance.is_exceeded(visit.failed, len(visit.source))
+    return visit.run.tolerance.is_exceeded(visit.failed, len(visit.source))
 
 
 def _batched(flow: Flow, visit: Visit) -> list[range]:
@@ -83,7 +115,7 @@ def _batched(flow: Flow, visit: Visit) -> list[range]:
         len(visit.source),
         most_items,
         most_bytes,
-        lambda index: _bytes(flow.item(visit, _item(visit, index))) + 1,
+        lambda index: _bytes(_selected(flow, visit, _item(visit, index))) + 1,
     )
 
 
@@ -95,7 +127,21 @@ def _batch(flow: Flow, visit: Visit, items: list[Any]) -> dict[str, Any]:
 
 
 def _item(visit: Visit, index: int) -> dict[str, Any]:
-    return {"Item": {"Index": index, "Value": visit.source[index]}}
+    """``$$.Map`` of an item."""
+    value = visit.source[index]
+    item: dict[str, Any] = {"Index": index}
+    item |= value._asdict() if isinstance(value, Pair) else {"Value": value}
+    if visit.run is not None and visit.origin is not None:
+        item["Source"] = visit.origin
+    return {"Item": item}
+
+
+def _selected(flow: Flow, visit: Visit, context: Mapping[str, Any]) -> Any:
+    """The input that an item makes, of which `context` is ``$$.Map``."""
+    if "ItemSelector" in visit.state:
+        return flow.item(visit, context)
+    item = context["Item"]
+    return Pair(item["Key"], item["Value"])._asdict() if "Key" in item else item["Value"]
 
 
 def _whole_number(flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any]) -> int | None:

@@ -61,16 +61,14 @@ class PathFlow:
         visit.given = self._input(visit)
         return self._path(visit, "ItemsPath", visit.given)
 
-    def read(self, visit: Visit) -> Any:
-        """What the function of a Map's ItemReader gets."""
+    def request(self, visit: Visit, field: str) -> Any:
+        """What a Map asks the function in `field`: its ItemReader or ResultWriter."""
         visit.given = self._input(visit)
-        template, context = visit.state["ItemReader"].get("Parameters", {}), self._context_of(visit)
+        template, context = visit.state[field].get("Parameters", {}), self._context_of(visit)
         return render(template, visit.given, context, self._chance)
 
     def item(self, visit: Visit, item: Mapping[str, Any]) -> Any:
-        """The input of a Map's iteration, of which `item` is the context."""
-        if "ItemSelector" not in visit.state:
-            return item["Item"]["Value"]
+        """What the ItemSelector of a Map makes, where `item` is the context."""
         context = self._context_of(visit).having(Map=item)
         selector = visit.state["ItemSelector"]
         return render(selector, visit.given, context, self._chance, visit.known)

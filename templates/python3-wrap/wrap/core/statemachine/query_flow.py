@@ -64,15 +64,13 @@ class QueryFlow:
         visit.given = visit.raw
         return self._field(visit.state, "Items", visit.raw, self._names(visit))
 
-    def read(self, visit: Visit) -> Any:
-        """What the function of a Map's ItemReader gets."""
+    def request(self, visit: Visit, field: str) -> Any:
+        """What a Map asks the function in `field`: its ItemReader or ResultWriter."""
         visit.given = visit.raw
-        return self._field(visit.state["ItemReader"], "Arguments", {}, self._names(visit))
+        return self._field(visit.state[field], "Arguments", {}, self._names(visit))
 
     def item(self, visit: Visit, item: Mapping[str, Any]) -> Any:
-        """The input of a Map's iteration, of which `item` is the context."""
-        if "ItemSelector" not in visit.state:
-            return item["Item"]["Value"]
+        """What the ItemSelector of a Map makes, where `item` is the context."""
         names = self._names_in(visit, self._context_of(visit).having(Map=item))
         return self._rendered(visit.state["ItemSelector"], "ItemSelector", names)
 

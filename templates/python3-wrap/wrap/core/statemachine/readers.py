@@ -9,10 +9,11 @@ AWS Step Functions Developer Guide, "ItemReader (Map)": "Contents of the ReaderC
 from __future__ import annotations
 
 import csv
+import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from .errors import StatesError
 from .limit import look
@@ -23,6 +24,20 @@ FAILED = "States.ItemReaderFailed"
 #: The values of CSVDelimiter.
 DELIMITERS = {"COMMA": ",", "PIPE": "|", "SEMICOLON": ";", "SPACE": " ", "TAB": "\t"}
 _BLANK = " \t\n\r"
+#: A part of a JSON Pointer that can be the place of an element.
+_INDEX = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
+
+
+class Pair(NamedTuple):
+    """An item of an object; the fields are those that the item has as an input."""
+
+    Key: str
+    Value: Any
+
+
+def pairs_of(items: Mapping[str, Any]) -> list[Pair]:
+    """The items of an object, in its order."""
+    return [Pair(key, value) for key, value in items.items()]
 
 
 class Items(Sequence[Any]):
@@ -62,7 +77,7 @@ class Items(Sequence[Any]):
         return self._parse(self._places[2 * index], self._places[2 * index + 1])
 
 
-def items_in(text: str, config: Mapping[str, Any], most: int | None) -> Items:
+def items_in(text: str, config: Mapping[str, Any], most: int | None) -> Sequence[Any]:
     """The first `most` items of a file; all of them if that is None.
 
     Parameters
@@ -72,15 +87,48 @@ def items_in(text: str, config: Mapping[str, Any], most: int | None) -> Items:
 
     Raises StatesError, ``States.ItemReaderFailed``, if the text is no file of its InputType.
     """
-    return _KINDS[config.get("InputType", "JSON")](text, config, most)
+    try:
+        return _KINDS[config.get("InputType", "JSON")](text, config, most)
+    except StatesError as error:
+        if error.name == "States.Runtime":  # of a value, which no Catch would take
+            raise StatesError(FAILED, error.cause) from None
+        raise
 
 
-def _of_array(text: str, _: Mapping[str, Any], most: int | None) -> Items:
+def _of_json(text: str, config: Mapping[str, Any], most: int | None) -> Sequence[Any]:
+    at, pointer = _after_blanks(text, 0), config.get("ItemsPointer", "")
+    if text[at : at + 1] == "[" and not pointer:
+        return _of_array(text, at, most)
+    try:
+        value, end = decoded(text, at)
+    except ValueError as error:
+        raise StatesError(FAILED, f"the file is no JSON: {error}") from None
+    if text[end:].strip(_BLANK):
+        raise StatesError(FAILED, f"the JSON of the file ends at character {end}, the file later")
+    found = _pointed_to(value, pointer)
+    if isinstance(found, dict):
+        return pairs_of(dict(islice(found.items(), most)))
+    if isinstance(found, list):
+        return found[:most]
+    raise StatesError(FAILED, f"the file has no array and no object at {pointer!a}")
+
+
+def _pointed_to(value: Any, pointer: str) -> Any:
+    """What a JSON Pointer (RFC 6901) finds in `value`, None if it finds nothing."""
+    for escaped in pointer.split("/")[1:]:
+        name = escaped.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and _INDEX.fullmatch(name) and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return None
+    return value
+
+
+def _of_array(text: str, start: int, most: int | None) -> Items:
     def places() -> Iterator[tuple[int, int]]:
-        at = _after_blanks(text, 0)
-        if text[at : at + 1] != "[":
-            raise StatesError(FAILED, "the file is no JSON array")
-        at = _after_blanks(text, at + 1)
+        at = _after_blanks(text, start + 1)
         if text[at : at + 1] == "]":
             return
         while True:
@@ -96,7 +144,7 @@ def _of_array(text: str, _: Mapping[str, Any], most: int | None) -> Items:
                 raise StatesError(FAILED, f"the JSON array breaks off at character {at}")
             at = _after_blanks(text, at + 1)
 
-    return Items(places(), lambda start, _: decoded(text, start)[0], most)
+    return Items(places(), lambda at, _: decoded(text, at)[0], most)
 
 
 def _of_json_lines(text: str, _: Mapping[str, Any], most: int | None) -> Items:
@@ -113,7 +161,7 @@ def _of_json_lines(text: str, _: Mapping[str, Any], most: int | None) -> Items:
                 raise StatesError(FAILED, f"line {number} of the file is no JSON")
             yield at, end
 
-    return Items(places(), lambda start, _: decoded(text, start)[0], most)
+    return Items(places(), lambda at, _: decoded(text, at)[0], most)
 
 
 def _of_csv(text: str, config: Mapping[str, Any], most: int | None) -> Items:
@@ -188,8 +236,8 @@ def _after_blanks(text: str, at: int) -> int:
     return at
 
 
-_KINDS: Mapping[str, Callable[[str, Mapping[str, Any], int | None], Items]] = {
-    "JSON": _of_array,
+_KINDS: Mapping[str, Callable[[str, Mapping[str, Any], int | None], Sequence[Any]]] = {
+    "JSON": _of_json,
     "JSONL": _of_json_lines,
     "CSV": _of_csv,
 }

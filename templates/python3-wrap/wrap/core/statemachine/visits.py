@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .distributed import Tolerance
+from .errors import StatesError
+from .map_run import MapRun
 
 #: The longest time that can be waited for: the most seconds that the language lets a state have.
 MOST_SECONDS = 99_999_999
@@ -85,8 +86,8 @@ class Visit:
 
     __slots__ = (
         *("after", "beats", "children", "ends", "entered", "failed", "given", "items", "known"),
-        *("left", "limit", "name", "number", "raw", "results", "retried", "running", "scope"),
-        *("source", "started", "starting", "state", "tolerance"),
+        *("left", "limit", "name", "number", "origin", "raw", "results", "retried", "run"),
+        *("running", "scope", "source", "started", "starting", "state"),
     )
 
     # Of what begins scopes: what they get, and the values of expressions that they share; how many
@@ -101,8 +102,10 @@ class Visit:
     left: int
     results: list[Any]
     ends: set[int]
-    # Of a Map: its items, where `items` may be batches of them; how many have failed.
+    # Of a Map: its items, where `items` may be batches of them, and what `$$.Map.Item.Source` is;
+    # how many have failed.
     source: Sequence[Any]
+    origin: str | None
     failed: int
 
     def __init__(self, scope: Scope, name: str, raw: Any, after: After, entered: float) -> None:
@@ -118,7 +121,14 @@ class Visit:
         self.retried: dict[int, int] = {}
         #: Whether the task is given up when its heartbeat is late, not when its time is over.
         self.beats = False
-        #: How many items of a distributed Map may fail.
-        self.tolerance: Tolerance | None = None
+        #: The run of a distributed Map.
+        self.run: MapRun | None = None
         self.children: dict[int, Scope] = {}
         self.starting = False
+
+
+def at(visit: Visit, error: StatesError) -> StatesError:
+    """What has failed in a state, with its name; without a traceback, whose frames have it all."""
+    name = f"{visit.name!a}"
+    cause = error.cause if name in error.cause else f"state {name}: {error.cause}"
+    return StatesError(error.name, cause)

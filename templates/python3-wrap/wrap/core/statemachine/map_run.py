@@ -1,0 +1,246 @@
+"""One run of a distributed Map: how its children end, and the form of their results.
+
+References
+----------
+AWS Step Functions Developer Guide, "ResultWriter (Map)".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from .context import timestamp
+from .distributed import Tolerance
+from .errors import StatesError
+from .limit import look
+from .values import Text, dump
+
+#: The error of a Map whose results could not be written.
+FAILED = "States.ResultWriterFailed"
+#: The values of WriterConfig's fields.
+TRANSFORMATIONS = ("NONE", "COMPACT", "FLATTEN")
+OUTPUT_TYPES = ("JSON", "JSONL")
+#: The region and the account of ARNs, which name nothing: expressions take ARNs apart.
+_PLACE = f"local:{0:012}"
+#: Characters of results in a file, but that a longer result has a file of its own.
+_LONGEST = 1 << 22
+_SUCCEEDED = "SUCCEEDED"
+_INCLUDED = {"Included": True}
+
+
+class Destination(NamedTuple):
+    """Where results are written: keys begin with `prefix`."""
+
+    bucket: str
+    prefix: str
+
+
+class Child(NamedTuple):
+    """How a child ended; `outcome` is its output, or the error that it failed with.
+
+    `given` is its input as JSON, None if it has none that can be written.
+    """
+
+    status: str
+    given: str | None
+    began_s: float
+    ended_s: float
+    outcome: Any
+
+
+class MapRun:
+    """The children of a run, and the files of their results.
+
+    Parameters
+    ----------
+    name
+        The state machine and the Map's label, as ARNs have them: ``orders/Map``.
+    tolerance
+        How many items may fail.
+    config
+        The WriterConfig.
+    destination
+        Where results are written; None if the Map hands them on.
+    uuid
+        Returns a new UUID.
+
+    Attributes
+    ----------
+    files
+        While results are written, what the function gets for each file that is left.
+    error
+        What the Map fails with when its results have been written.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        tolerance: Tolerance,
+        config: Mapping[str, Any],
+        destination: Destination | None,
+        uuid: Callable[[], str],
+    ) -> None:
+        self.tolerance = tolerance
+        self.destination = destination
+        self.files: Iterator[dict[str, str]] = iter(())
+        self.error: StatesError | None = None
+        default = "COMPACT" if destination is None else "NONE"
+        self._transformation = config.get("Transformation", default)
+        self._in_lines = config.get("OutputType") == "JSONL"
+        self._name = name
+        self._uuid = uuid
+        ident = uuid()
+        self._arn = f"{self._arn_of('mapRun')}:{ident}"
+        self._folder = _folder("" if destination is None else destination.prefix, ident)
+        #: When each child that runs began, and its input.
+        self._begun: dict[int, tuple[float, Any]] = {}
+
+    def began(self, index: int, given: Any, now: float) -> None:
+        """A child has begun."""
+        self._begun[index] = now, given
+
+    def ended(self, index: int, status: str, outcome: Any, now: float) -> Any:
+        """What is kept of a child that has ended: its output, or a `Child` with more."""
+        begun = self._begun.pop(index, None)
+        if status == _SUCCEEDED and self._transformation != "NONE":
+            return outcome
+        began_s, given = (now, None) if begun is None else (begun[0], written(begun[1]))
+        return Child(status, given, began_s, now, outcome)
+
+    def output(self, results: Iterable[Any]) -> Any:
+        """The result of a Map that hands on what is kept of its children. Raises StatesError."""
+        entries = self._entries(results)
+        return "".join(map(_line, entries)) if self._in_lines else list(entries)
+
+    def write(
+        self, results: Iterable[Any], pending: Iterable[str | None], error: StatesError | None
+    ) -> None:
+        """Set `files`, of which the last is the manifest.
+
+        Parameters
+        ----------
+        results
+            What is kept of the children that have ended.
+        pending
+            The inputs, as JSON, of those that have not begun.
+        error
+            What the Map has failed with.
+        """
+        self.error = error
+        self.files = self._written(list(results), pending)
+
+    @property
+    def written_to(self) -> dict[str, Any]:
+        """The result of a Map whose results have been written."""
+        bucket = "" if self.destination is None else self.destination.bucket
+        details = {"Bucket": bucket, "Key": f"{self._folder}manifest.json"}
+        return {"MapRunArn": self._arn, "ResultWriterDetails": details}
+
+    def _written(
+        self, results: list[Any], pending: Iterable[str | None]
+    ) -> Iterator[dict[str, str]]:
+        bucket, manifest = self.written_to["ResultWriterDetails"].values()
+        groups = {
+            _SUCCEEDED: self._entries(filter(_has_succeeded, results)),
+            "FAILED": self._entries(each for each in results if not _has_succeeded(each)),
+            "PENDING": map(_pending, pending),
+        }
+        keys: dict[str, list[dict[str, Any]]] = {status: [] for status in sorted(groups)}
+        for status, entries in groups.items():
+            for number, text in enumerate(self._texts(entries)):
+                key = f"{self._folder}{status}_{number}.json"
+                size = len(text.encode(errors="surrogatepass"))
+                keys[status].append({"Key": key, "Size": size})
+                yield {"Body": text, "Bucket": bucket, "Key": key}
+        told = {"DestinationBucket": bucket, "MapRunArn": self._arn, "ResultFiles": keys}
+        yield {"Body": dump(told), "Bucket": bucket, "Key": manifest}
+
+    def _texts(self, entries: Iterable[Any]) -> Iterator[str]:
+        """The texts of the files that `entries` make, none without entries."""
+        parts, size = list[str](), 0
+        for each in entries:
+            look()
+            part = _line(each) if self._in_lines else _json(each)
+            if parts and size + len(part) > _LONGEST:
+                yield self._text(parts)
+                parts, size = [], 0
+            parts.append(part)
+            size += len(part)
+        if parts:
+            yield self._text(parts)
+
+    def _text(self, parts: list[str]) -> str:
+        return "".join(parts) if self._in_lines else f"[{','.join(parts)}]"
+
+    def _entries(self, results: Iterable[Any]) -> Iterator[Any]:
+        """What is kept of children as the transformation has it; failures have their metadata."""
+        flattens = self._transformation == "FLATTEN"
+        for each in results:
+            if isinstance(each, Child):
+                yield self._record(each)
+            elif flattens and isinstance(each, list):
+                yield from each
+            else:
+                yield each
+
+    def _record(self, child: Child) -> dict[str, Any]:
+        """The metadata of a child, as DescribeExecution has them."""
+        name = self._uuid()
+        record = {
+            "ExecutionArn": f"{self._arn_of('execution')}:{name}",
+            "Name": name,
+            "RedriveCount": 0,
+            "RedriveStatus": "NOT_REDRIVABLE",
+            "RedriveStatusReason": f"Execution is {child.status} and cannot be redriven",
+            "StartDate": timestamp(child.began_s),
+            "StateMachineArn": self._arn_of("stateMachine"),
+            "Status": child.status,
+            "StopDate": timestamp(child.ended_s),
+            **_input(child.given),
+        }
+        if child.status == _SUCCEEDED:
+            record |= {"Output": _json(child.outcome), "OutputDetails": _INCLUDED}
+        elif child.outcome is not None:
+            record |= {"Error": child.outcome.name, "Cause": child.outcome.cause}
+        return dict(sorted(record.items()))
+
+    def _arn_of(self, kind: str) -> str:
+        return f"arn:aws:states:{_PLACE}:{kind}:{self._name}"
+
+
+def written(value: Any) -> str | None:
+    """A value as JSON, None if it cannot be written."""
+    try:
+        return _json(value)
+    except StatesError:
+        return None
+
+
+def _json(value: Any) -> str:
+    """A value as JSON: also what a function answered that is none. Raises StatesError."""
+    return dump(str(value) if isinstance(value, Text) else value)
+
+
+def _line(value: Any) -> str:
+    return f"{_json(value)}\n"
+
+
+def _folder(prefix: str, ident: str) -> str:
+    parent = f"{prefix}/" if prefix and not prefix.endswith("/") else prefix
+    return f"{parent}{ident}/"
+
+
+def _has_succeeded(kept: Any) -> bool:
+    return not isinstance(kept, Child) or kept.status == _SUCCEEDED
+
+
+def _pending(given: str | None) -> dict[str, Any]:
+    return {**_input(given), "Status": "PENDING"}
+
+
+def _input(given: str | None) -> dict[str, Any]:
+    """The fields of a record that say what the input was."""
+    if given is None:
+        return {"InputDetails": {"Included": False}}
+    return {"Input": given, "InputDetails": _INCLUDED}

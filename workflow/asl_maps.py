@@ -1,0 +1,105 @@
+"""The fields of a distributed Map: what it reads, batches, tolerates and writes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from chiron.workflow.asl_fields import path_of_one, percentage, template, whole
+from chiron.workflow.asl_queries import NOT_IN_JSONATA, or_expression, query_template
+from chiron.workflow.asl_readers import PATH_READER, QUERY_READER
+from chiron.workflow.asl_resources import tasks_of
+from chiron.workflow.asl_shapes import Check, Reading, Shape, bad, checked, typed
+from chiron.workflow.asl_writers import PATH_WRITER, QUERY_WRITER
+from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Task
+from chiron.workflow.names import check_task_name, shown
+from chiron.wrap.core.statemachine.distributed import LONGEST_LABEL, is_label
+
+#: The mode of a distributed Map.
+DISTRIBUTED = "DISTRIBUTED"
+
+
+def check_mode(state: dict[str, Any], path: str) -> None:
+    """Raise ``bad-field`` for a field of distributed Maps in an inline one."""
+    if "ProcessorConfig" not in state.get("ItemProcessor", {}):
+        for field in sorted(_OF_DISTRIBUTED & state.keys()):
+            what = f'{field} needs "ProcessorConfig": {{"Mode": "{DISTRIBUTED}"}} in ItemProcessor'
+            raise ChironError("bad-field", what, path=f"{path}.{field}")
+
+
+def note_calls(name: str, state: dict[str, Any], path: str, reading: Reading) -> None:
+    """Note the tasks that read and write for the Map `name`. Raises ``duplicate-state``."""
+    for task, function in tasks_of(name, state).items():
+        check_task_name(task, path)
+        if task in reading.names:
+            field = task.rpartition(".")[2]
+            what = f"the {field} of {shown(name)} runs as {shown(task)}: rename the state so called"
+            raise ChironError("duplicate-state", what, path=path, functions=[task])
+        reading.names.add(task)
+        reading.tasks.append(Task(task, function, None))
+
+
+def _label(value: Any, path: str, reading: Reading) -> str:
+    """The label of a Map, of which no other one has the same."""
+    label: str = typed(value, str, path)
+    if not is_label(label):
+        what = f"has to have 1 to {LONGEST_LABEL} characters, no spaces, "
+        raise bad(path, what + r'and none of ?*<>{}[]:;,\|^~$#%&`"')
+    if label in reading.labels:
+        raise bad(path, f"{shown(label)} is the label of another Map too: change one of them")
+    reading.labels.add(label)
+    return label
+
+
+def _batcher(value: Any, path: str, reading: Reading, *, shape: Shape) -> dict[str, Any]:
+    """How a distributed Map batches its items."""
+    kept = checked(value, shape, path, reading)
+    if not any(field.startswith("Max") for field in kept):
+        what = "MaxItemsPerBatch or MaxInputBytesPerBatch is missing"
+        raise ChironError("missing-field", what, path=path)
+    return kept
+
+
+_BATCHER = Shape(
+    {
+        "MaxItemsPerBatch": whole(1),
+        "MaxItemsPerBatchPath": path_of_one,
+        "MaxInputBytesPerBatch": whole(1),
+        "MaxInputBytesPerBatchPath": path_of_one,
+        "BatchInput": template,
+    },
+    at_most_one=(
+        ("MaxItemsPerBatch", "MaxItemsPerBatchPath"),
+        ("MaxInputBytesPerBatch", "MaxInputBytesPerBatchPath"),
+    ),
+)
+_QUERY_BATCHER = Shape(
+    dict.fromkeys(("MaxItemsPerBatch", "MaxInputBytesPerBatch"), or_expression(whole(1)))
+    | {"BatchInput": query_template},
+    refused=NOT_IN_JSONATA,
+)
+#: The fields of a distributed Map in each query language, and of which it has at most one.
+PATH_FIELDS: dict[str, Check] = {
+    "ItemReader": PATH_READER,
+    "ItemBatcher": partial(_batcher, shape=_BATCHER),
+    "Label": _label,
+    "ResultWriter": PATH_WRITER,
+    "ToleratedFailureCount": whole(0),
+    "ToleratedFailureCountPath": path_of_one,
+    "ToleratedFailurePercentage": percentage,
+    "ToleratedFailurePercentagePath": path_of_one,
+}
+QUERY_FIELDS: dict[str, Check] = {
+    "ItemReader": QUERY_READER,
+    "ItemBatcher": partial(_batcher, shape=_QUERY_BATCHER),
+    "Label": _label,
+    "ResultWriter": QUERY_WRITER,
+    "ToleratedFailureCount": or_expression(whole(0)),
+    "ToleratedFailurePercentage": or_expression(percentage),
+}
+AT_MOST_ONE = tuple(
+    (field, f"{field}Path") for field in ("ToleratedFailureCount", "ToleratedFailurePercentage")
+)
+#: The fields that an inline Map has not.
+_OF_DISTRIBUTED = PATH_FIELDS.keys() - {"Label"}

@@ -1,0 +1,70 @@
+"""The ResultWriter of a distributed Map: the form of its results, and a function that writes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from chiron.workflow.asl_fields import one_of, template, text
+from chiron.workflow.asl_queries import NOT_IN_JSONATA, NOT_IN_JSONPATH, query_template
+from chiron.workflow.asl_resources import called_by
+from chiron.workflow.asl_shapes import Check, Reading, Shape, checked, required
+from chiron.workflow.errors import ChironError
+from chiron.wrap.core.statemachine.map_run import OUTPUT_TYPES, TRANSFORMATIONS
+
+_CONFIG = Shape(
+    {"Transformation": one_of(*TRANSFORMATIONS), "OutputType": one_of(*OUTPUT_TYPES)},
+)
+#: What says where results are written.
+_PLACES = ("Bucket", "Prefix")
+
+
+def writer(value: Any, path: str, reading: Reading, *, given: str, check: Check) -> dict[str, Any]:
+    """A ResultWriter, with the name of a function as Resource if it writes.
+
+    Parameters
+    ----------
+    given, check
+        The field that says where it writes, and its check.
+    """
+    fields: dict[str, Check] = {"Resource": text, given: check, "WriterConfig": _config}
+    refused = NOT_IN_JSONATA if given == "Arguments" else NOT_IN_JSONPATH
+    kept = checked(value, Shape(fields, refused=refused), path, reading)
+    if not value:
+        what = f"Resource and {given}, or WriterConfig, are missing"
+        raise ChironError("missing-field", what, path=path)
+    if "Resource" in value or given in value:
+        for field in ("Resource", given):
+            required(value, field, path)
+        if isinstance(value[given], dict):
+            _check_places(value[given], f"{path}.{given}")
+    if "Resource" in kept:
+        instead = "writes Body to Key in Bucket, given an object of these three"
+        place = f"{path}.Resource"
+        kept["Resource"] = called_by(kept["Resource"], place, reading.functions, instead)
+    return kept
+
+
+def _check_places(given: dict[str, Any], path: str) -> None:
+    """Raise ``missing-field`` or ``unknown-field`` unless `given` says where to write."""
+    names = [name.removesuffix(".$") for name in given]
+    if "Bucket" not in names:
+        raise ChironError("missing-field", "Bucket is missing", path=f"{path}.Bucket")
+    for field, name in zip(given, names, strict=True):
+        if name not in _PLACES:
+            what = f"a ResultWriter writes to a {' and a '.join(_PLACES)}: remove {name}"
+            raise ChironError("unknown-field", what, path=f"{path}.{field}")
+
+
+def _config(value: Any, path: str, reading: Reading) -> dict[str, Any]:
+    """A WriterConfig."""
+    kept = checked(value, _CONFIG, path, reading)
+    if not value:
+        what = f"{' or '.join(_CONFIG.fields)} is missing"
+        raise ChironError("missing-field", what, path=path)
+    return kept
+
+
+#: The check of a ResultWriter in each query language.
+PATH_WRITER = partial(writer, given="Parameters", check=template)
+QUERY_WRITER = partial(writer, given="Arguments", check=query_template)
