@@ -74,8 +74,6 @@ class Loop:
         self.turns = 0
         #: How many events have held up all others, by why.
         self.stalls = {CPU: 0, WAIT: 0}
-        #: The CPU time of the thread when it began this turn, or had its last stall.
-        self._cpu_s = 0.0
         self._thread: threading.Thread | None = None
         os.register_at_fork(after_in_child=self._let_go)
 
@@ -159,9 +157,7 @@ class Loop:
     def _run(self) -> None:
         while True:
             self.turns += 1
-            ready = self._epoll.poll(self._patience_s())
-            self._cpu_s = time.thread_time()
-            for descriptor, events in ready:
+            for descriptor, events in self._epoll.poll(self._patience_s()):
                 if descriptor == self._wake:
                     with contextlib.suppress(BlockingIOError):
                         os.eventfd_read(self._wake)
@@ -190,11 +186,11 @@ class Loop:
 
     def _do(self, action: Callable[..., None], *arguments: bool) -> None:
         """Call `action`; where it lacks memory, say, all others go on."""
-        began = time.monotonic()
+        began, cpu_s = time.monotonic(), time.thread_time()
         try:
             action(*arguments)
         except Exception:
             traceback.print_exc()
         if time.monotonic() - began > _STALL_S:
-            before, self._cpu_s = self._cpu_s, time.thread_time()
-            self.stalls[CPU if self._cpu_s - before > _STALL_S else WAIT] += 1
+            computed = time.thread_time() - cpu_s > _STALL_S
+            self.stalls[CPU if computed else WAIT] += 1
