@@ -368,6 +368,8 @@ def _load_shared(
     Where more of them have to be late, the program begins anew.
     """
     wrap: Wrap = importlib.import_module("function.handler").WRAP
+    if wrap.entry is not None and wrap.entry.machine is not None:
+        importlib.import_module("wrap.core.statemachine.machine")  # before functions can hide it
     folder, longest = image / "function" / "functions", settings.memory_bytes // _SHARE
     functions = functions_of(Place(wrap, folder, settings.gateway_url, longest))
     before = leftovers.look()

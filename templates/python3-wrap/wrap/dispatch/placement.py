@@ -23,7 +23,6 @@ from wrap.core.program import MAIN, Call, Component, Key, Place, Program, Source
 from wrap.core.statemachine import visits as states
 from wrap.core.statemachine.context import execution_context
 from wrap.core.statemachine.errors import StatesError, failure_of, of_task
-from wrap.core.statemachine.machine import Machine
 from wrap.core.statemachine.values import Text, dump
 from wrap.core.triggers import MOST_AT_ONCE
 from wrap.dispatch.patience import Patience
@@ -183,6 +182,8 @@ class Deciding(Placement):
         longest: float = math.inf,
         most_bytes: float = math.inf,
     ) -> None:
+        from wrap.core.statemachine.machine import Machine  # of no use where nothing decides
+
         super().__init__(wrap)
         self._longest = longest
         self._states = entry.states
