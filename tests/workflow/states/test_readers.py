@@ -9,7 +9,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chiron.wrap.core.statemachine.errors import StatesError
@@ -49,6 +49,8 @@ def test_of_lines(items: list[Any], newline: str, ends: bool) -> None:
     st.sampled_from([("COMMA", ","), ("TAB", "\t"), ("PIPE", "|")]),
 )
 def test_of_rows(rows: list[list[str]], quoting: Any, newline: str, by: tuple[str, str]) -> None:
+    # csv.writer quotes a CR for itself as of Python 3.13 alone, and without quotes it ends a line.
+    assume(quoting == csv.QUOTE_ALL or not any("\r" in field for row in rows for field in row))
     written = io.StringIO(newline="")
     delimiter = by[1]
     writer = csv.writer(written, delimiter=delimiter, quoting=quoting, lineterminator=newline)

@@ -68,6 +68,7 @@ class NodeProcess:
         self._token = token.encode()
         self._address = f"\0chiron-node-{secrets.token_hex(16)}"
         self._idle: list[socket.socket] = []
+        self._killed = False
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(self._address)
             listener.listen(_BACKLOG)
@@ -87,7 +88,7 @@ class NodeProcess:
     def own(cls, folder: Path) -> NodeProcess:
         """That of this process, started in `folder` if there is none that lives."""
         known = cls._own
-        if known is not None and known[0] == os.getpid() and known[1]._process.poll() is None:
+        if known is not None and known[0] == os.getpid() and known[1]._lives:
             return known[1]
         with cls._lock:
             if cls._own is known or cls._own is None:
@@ -131,6 +132,11 @@ class NodeProcess:
             return int(found[1]) / 1024 if found else 0.0
         return 0.0
 
+    @property
+    def _lives(self) -> bool:
+        """Whether calls may begin; what is killed takes a moment until it has ended."""
+        return not self._killed and self._process.poll() is None
+
     def _connection(self) -> socket.socket:
         with contextlib.suppress(IndexError):
             return self._idle.pop()
@@ -146,6 +152,7 @@ class NodeProcess:
             poll = select.poll()
             poll.register(connection, select.POLLIN)
             if not poll.poll(_NOTICE_MS):
+                self._killed = True
                 self._process.kill()
 
     def _died(self) -> TaskError:
