@@ -277,11 +277,11 @@ class _Proof:
         """Whether what `trial` measured is to serve.
 
         A plan that keeps the SLO is tried only where it is preferred to those that were measured to
-        keep it. Among those that do not, a little is not worth a switch.
+        keep it. Among those that do not, a little is not worth a switch; a doubtful trial is none.
         """
         if trial.verdict == "kept":
             return True
-        if self.serves is None or self.tried[self.serves].outcome.kept:
+        if trial.doubt or self.serves is None or self.tried[self.serves].outcome.kept:
             return False
         share, latency_ms = trial.over / len(trial.latencies_ms), trial.latency_ms
         served_share, served_ms = _exceeding(self.tried[self.serves].shown)

@@ -350,6 +350,15 @@ def test_what_a_client_measured_that_did_not_keep_the_rate_is_not_trusted(proof,
     assert any(line.startswith("warning: the client did not keep 30/s") for line in lines)
 
 
+def test_what_a_client_measures_that_does_not_keep_the_rate_is_no_reason_to_switch(proof):
+    report, lines = proof(
+        *(190.0, 90.0), slo_ms=80.0, load=RATE, choices=THREADS, late_ms=25.0, tries=2
+    )
+    assert [each.verdict for each in report.tries] == ["unsure", "unsure"]
+    assert report.measured.p50_ms == 190.0
+    assert not any("version" in line for line in lines)
+
+
 def test_a_load_is_refused_before_anything_is_measured_where_no_replicas_are_chosen(proof):
     with pytest.raises(ChironError) as raised:
         proof(load=RATE, choices=Choices(strategy="latency"))

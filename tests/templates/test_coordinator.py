@@ -200,11 +200,11 @@ def test_any_graph_over_wraps_and_processes_answers_right(cluster: Cluster, seed
         assert cluster.runs(f"f{task}") == 3
 
 
-@pytest.mark.parametrize("held", ["f2", "f3"])
+@pytest.mark.parametrize("held", ["f1", "f2", "f3", "f4"])
 def test_a_wrap_that_was_killed_costs_no_answer(
     cluster: Cluster, in_background: Any, eventually: Callable[..., bool], held: str
 ) -> None:
-    """The far wrap is killed while and after its tasks run; test_recovery.py has all moments."""
+    """The far wrap is killed before, while and after its tasks run."""
     cluster.begin(chain(), CHAIN_INPUTS, 4)
     cluster.hold(held)
     answer = in_background(cluster.ask)
@@ -217,7 +217,7 @@ def test_a_wrap_that_was_killed_costs_no_answer(
     assert cluster.runs("f2") == (2 if held == "f2" else 1)
 
 
-@pytest.mark.parametrize("held", ["f3"])
+@pytest.mark.parametrize("held", ["f2", "f3", "f4"])
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])
 def test_two_wraps_that_were_killed_at_once_cost_no_answer(
     cluster: Cluster,
