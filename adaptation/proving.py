@@ -277,7 +277,7 @@ class _Proof:
         """Whether what `trial` measured is to serve.
 
         A plan that keeps the SLO is tried only where it is preferred to those that were measured to
-        keep it. Among those that do not, a little is not worth a switch; a doubtful trial is none.
+        keep it. Among those that do not, a little is worth no switch, and a doubtful trial none.
         """
         if trial.verdict == "kept":
             return True
