@@ -43,6 +43,7 @@ def inner(function: Function) -> Function:
     import numba
 
     options: dict[str, Any] = {"error_model": "numpy", "forceinline": True, "_nrt": False}
+    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # Python never calls it
     compiled: Function = numba.njit(**options)(function)
     return compiled
 
