@@ -124,12 +124,15 @@ class _Proof:
     #: What was deployed here, where nothing served before: it goes where the proof is cut short.
     created: list[str] = field(default_factory=list)
     tried: list[_Tried] = field(default_factory=list)
+    #: How many of the tries each plan has for itself.
+    tries_each: int = 1
     #: The place among them of the one that serves; None for the former version, or none.
     serves: int | None = None
 
     def run(self, tries: int) -> DeploymentReport:
         """Try at most so many plans; what came of it."""
         plans, predicted = self._plans
+        self.tries_each = max(1, tries // len(plans))
         residuals = Residuals.of(self.out, self.prepared.profile, self.prepared.platform)
         slo_ms = self.prepared.request.slo_ms
         search = Search(predicted, slo_ms, tries, residuals.known(self._trial))
@@ -188,7 +191,7 @@ class _Proof:
 
     @property
     def _trial(self) -> Trial:
-        return self.prepared.request.trial
+        return replace(self.prepared.request.trial, tries=self.tries_each)
 
     def _try(self, number: int, search: Search) -> None:
         """Deploy and measure the plan of this number; have it serve where it is the best so far."""

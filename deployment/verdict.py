@@ -89,6 +89,7 @@ def last_verdict(percentile: float, requests: int, over: int) -> Verdict:
 class Trial:
     """Requests of one plan against the SLO; `latencies_ms` are those that have been sent.
 
+    Where there are fewer plans than tries, it has the requests and the time of so many `tries`.
     With `per_s` they arrive at that rate, and the client sent `late` of them late. If these are
     too many, the trial shows nothing.
     """
@@ -98,6 +99,7 @@ class Trial:
     per_s: float | None = None
     latencies_ms: list[float] = field(default_factory=list)
     late: int = 0
+    tries: int = 1
 
     @property
     def over(self) -> int:
@@ -136,17 +138,18 @@ class Trial:
     @property
     def most(self) -> int:
         """The requests after which it ends in any case."""
-        return max(MOST, 2 * clean_requests(self.percentile), math.ceil(self._needed(LONG_S)))
+        return self.tries * self._enough
 
     def usual_s(self, expected_ms: float) -> float:
         """How long a plan that keeps the SLO and takes so long is measured, in seconds."""
         each_s = 1 / self.per_s if self.per_s else min(self.slo_ms, expected_ms) / 1000
-        needed_s = max(clean_requests(self.percentile) * each_s, min(LONG_S, self.most * each_s))
+        needed_s = max(clean_requests(self.percentile) * each_s, min(LONG_S, self._enough * each_s))
         return min(BUDGET_S, needed_s)
 
     def limit_s(self, expected_ms: float) -> float:
         """After how many seconds it ends in any case, also where it takes longer than expected."""
-        return min(BUDGET_S, max(_LIMIT_S, 1.5 * self.usual_s(3 * expected_ms)))
+        one_s = max(_LIMIT_S, 1.5 * self.usual_s(3 * expected_ms))
+        return min(BUDGET_S, self.tries * one_s)
 
     def ends_with(self, latency_ms: float, late_ms: float = 0.0) -> bool:
         """Whether no further request is needed after one that took so long."""
@@ -156,11 +159,17 @@ class Trial:
         return sure == "broken" or (sure == "kept" and self._are_long)
 
     @property
+    def _enough(self) -> int:
+        """How many requests are enough, however short they are."""
+        return max(MOST, 2 * clean_requests(self.percentile), math.ceil(self._needed(LONG_S)))
+
+    @property
     def _are_long(self) -> bool:
-        """Whether the requests are of enough seconds."""
+        """Whether the requests are of enough seconds, or enough."""
         if self.per_s:
             return len(self.latencies_ms) >= self._needed(LONG_S)
-        return sum(self.latencies_ms) >= LONG_S * 1000
+        is_long = sum(self.latencies_ms) >= LONG_S * 1000
+        return is_long or len(self.latencies_ms) >= self._enough
 
     def _needed(self, seconds: float) -> float:
         """How many requests arrive in so many seconds; 0 without a rate."""

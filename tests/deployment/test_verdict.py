@@ -110,11 +110,24 @@ def test_the_good_seconds_of_a_machine_are_not_enough_to_keep_an_slo():
     assert sum(trial.latencies_ms) < 1000 * LONG_S
 
 
-def test_quick_requests_end_before_they_take_long():
-    trial = Trial(slo_ms=1.0, percentile=95.0)
-    assert not any(trial.ends_with(0.5) for _ in range(trial.most))
+@pytest.mark.parametrize("tries", [1, 5])
+def test_quick_requests_end_before_they_take_long(tries):
+    trial = Trial(slo_ms=1.0, percentile=95.0, tries=tries)
+    assert [trial.ends_with(0.5) for _ in range(MOST)] == [False] * (MOST - 1) + [True]
     assert trial.verdict == "kept"
-    assert trial.usual_s(0.5) == trial.most * 0.0005
+    assert trial.usual_s(0.5) == MOST * 0.0005
+
+
+def test_one_plan_is_measured_for_as_long_as_several_until_it_is_sure():
+    """Of 4 % over the SLO a thousand requests tell nothing sure, and some thousand do."""
+    one, alone = (Trial(slo_ms=10.0, percentile=95.0, tries=tries) for tries in (1, 5))
+    for trial in (one, alone):
+        for n in range(trial.most):
+            if trial.ends_with(11.0 if n % 25 == 10 else 9.0):
+                break
+    assert (one.verdict, alone.verdict) == ("unsure", "kept")
+    assert len(one.latencies_ms) == MOST < len(alone.latencies_ms) <= 5 * MOST
+    assert one.limit_s(9.0) < alone.limit_s(9.0) <= BUDGET_S
 
 
 def test_a_trial_at_the_boundary_stays_unsure():
