@@ -18,9 +18,9 @@ from math import inf, sqrt
 from statistics import median, median_low, quantiles
 from typing import NamedTuple, TypeVar
 
+from chiron.predictor.speed import run_at
 from chiron.predictor.spread import evenly
 from chiron.profiler.cpu_speed import CpuSpeed, steady
-from chiron.profiler.drift import run_at
 from chiron.profiler.handler_run import HandlerRun
 from chiron.profiler.invocation import UNCHANGED, Changes, Emitted, Invocation, Solo
 from chiron.profiler.probe_run import ProbeRun
@@ -36,7 +36,7 @@ Beside = Callable[[Solo, Invocation], None]
 
 Value = TypeVar("Value")
 
-#: Before each step, in seconds.
+#: Between two steps of one function, in seconds.
 _REST_S = 0.02
 _WARM_UP = 3
 #: What the untraced runs of one function may take in all, in milliseconds, if more than the least.
@@ -150,19 +150,22 @@ def in_turn(
 ) -> dict[str, Value]:
     """A step of each in turn, until all have ended; what they return, by their names.
 
-    What one raises `keeping` its name may keep: then it has ended without a value.
+    Each rests between its steps, while others have theirs. What one raises `keeping` its name may
+    keep: then it has ended without a value.
     """
     left, found = dict(going), dict[str, Value]()
+    rested = dict.fromkeys(going, 0.0)
     while left:
         for name, steps in list(left.items()):
             del left[name]
-            time.sleep(_REST_S)
+            time.sleep(max(0.0, rested[name] - time.monotonic()))
             with keeping(name):
                 try:
                     next(steps)
                     left[name] = steps
                 except StopIteration as ended:
                     found[name] = ended.value
+            rested[name] = time.monotonic() + _REST_S
     return {name: found[name] for name in going if name in found}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chiron.predictor.compiling import inner
 from chiron.predictor.kernel.admission import count_done, count_reply
-from chiron.predictor.kernel.cores import compute_beside
+from chiron.predictor.kernel.cores import compute_beside, group_of
 from chiron.predictor.kernel.heap import push
 from chiron.predictor.kernel.results import arrive
 from chiron.predictor.kernel.state import BEING_FORKED, FORKED, NONE, SENT, State
@@ -124,7 +124,8 @@ def _start(state: State, number: int) -> None:
     """Start a node's tasks in their processes, and those that are not there yet one by one.
 
     Equation (4): the main process's tasks wait for that. Where the main process and others that it
-    wakes keep each other from computing, all do.
+    wakes keep each other from computing, all do; but if they are more than the cores, all cores
+    compute, and are shared anyway.
     """
     clock, node = state.clock[0], state.nodes[number]
     wrap = state.wraps[node.wrap]
@@ -140,7 +141,9 @@ def _start(state: State, number: int) -> None:
             new_leads_ms = max(new_leads_ms, leads_ms)
             new += thread.process != before
         before = thread.process
-    wait_ms = min(wrap.core_wait_ms, main_leads_ms, new_leads_ms)
+    wait_ms = 0.0
+    if 1 + new <= group_of(state, wrap.main).cores:
+        wait_ms = min(wrap.core_wait_ms, main_leads_ms, new_leads_ms)
     turn_ms, main_ms, first_ms = max(clock.now_ms, wrap.free_ms), wait_ms, wrap.first_block_ms
     if new > 0:
         wrap.free_ms = turn_ms + first_ms + new * wrap.block_ms
