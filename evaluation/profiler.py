@@ -19,7 +19,7 @@ from chiron.deployment.launcher import Launcher
 from chiron.deployment.local_launcher import LocalLauncher
 from chiron.evaluation.bench.machine import Machine, Measured
 from chiron.evaluation.runtime.deployed import write_stack
-from chiron.profiler.drift import latency_at
+from chiron.predictor.speed import latency_at
 from chiron.profiler.invocation import Invocation, Solo
 from chiron.profiler.profile import profile
 from chiron.workflow.documents import Document, write_atomically

@@ -7,6 +7,7 @@ from typing import Literal
 
 from chiron.predictor.plan_timeline import Step, plan_timeline
 from chiron.predictor.predict import Predictor, predict
+from chiron.predictor.speed import profile_at
 from chiron.predictor.unrolling import run_of
 from chiron.workflow.documents import Document
 from chiron.workflow.model import Workflow
@@ -124,7 +125,7 @@ def timed(
     plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
 ) -> tuple[Timeline, list[Step]]:
     """What runs when with the one payload of `profile`, and the steps that it waits for."""
-    run = run_of(workflow, profile)
+    run = run_of(workflow, profile_at(profile, platform.cpu_probe_ms))
     return plan_timeline(*run.placed(plan), Predictor(run.profile, platform))
 
 

@@ -17,6 +17,7 @@ from chiron.predictor.moments import BESIDE, GIVEN, Moment, work_with
 from chiron.predictor.paths import taken_by
 from chiron.predictor.simulator import Interpreter, Processes, Simulator, Span, Work, WorkKind
 from chiron.predictor.simulator import Run as Simulated
+from chiron.predictor.speed import profile_at
 from chiron.predictor.spread import Spread, mean_ms, percentile_ms
 from chiron.predictor.streams import streams_of
 from chiron.predictor.uncertainty import ends, speeds
@@ -36,7 +37,7 @@ _REMEMBERED = 200
 
 #: What a function has to do besides, by where it runs: to join its inputs, to write to memory that
 #: is still shared with the process that its own was forked from, to give its output to others.
-_JOINING, _FORKED, _SENDING = "joining", "forked", "sending"
+_JOINING, _DECIDED, _FORKED, _SENDING = "joining", "decided", "forked", "sending"
 
 #: Of a wrap that has no further process.
 _ALONE = Costs(ready_ms=0.0)
@@ -106,6 +107,7 @@ class Predictor:
         input_mb, output_mb = (function.input_bytes or 0) / 1e6, function.output_bytes / 1e6
         for mark, before_ms, after_ms in (
             (_JOINING, input_mb * platform.joined_ms_per_mb, 0.0),
+            (_DECIDED, platform.instance_ms, 0.0),
             (_FORKED, self._slower * function.new_process_ms, 0.0),
             (_SENDING, 0.0, output_mb * platform.shared_ms_per_mb),
         ):
@@ -211,12 +213,15 @@ class Predictor:
     def _functions_of(self, plan: Plan, workflow: Workflow) -> list[str]:
         """The functions of all tasks of `plan`, process by process."""
         joins, sends = _joins(plan, workflow), _sends(plan, workflow)
+        decided = workflow.decided and plan.orchestrator == "wrap"
+
+        def before(task: str) -> str:
+            function = self._vary(workflow.function_of(task), _JOINING, task in joins)
+            return self._vary(function, _DECIDED, decided)
+
         found = list[str]()
         for wrap in plan.wraps:
-            functions = tuple(
-                tuple(self._vary(workflow.function_of(t), _JOINING, t in joins) for t in tasks)
-                for tasks in wrap.processes
-            )
+            functions = tuple(tuple(map(before, tasks)) for tasks in wrap.processes)
             names = self._functions(functions, wrap.mechanism)
             found += [
                 self._vary(name, _SENDING, task in sends)
@@ -283,6 +288,7 @@ def predict(
     """What requests to `plan` take: the median, what `percentile` % stay within, and the ranges.
 
     All payloads count by their weights, and requests with one payload differ by its `Spread`.
+    Functions take what they would at the speed that the platform was calibrated at.
 
     A range has on each side what the spreads of profiles and constants make of it, all functions
     and constants at their lower ends or all at their upper ones; what the machine makes of it at
@@ -295,6 +301,7 @@ def predict(
     if workflow.machine is None:
         profile.require(workflow.functions)
     plan.check_against(workflow)
+    profile = profile_at(profile, platform.cpu_probe_ms)
     mix = profile.mix
     runs = [run_of(workflow, share.profile) for share in mix]
     ranges = [_predict_one(plan, run, platform) for run in runs]
@@ -349,7 +356,7 @@ def _predict_one(plan: Plan, run: Run, platform: Platform) -> tuple[float, float
     latency = Predictor(profile, platform).plan_ms(plan, workflow)
     below_ms = [latency * platform.prediction_error]
     above_ms = [latency * platform.prediction_error]
-    for variants in (ends(profile, platform), speeds(profile, platform)):
+    for variants in (ends(profile, platform), speeds(platform)):
         predictors = (Predictor(profile, *variant) for variant in variants)
         each = [latency, *(each.plan_ms(plan, workflow) for each in predictors)]
         below_ms.append(latency - min(each))

@@ -9,6 +9,7 @@ import platform as machine
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -42,7 +43,7 @@ from chiron.profiler.object_costs import (
 )
 from chiron.profiler.path_costs import path_costs, path_shapes
 from chiron.profiler.rounds import Longer, Round, numerous_seen, request_variation, typical
-from chiron.profiler.self_check import SelfCheck, speed_drift, warnings
+from chiron.profiler.self_check import SelfCheck, alone_in, speed_drift, warnings
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import PathKind
@@ -51,7 +52,9 @@ from chiron.workflow.platform import PathCost, Platform
 
 Progress = Callable[[str], None]
 #: Rounds that count, each of which runs every plan once, and rounds before that are thrown away.
-ROUNDS, _WARM_UP = 300, 10
+ROUNDS, _WARM_UP = 300, 3
+#: Plans that are deployed at a time.
+_AT_ONCE = 4
 #: How often the plans of many no-ops are deployed, and rounds of each time that count.
 _NUMEROUS_TIMES, _NUMEROUS_ROUNDS = 3, 14
 #: By which paths objects are sent where nothing is said: as wraps can, and through the gateway.
@@ -80,7 +83,7 @@ class Effort:
 
 
 #: As for `chiron calibrate`, and as for a deployment, which waits for it and is measured anyway.
-THOROUGH, BRIEF = Effort(), Effort(budget_s=15.0, object_rounds=12, attempts=1)
+THOROUGH, BRIEF = Effort(), Effort(budget_s=11.0, object_rounds=8, attempts=1)
 
 
 def calibrate(
@@ -151,28 +154,34 @@ class _Place:
     folder: WorkflowFolder
     say: Progress
 
-    def deploy(self, until: ExitStack, each: Shape) -> Deployment:
-        """A plan of no-ops, deployed until the stack is left."""
-        self.say(f"deploying no-ops: {each.name}")
-        return until.enter_context(self.launcher.launch(each.workflow, self.folder, each.plan))
+    def deploy(self, until: ExitStack, *plans: Shape) -> list[Deployment]:
+        """Plans of no-ops, deployed several at a time until the stack is left."""
+        self.say(f"deploying no-ops: {', '.join(each.name for each in plans)}")
+        launch = self.launcher.launch
+        launched = [launch(each.workflow, self.folder, each.plan) for each in plans]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            entered = [pool.submit(each.__enter__) for each in launched]
+        for one, future in zip(launched, entered, strict=True):
+            if future.exception() is None:
+                until.push(one)
+        return [future.result() for future in entered]
 
 
 def _object_costs(
     place: _Place, paths: tuple[PathKind, ...], rounds: int
 ) -> tuple[dict[str, PerMegabyte], dict[PathName, PathCost]]:
     """What objects cost within a wrap, by the names of the constants, and by each path."""
+    across = path_shapes(paths)
     with ExitStack() as several:
-        shared = shared_ms_per_mb(place.deploy(several, handing_over()), rounds)
-    with ExitStack() as several:
-        both, single = (place.deploy(several, each) for each in joining())
-        joined = joined_ms_per_mb(both, single, rounds)
-    with ExitStack() as several:
-        body = body_ms_per_mb(place.deploy(several, bodies()), rounds)
-    with ExitStack() as several:
-        across = {each: place.deploy(several, made) for each, made in path_shapes(paths).items()}
-        costs = path_costs(across, rounds)
-    objects = {"shared_ms_per_mb": shared, "joined_ms_per_mb": joined, "body_ms_per_mb": body}
-    return objects, costs
+        handed, both, single, large, *reached = place.deploy(
+            several, handing_over(), *joining(), bodies(), *across.values()
+        )
+        objects = {
+            "shared_ms_per_mb": shared_ms_per_mb(handed, rounds),
+            "joined_ms_per_mb": joined_ms_per_mb(both, single, rounds),
+            "body_ms_per_mb": body_ms_per_mb(large, rounds),
+        }
+        return objects, path_costs(dict(zip(across, reached, strict=True)), rounds)
 
 
 class _Timed(NamedTuple):
@@ -193,13 +202,12 @@ class _Calibration:
     def __init__(self, place: _Place, name: str, longer: Longer, stack: ExitStack) -> None:
         self._place, self._name, self._longer = place, name, longer
         self._cpus = len(os.sched_getaffinity(0))
-        self._deployed = {each.name: place.deploy(stack, each) for each in shapes()}
-        self._crowded = place.deploy(stack, crowd()) if self._cpus > 1 else None
-        checked = [(each, self._deployed[each.name]) for each in shapes()[1:]]
-        checked.append((chains(), place.deploy(stack, chains())))
-        if self._crowded is not None:
-            checked.append((crowd(), self._crowded))
-        self._check = SelfCheck(self._deployed["one"], checked)
+        plans = [*shapes(), chains(), *([crowd()] if self._cpus > 1 else [])]
+        deployed = list(zip(plans, place.deploy(stack, *plans), strict=True))
+        each = {plan.name: one for plan, one in deployed}
+        self._crowded = each.get(crowd().name)
+        self._deployed = {plan.name: each[plan.name] for plan in shapes()}
+        self._check = SelfCheck(alone_in(each["one"]), deployed[1:])
 
     def measured(self, rounds: int, budget_s: float) -> _Timed:
         """The constants that no-ops show, but for what objects cost."""
@@ -210,7 +218,7 @@ class _Calibration:
             *(lambda: looks.append(others_share()), budget_s),
         )
         self._place.say("timing the GIL")
-        interpreter = _interpreter(self._deployed["one"], rounds)
+        interpreter = _interpreter(self._deployed["one"], self._deployed["stages"], rounds)
         solved = partial(self._solved, interpreter, median(probes_ms))
         parts = [solved(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
         spread = constants.spread(parts)
@@ -224,6 +232,7 @@ class _Calibration:
     def checked(self, timed: _Timed, platform: Platform) -> Platform:
         """The platform, with how wrong it is, and with its warnings."""
         wrong = {
+            "cpu_probe_ms": round(self._check.cpu_probe_ms, 4),
             "speed_drift": speed_drift(timed.probes_ms),
             "prediction_error": self._check.prediction_error(platform),
             "work_variation": self._check.work_variation(),
@@ -242,9 +251,7 @@ class _Calibration:
             cpus=self._cpus,
             one_node=launcher.one_node,
         )
-        return found.model_copy(
-            update={"cpu_probe_ms": round(probe_ms, 4), "place": launcher.place}
-        )
+        return found.model_copy(update={"place": launcher.place})
 
 
 def best_of(
@@ -317,17 +324,22 @@ def _longer(place: _Place) -> Longer:
     rounds: list[tuple[dict[str, float], CpuSpeed]] = []
     for _ in range(_NUMEROUS_TIMES):
         with ExitStack() as several:
-            single = place.deploy(several, shape("single", [[1]]))
-            many = {each.name: place.deploy(several, each) for each in numerous()}
-            longer_ms = partial(_longer_ms, single, many)
+            plans = shape("single", [[1]]), *numerous()
+            deployed = list(zip(plans, place.deploy(several, *plans), strict=True))
+            longer_ms = partial(_longer_ms, deployed[0], deployed[1:])
             timed = [with_cpu_speed(longer_ms) for _ in range(_WARM_UP + _NUMEROUS_ROUNDS)]
         rounds += timed[_WARM_UP:]
     return {name: [(longer[name], speed) for longer, speed in rounds] for name in rounds[0][0]}
 
 
-def _longer_ms(single: Deployment, many: Mapping[str, Deployment]) -> dict[str, float]:
-    single_ms = _warm(single, NOTHING).latency_ms
-    return {name: _warm(one, NOTHING).latency_ms - single_ms for name, one in many.items()}
+def _longer_ms(
+    single: tuple[Shape, Deployment], many: Sequence[tuple[Shape, Deployment]]
+) -> dict[str, float]:
+    def ms(shape: Shape, one: Deployment) -> float:
+        return _warm(one, shape.request).latency_ms
+
+    single_ms = ms(*single)
+    return {shape.name: ms(shape, one) - single_ms for shape, one in many}
 
 
 def _cold(one: Deployment, work: Work, *, trace: bool = False) -> Answer:
@@ -340,15 +352,15 @@ def _cold(one: Deployment, work: Work, *, trace: bool = False) -> Answer:
     return one.invoke(work.request, trace=trace)
 
 
-def _warm(one: Deployment, work: Work) -> Answer:
+def _warm(one: Deployment, request: bytes) -> Answer:
     """The answer to a request that comes right after another."""
-    one.invoke(work.request)
-    return one.invoke(work.request)
+    one.invoke(request)
+    return one.invoke(request)
 
 
 def _seen(name: str, one: Deployment, stages: Sequence[Sequence[str]]) -> Seen:
     """What one sees of the plan called `name`, whose workflow has these `stages` of tasks."""
-    brief_ms = _warm(one, NOTHING).latency_ms if name in constants.BRIEF else math.nan
+    brief_ms = _warm(one, NOTHING.request).latency_ms if name in constants.BRIEF else math.nan
     latency_ms = _cold(one, PAUSE).latency_ms
     traced = _cold(one, PAUSE, trace=True)
     working = name in constants.WORKING
@@ -375,8 +387,9 @@ def _begins_ms(answer: Answer) -> tuple[float, ...]:
     )
 
 
-def _interpreter(one: Deployment, rounds: int) -> Interpreter:
-    traced = [one.invoke(NOTHING.request, trace=True).timeline for _ in range(rounds)]
+def _interpreter(one: Deployment, stages: Deployment, rounds: int) -> Interpreter:
+    """What the GIL costs by the no-op `one`, and how long each of several in a row runs."""
+    traced = [stages.invoke(NOTHING.request, trace=True).timeline for _ in range(rounds)]
     noops_ms = [task.duration_ms for timeline in traced for task in timeline.tasks]
     try:
         (answer,) = json.loads(one.invoke(QUESTION.encode()).output)

@@ -6,7 +6,7 @@ from typing import get_args
 
 from pydantic import Field
 
-from chiron.profiler.drift import latency_at
+from chiron.predictor.speed import latency_at
 from chiron.workflow.documents import Document
 from chiron.workflow.profile import FunctionProfile, PeriodKind, Profile
 

@@ -103,6 +103,7 @@ def platform(
         for plan, calls in (("remote-few", 1), ("remote-many", REMOTES))
     ]
     each_ms = _slope(one.brief_ms, seen["wide"].brief_ms, NUMEROUS - 1)
+    item_ms = _slope(one.brief_ms, seen["map"].brief_ms, NUMEROUS - 1)
     switch_cost, thread_startup = _threads(each_ms, interpreter)
     own_ms = thread_startup + switch_cost
     brief, pausing = _rested(seen, interpreter.noop_ms, own_ms, invoke)
@@ -121,6 +122,7 @@ def platform(
         idle={name: _rounded(most_ms - max(0.0, brief[name])) for name, most_ms in pausing.items()},
         invoke_ms=_rounded(invoke),
         send_ms=_rounded(sum(sending) / len(sending)),
+        instance_ms=_rounded(item_ms - interpreter.noop_ms - own_ms),
         ipc_ms=_rounded(ipc),
         thread_startup_ms=_rounded(thread_startup),
         switch_interval_ms=interpreter.switch_interval_ms,

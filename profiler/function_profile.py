@@ -8,7 +8,7 @@ from typing import TypeVar, get_args
 
 from chiron.deployment.function_error import FunctionFailedError
 from chiron.openfaas.handlers import Handler, read_requirements
-from chiron.profiler.drift import latency_at, slower
+from chiron.predictor.speed import latency_at, slower
 from chiron.profiler.invocation import Invocation, Solo
 from chiron.profiler.periods import Piece, laid_out, periods
 from chiron.profiler.probe_run import CORES, LEAST_PARALLELISM, SHORTEST_SEEN_MS, ProbeRun

@@ -15,9 +15,10 @@ from chiron.deployment.background_load import disturbance, is_quiet
 from chiron.deployment.launcher import Launcher
 from chiron.generator.fingerprint import digest
 from chiron.predictor.mechanisms import DEFAULT_MECHANISM
+from chiron.predictor.speed import platform_at
 from chiron.profiler.calibrate import BRIEF, calibrate
 from chiron.profiler.noop_shapes import few, shape, write_folder
-from chiron.profiler.self_check import LARGEST_ERROR, SelfCheck
+from chiron.profiler.self_check import LARGEST_ERROR, SelfCheck, alone_in
 from chiron.workflow.documents import dump, read_document, write_atomically
 from chiron.workflow.errors import ChironError
 from chiron.workflow.platform import Platform
@@ -36,17 +37,19 @@ class KeptPlatforms:
     def platform(self, launcher: Launcher, progress: Progress) -> Platform:
         """The platform of `launcher`'s place: the kept one if it holds, else measured and kept.
 
+        It is as at the speed that the place has now.
+
         Raises what `calibrate` does.
         """
         kept = self._kept(launcher)
         if kept is not None:
-            error = typical_error(kept, launcher, progress)
+            now, error = probed(kept, launcher, progress)
             reason = outdated(kept, error, quiet=is_quiet)
             if reason is None:
                 progress(f"using the platform kept for {kept.place}: a probe was {error:.0%} off")
                 if is_off(kept, error):
                     progress("warning: predictions are that far off too while the machine is busy")
-                return kept
+                return now
             progress(f"calibrating again: {reason}")
         measured = calibrate(launcher, effort=BRIEF, progress=progress)
         self.keep(measured, launcher)
@@ -87,10 +90,11 @@ def is_off(kept: Platform, error: float) -> bool:
     return error > max(LARGEST_ERROR, kept.prediction_error)
 
 
-def typical_error(platform: Platform, launcher: Launcher, progress: Progress) -> float:
-    """How far off predictions of known work are now: the median of three plans with each work.
+def probed(platform: Platform, launcher: Launcher, progress: Progress) -> tuple[Platform, float]:
+    """The platform at the speed of now, and how far off its predictions of known work are.
 
-    The plans are one function, two processes and two wraps. Raises what deploying raises.
+    That is the median of three plans with each work: one function, two processes and two wraps.
+    Raises what deploying raises.
     """
     progress("checking the kept platform with a probe")
     plans = [
@@ -104,7 +108,8 @@ def typical_error(platform: Platform, launcher: Launcher, progress: Progress) ->
         deployed = [
             stack.enter_context(launcher.launch(each.workflow, folder, each.plan)) for each in plans
         ]
-        check = SelfCheck(deployed[0], list(zip(plans, deployed, strict=True)))
+        check = SelfCheck(alone_in(deployed[0]), list(zip(plans, deployed, strict=True)))
         for _ in range(_ROUNDS):
             check.measure()
-        return check.typical_error(platform)
+        now = platform_at(platform, check.cpu_probe_ms)
+        return now, check.typical_error(now)

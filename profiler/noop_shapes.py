@@ -15,10 +15,13 @@ from pathlib import Path
 from chiron.predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
 from chiron.profiler import noop_handler
 from chiron.scheduler.layout import over_stages
+from chiron.workflow.asl import parse_states
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Task, Workflow
 from chiron.workflow.plan import Plan, Wrap
 
+#: The request that has each no-op do nothing.
+_NOTHING = b"[[], []]"
 #: Two functions with the same code, which requests can ask for different work.
 FUNCTIONS = ("noop", "noop-second")
 _MEMORY_MIB = 256
@@ -47,11 +50,12 @@ LASTING = next(name for name, mechanism in MECHANISMS.items() if mechanism.lasti
 
 @dataclass(frozen=True)
 class Shape:
-    """A workflow of no-ops, and the plan that it is deployed as."""
+    """A workflow of no-ops, the plan that it is deployed as, and the request to do nothing."""
 
     name: str
     workflow: Workflow
     plan: Plan
+    request: bytes = _NOTHING
 
 
 def shapes() -> list[Shape]:
@@ -70,9 +74,18 @@ def shapes() -> list[Shape]:
     ]
 
 
-def numerous() -> tuple[Shape, Shape]:
-    """Many threads beside each other, and many stages after each other."""
-    return shape("wide", [[NUMEROUS]]), shape("chain", [[1]], stages=NUMEROUS)
+def numerous() -> tuple[Shape, Shape, Shape]:
+    """Many threads beside each other, many stages after each other, many items of a Map."""
+    return shape("wide", [[NUMEROUS]]), shape("chain", [[1]], stages=NUMEROUS), _map()
+
+
+def _map() -> Shape:
+    one = shape("map", [[1]])
+    task = {"Type": "Task", "Resource": FUNCTIONS[0], "End": True}
+    each = {"StartAt": _name(0), "States": {_name(0): task}}
+    state = {"Type": "Map", "ItemProcessor": each, "End": True}
+    machine = parse_states({"StartAt": "map", "States": {"map": state}}, one.workflow.name)
+    return Shape(one.name, machine, one.plan, b"[%b]" % b",".join([_NOTHING] * NUMEROUS))
 
 
 def few(mechanism: str) -> str:

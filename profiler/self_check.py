@@ -19,9 +19,10 @@ from chiron.deployment.launcher import Deployment
 from chiron.predictor.predict import predict
 from chiron.predictor.spread import evenly, longest_wait_ms
 from chiron.profiler.cpu_speed import CpuSpeed, with_cpu_speed
+from chiron.profiler.invocation import Solo
 from chiron.profiler.known_work import CHECKED, HASH, WORK, Work, waiting_ms
 from chiron.profiler.noop_handler import CPU, NATIVE
-from chiron.profiler.noop_shapes import Shape
+from chiron.profiler.noop_shapes import FUNCTIONS, Shape
 from chiron.workflow.platform import Platform
 
 #: How often in each round the work is run alone.
@@ -82,11 +83,27 @@ def _scattered(measured: Platform) -> Iterator[str]:
 Beside = Callable[[Callable[[], float]], tuple[float, CpuSpeed]]
 
 
-class _Timed(NamedTuple):
-    """What a request took, and the CPU-speed probe beside it, in milliseconds."""
+class Timed(NamedTuple):
+    """What a request or a function took, and the CPU-speed probe beside it, in milliseconds."""
 
     latency_ms: float
     probe_ms: float
+
+
+#: Runs the first of the two functions alone, and says how long it took where it ran.
+Alone = Callable[[Work], Timed]
+
+
+def alone_in(one: Deployment) -> Alone:
+    """Runs the only function of `one`, beside which its wrap runs the CPU-speed probe."""
+
+    def run(work: Work) -> Timed:
+        requests = [work.request]
+        solo = Solo(one.gateway, one.trace_key, one.names[0], FUNCTIONS[0], requests)
+        found = solo.invoke(cpu_probed=True)
+        return Timed(found.latency_ms, found.speed.probe_ms)
+
+    return run
 
 
 class SelfCheck:
@@ -98,8 +115,7 @@ class SelfCheck:
     Parameters
     ----------
     alone
-        The plan `one` of `chiron.profiler.noop_shapes`, whose only function says how long work
-        takes.
+        Says how long work takes.
     plans
         The plans to check.
     beside
@@ -109,14 +125,14 @@ class SelfCheck:
 
     def __init__(
         self,
-        alone: Deployment,
+        alone: Alone,
         plans: Sequence[tuple[Shape, Deployment]],
         beside: Beside = with_cpu_speed,
     ) -> None:
         self._alone, self._plans, self._beside = alone, plans, beside
         self._works = cycle(enumerate(CHECKED))
-        self._requests: dict[tuple[int, int], list[_Timed]] = {}
-        self._runs: dict[Work, list[_Timed]] = {WORK: [], HASH: []}
+        self._requests: dict[tuple[int, int], list[Timed]] = {}
+        self._runs: dict[Work, list[Timed]] = {WORK: [], HASH: []}
 
     def measure(self) -> None:
         """Run every plan with one of the works, the next one in the next round."""
@@ -125,11 +141,11 @@ class SelfCheck:
             timed = self._timed(partial(_request_ms, one, work))
             self._requests.setdefault((place, number), []).append(timed)
         for each, runs in self._runs.items():
-            runs += [self._timed(partial(_run_ms, self._alone, each)) for _ in range(_RUNS_A_ROUND)]
+            runs += [self._alone(each) for _ in range(_RUNS_A_ROUND)]
 
-    def _timed(self, run: Callable[[], float]) -> _Timed:
+    def _timed(self, run: Callable[[], float]) -> Timed:
         latency_ms, speed = self._beside(run)
-        return _Timed(latency_ms, speed.probe_ms)
+        return Timed(latency_ms, speed.probe_ms)
 
     def prediction_error(self, platform: Platform) -> float:
         """What another prediction's error, relative to what is measured, stays within, nine times
@@ -144,11 +160,8 @@ class SelfCheck:
         return median(self._errors(platform))
 
     def _errors(self, platform: Platform) -> list[float]:
-        probe_ms = self._probe_ms
-        costs_ms = {
-            kind: self._cost_ms(kind, work, probe_ms)
-            for kind, work in ((CPU, WORK), (NATIVE, HASH))
-        }
+        probe_ms = self._beside_ms
+        costs_ms = {kind: self._cost_ms(kind, work) for kind, work in ((CPU, WORK), (NATIVE, HASH))}
         profiles = [work.profile(costs_ms) for work in CHECKED]
         errors = []
         for (place, number), requests in self._requests.items():
@@ -159,9 +172,14 @@ class SelfCheck:
         return errors
 
     @property
-    def _probe_ms(self) -> float:
-        """What the CPU-speed probe took typically."""
+    def cpu_probe_ms(self) -> float:
+        """What the CPU-speed probe took typically where the functions run."""
         return median(each.probe_ms for runs in self._runs.values() for each in runs)
+
+    @property
+    def _beside_ms(self) -> float:
+        """And what it took beside the requests."""
+        return median(each.probe_ms for timed in self._requests.values() for each in timed)
 
     def _waiting_ms(self, place: int, number: int) -> float:
         """For how long at least the requests of a plan with a work wait."""
@@ -176,21 +194,20 @@ class SelfCheck:
         requests.
         """
         found = list[float]()
-        probe_ms = self._probe_ms
         for (place, number), requests in self._requests.items():
-            found += _varied(requests, self._waiting_ms(place, number), probe_ms)
+            found += _varied(requests, self._waiting_ms(place, number), self._beside_ms)
         for work, runs in self._runs.items():
-            found += _varied(runs, waiting_ms(work.first), probe_ms)
+            found += _varied(runs, waiting_ms(work.first), self.cpu_probe_ms)
         if len(found) < FEWEST_VARIED:
             return ()
         quantiles = evenly(found, min(QUANTILES, len(found)))
         return tuple(round(max(_LEAST, each), 4) for each in quantiles)
 
-    def _cost_ms(self, kind: str, work: Work, probe_ms: float) -> float:
+    def _cost_ms(self, kind: str, work: Work) -> float:
         """What one of a kind takes, of which `work` has some, and waits but nothing else."""
         amount = sum(each for what, each in work.first if what == kind)
         wait_ms = waiting_ms(work.first)
-        runs_ms = _at_speed(self._runs[work], wait_ms, probe_ms)
+        runs_ms = _at_speed(self._runs[work], wait_ms, self.cpu_probe_ms)
         return max(0.0, median(runs_ms) - wait_ms) / amount
 
 
@@ -220,12 +237,12 @@ def speed_drift(probes_ms: Sequence[float]) -> float:
     return round(min(1.0, nine_of_ten(changes)), 4) if changes else 0.0
 
 
-def _at_speed(requests: Sequence[_Timed], wait_ms: float, probe_ms: float) -> list[float]:
+def _at_speed(requests: Sequence[Timed], wait_ms: float, probe_ms: float) -> list[float]:
     """What they take where the CPU-speed probe takes `probe_ms`; waits are as long as ever."""
     return [wait_ms + (each.latency_ms - wait_ms) * probe_ms / each.probe_ms for each in requests]
 
 
-def _varied(requests: Sequence[_Timed], wait_ms: float, probe_ms: float) -> list[float]:
+def _varied(requests: Sequence[Timed], wait_ms: float, probe_ms: float) -> list[float]:
     """How many times as long as usual requests computed that wait `wait_ms`; of few, nothing."""
     if len(requests) < _FEWEST:
         return []
@@ -239,8 +256,3 @@ def _varied(requests: Sequence[_Timed], wait_ms: float, probe_ms: float) -> list
 
 def _request_ms(one: Deployment, work: Work) -> float:
     return one.invoke(work.request).latency_ms
-
-
-def _run_ms(one: Deployment, work: Work) -> float:
-    (run,) = one.invoke(work.request, trace=True).timeline.tasks
-    return run.duration_ms

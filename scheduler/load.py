@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 from chiron.predictor.load import Case, Crowd, Seen
 from chiron.predictor.predict import Predictor
+from chiron.predictor.speed import profile_at
 from chiron.predictor.spread import Spread
 from chiron.predictor.uncertainty import Variant, ends, speeds
 from chiron.predictor.unrolling import run_of
@@ -44,10 +45,11 @@ def predict_load(
     plan.check_against(workflow)
     if workflow.machine is None:
         profile.require(workflow.functions)
+    profile = profile_at(profile, platform.cpu_probe_ms)
     usual = crowd_of(plan, cases_of(workflow, profile, platform))
     varied = [
         [crowd_of(plan, cases) for cases in _varied(workflow, profile, platform, source)]
-        for source in (ends, speeds)
+        for source in (ends, lambda _, place: speeds(place))
     ]
     seen = usual.under(load)
     return LoadPrediction(
@@ -93,6 +95,7 @@ def _within(
 
 def cases_of(workflow: Workflow, profile: Profile, platform: Platform) -> list[Case]:
     """What `workflow` does, payload by payload."""
+    profile = profile_at(profile, platform.cpu_probe_ms)
     return [_case(workflow, share.profile, share.weight, platform) for share in profile.mix]
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from chiron.predictor.mechanisms import MECHANISMS
 from chiron.predictor.predict import predict
+from chiron.predictor.speed import profile_at
 from chiron.scheduler.choices import NO_CHOICES, Choices, MechanismChoice, Strategy
 from chiron.scheduler.conflict_rules import find_conflicts
 from chiron.scheduler.deciding import with_unreached
@@ -95,6 +96,7 @@ def job_of(
     if workflow.machine is not None:
         profile = with_unreached(workflow, profile)
     profile.require(workflow.functions)
+    profile = profile_at(profile, platform.cpu_probe_ms)
     conflicts = find_conflicts(
         workflow.functions, profile, settings.constraints, settings.environments
     )

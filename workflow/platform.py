@@ -53,6 +53,8 @@ class Platform(Document):
     stage_ms
         What it costs an engine that a bucket fires within a request, and with stages each further
         one: to take in what others gave, and to begin.
+    instance_ms
+        What a state machine computes more for each run of a task, to decide what comes next.
     rpc_ms
         T_RPC: one invocation of a remote wrap, directly where wraps can reach each other, else
         through the gateway.
@@ -113,7 +115,8 @@ class Platform(Document):
         wrap has cores, since some idle then all the same; 0 where cores are shared perfectly, as in
         the paper.
     cpu_probe_ms
-        What the CPU-speed probe took meanwhile, a fixed loop: how fast the machine was.
+        What the CPU-speed probe, a fixed loop, took beside functions meanwhile: how fast the cores
+        were that run them.
     speed_drift
         What nine of ten changes of the machine's speed stayed within while it was calibrated, as a
         part of what computing took.
@@ -149,6 +152,7 @@ class Platform(Document):
     one_node: bool = False
     request_ms: Milliseconds = 0.0
     stage_ms: Milliseconds = 0.0
+    instance_ms: Milliseconds = 0.0
     rpc_ms: Milliseconds
     invoke_ms: Milliseconds
     send_ms: Milliseconds = 0.0

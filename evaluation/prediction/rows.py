@@ -16,7 +16,6 @@ from chiron.deployment.measure import percentile
 from chiron.evaluation.bench.rounds import Journal
 from chiron.evaluation.bench.setup import PLATFORM_FILE, kept
 from chiron.predictor.predict import predict
-from chiron.profiler.drift import profile_at
 from chiron.scheduler.chance import surprise
 from chiron.workflow.documents import Document, read_document, read_json, write_atomically
 from chiron.workflow.errors import ChironError
@@ -94,11 +93,11 @@ class PredictedRow(MeasuredRow):
         cls, row: MeasuredRow, workflow: Workflow, profile: Profile, platform: Platform
     ) -> PredictedRow:
         """`row` with its predictions."""
-        now = profile_at(profile, row.probe_ms)
+        now = platform.model_copy(update={"cpu_probe_ms": row.probe_ms})
         return cls(
             **dict(row),
             predicted=predict(row.plan, workflow, profile, platform, 95),
-            at_speed_ms=predict(row.plan, workflow, now, platform).latency_ms,
+            at_speed_ms=predict(row.plan, workflow, profile, now).latency_ms,
         )
 
     @property

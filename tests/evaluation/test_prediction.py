@@ -15,7 +15,7 @@ from chiron.evaluation.bench.setup import Place
 from chiron.evaluation.prediction.plans import BATCH, measure_batch, missing_batches, random_plans
 from chiron.evaluation.prediction.rows import MeasuredRow, PredictedRow, TimedRequest
 from chiron.predictor.predict import predict
-from chiron.profiler.drift import profile_at
+from chiron.predictor.speed import profile_at
 from chiron.workflow.answer import ExpectedAnswer
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import parse_workflow

@@ -95,7 +95,7 @@ class Sandbox:
         if not new:
             return dict.fromkeys(leading_ms, 0.0)
         wait_ms = 0.0
-        if 0 in leading_ms:
+        if 0 in leading_ms and 1 + len(new) <= self.cores.count:
             wait_ms = min(costs.core_wait_ms, leading_ms[0], max(leading_ms[p] for p in new))
         turn_ms = max(now, self.free_ms)
         for number, process in enumerate(new):
@@ -492,6 +492,8 @@ class Engines:
         if self._joins(task):
             megabytes = (function.input_bytes or 0) / 1e6
             work = (("cpu", megabytes * self.platform.joined_ms_per_mb), *work)
+        if self.workflow.decided and self.plan.orchestrator == "wrap":
+            work = (("cpu", self.platform.instance_ms), *work)
         if forked and function.further_ms:
             work = (("cpu", function.further_ms), *work)
         megabytes = function.output_bytes / 1e6

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chiron.predictor.explain import explanation
 from chiron.predictor.predict import Predictor, predict
+from chiron.predictor.speed import platform_at, profile_at
 from chiron.predictor.wiring import as_idle
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Task, Workflow
@@ -138,6 +140,13 @@ def test_the_main_process_and_a_worker_wait_for_each_other_while_both_compute(
     assert found.simulate((("a",), ("b",)), 2, "pool") == [ms + waited_ms for ms in alone_ms]
     assert found.simulate(((), ("a",), ("b",)), 2, "pool")[1:] == alone_ms
     assert found.simulate((("a", "b"),), 2, "pool") == found.each_ms((("a", "b"),))
+
+
+def test_processes_that_share_cores_anyway_do_not_wait_for_each_other_besides(platform, profile):
+    found = Predictor(profile(a="native 6"), platform(pool_core_wait_ms=3.0))
+    assert found.simulate((("a",), ("a",)), 1, "pool") == [12.0, 12.0]
+    assert found.simulate((("a",), ("a",), ("a",)), 2, "pool") == [9.0, 9.0, 9.0]
+    assert found.simulate((("a",), ("a",), ("a",)), 3, "pool") == [9.0, 9.0, 9.0]
 
 
 def test_threads_of_one_process_begin_in_its_order_and_take_turns(costs, profile):
@@ -326,12 +335,38 @@ def test_the_range_has_the_speeds_that_the_machine_may_have(costs, profile):
     assert found.high_ms == pytest.approx(found.latency_ms + 24 * 0.25)
 
 
-def test_a_range_reaches_to_the_speed_at_which_the_platform_was_calibrated(costs, profile):
-    calibrated = costs.model_copy(update={"cpu_probe_ms": 1.0})
-    slow = profile(a="cpu 20 block 10")
-    slow.functions["a"] = slow.functions["a"].model_copy(update={"cpu_probe_ms": 2.0})
-    found = predict(plan([["a"]]), ALONE, slow, calibrated)
-    assert (found.latency_ms - found.low_ms, found.high_ms) == (10.0, found.latency_ms)
+@pytest.fixture
+def slowed(costs, profile) -> tuple[Profile, Platform]:
+    """Functions profiled while the cores were half as fast as when the platform was calibrated."""
+    slow = profile(a="cpu 20 block 10", b="cpu 8", c="block 3", d="cpu 4")
+    for name, function in slow.functions.items():
+        slow.functions[name] = function.model_copy(update={"cpu_probe_ms": 2.0})
+    return slow, costs.model_copy(update={"cpu_probe_ms": 1.0})
+
+
+def test_functions_are_as_fast_as_the_platform_was_when_it_was_calibrated(slowed):
+    """The request takes 1 ms; a computes for 10 then, and waits for 10 as ever."""
+    found = predict(plan([["a"]]), ALONE, *slowed)
+    assert found.latency_ms == found.low_ms == found.high_ms == 21.0
+
+
+def test_whatever_is_told_of_a_plan_is_at_that_speed(slowed):
+    of_all = plan(TWO_WRAPS)
+    found = predict(of_all, WORKFLOW, *slowed)
+    same = profile_at(slowed[0], 1.0), slowed[1].model_copy(update={"cpu_probe_ms": None})
+    assert found == predict(of_all, WORKFLOW, *same)
+    told, (timeline,) = explanation(of_all, WORKFLOW, *slowed)
+    assert told.prediction == found
+    assert timeline.latency_ms == pytest.approx(found.latency_ms)
+
+
+def test_a_platform_at_another_speed_costs_what_it_would_there(costs):
+    known = {"request_ms": 1.0, "spread": {"request_ms": (0.5, 2.0)}, "idle": {"stage_ms": 0.5}}
+    then = costs.model_copy(update={"cpu_probe_ms": 1.0, **known})
+    now = platform_at(then, 1.5)
+    assert (now.request_ms, now.idle, now.cpu_probe_ms) == (1.5, {"stage_ms": 0.75}, 1.5)
+    unknown = then.model_copy(update={"cpu_probe_ms": None})
+    assert platform_at(unknown, 1.5).request_ms == 1.0
 
 
 def test_no_range_passes_the_longest_time_that_there_is(costs, profile):

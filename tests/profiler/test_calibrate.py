@@ -17,6 +17,7 @@ from chiron.openfaas.client import Gateway
 from chiron.openfaas.stack import read_stack
 from chiron.predictor.plan_timeline import plan_timeline
 from chiron.predictor.predict import Predictor, predict
+from chiron.predictor.unrolling import Run
 from chiron.profiler import calibrate as calibration
 from chiron.profiler import noop_handler
 from chiron.profiler.calibrate import Effort, best_of, calibrate
@@ -25,6 +26,7 @@ from chiron.profiler.known_work import HASH, NOTHING, PAUSE, WORK, Work
 from chiron.profiler.noop_handler import BLOCK
 from chiron.profiler.noop_shapes import (
     FUNCTIONS,
+    NUMEROUS,
     Shape,
     chains,
     crowd,
@@ -36,6 +38,7 @@ from chiron.profiler.noop_shapes import (
 from chiron.workflow.errors import ChironError
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, Profile
+from chiron.workflow.trace import Instance, unrolled
 
 NOOP_MS, PAUSE_MS = 0.004, 10.0
 
@@ -45,7 +48,18 @@ def seen_on(measured: Platform) -> dict[str, Seen]:
     return {each.name: _seen(each, measured) for each in (*shapes(), *numerous())}
 
 
+def _decided(each: Shape) -> Shape:
+    """A machine's shape as what it does: an instance of its task for each item."""
+    if each.workflow.machine is None:
+        return each
+    profile = _profile("cpu", NOOP_MS)
+    (task,) = each.workflow.by_name
+    static = unrolled(each.workflow, [Instance(task=task)] * NUMEROUS)
+    return Shape(each.name, *reversed(Run(static, profile, decided=True).placed(each.plan)))
+
+
 def _seen(each: Shape, measured: Platform) -> Seen:
+    each = _decided(each)
     pausing = _profile("block", PAUSE_MS)
     predicted = predict(each.plan, each.workflow, pausing, measured).latency_ms
     timeline, _ = plan_timeline(each.plan, each.workflow, Predictor(pausing, measured))
@@ -124,6 +138,7 @@ def platform_of() -> Platform:
         cpus=64,
         request_ms=2.0,
         stage_ms=0.4,
+        instance_ms=0.2,
         rpc_ms=1.5,
         invoke_ms=0.5,
         send_ms=0.2,

@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
+from chiron.predictor.speed import latency_at, profile_at
 from chiron.profiler.chrome_trace import chrome_trace
 from chiron.profiler.compare import compare
-from chiron.profiler.drift import at_one_speed, latency_at, profile_at
+from chiron.profiler.drift import at_one_speed
 from chiron.workflow.profile import FunctionProfile, Period, Profile
 
 

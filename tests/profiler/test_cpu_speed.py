@@ -11,6 +11,7 @@ from types import CodeType
 import pytest
 
 from chiron.openfaas.handlers import Handler
+from chiron.predictor.speed import run_at
 from chiron.profiler.cpu_speed import (
     CpuSpeed,
     cpu_probe_ms,
@@ -19,7 +20,6 @@ from chiron.profiler.cpu_speed import (
     steady,
     with_cpu_speed,
 )
-from chiron.profiler.drift import run_at
 from chiron.profiler.function_profile import function_profile
 from chiron.profiler.probe_run import CORES, ProbeRun, Stretch
 from chiron.profiler.sampling import Samples, Untraced

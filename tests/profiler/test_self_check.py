@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -14,9 +15,15 @@ from chiron.profiler.cpu_speed import CpuSpeed
 from chiron.profiler.known_work import CHECKED, HASH, WORK, Work, both
 from chiron.profiler.noop_handler import BLOCK, CPU, NATIVE
 from chiron.profiler.noop_shapes import FUNCTIONS, Shape, chains, crowd, shapes
-from chiron.profiler.self_check import QUANTILES, SelfCheck, nine_of_ten, speed_drift, warnings
+from chiron.profiler.self_check import (
+    QUANTILES,
+    SelfCheck,
+    Timed,
+    nine_of_ten,
+    speed_drift,
+    warnings,
+)
 from chiron.workflow.platform import Platform
-from chiron.workflow.timeline import Span, Timeline
 
 PLATFORM = Platform(
     format=1,
@@ -36,36 +43,33 @@ PLATFORM = Platform(
     request_variation=(0.0,),
 )
 COSTS_MS = {CPU: 1e-4, NATIVE: 3e-4}
+#: What the CPU-speed probe takes where the functions run; beside the requests it takes 1 ms.
+PROBE_MS = 1.5
 PLANS = [*shapes()[1:], chains(), crowd()]
 
 
 @dataclass(frozen=True)
 class Answer:
     latency_ms: float
-    output: str = ""
-    timeline: Timeline | None = None
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """Answers after a time that depends on the work; of the first function's run it is the same."""
+    """Answers after a time that depends on the work."""
 
     latency_ms: Callable[[Work], float]
 
-    def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
+    def invoke(self, request: bytes) -> Answer:
         (work,) = {each for each in (*CHECKED, HASH) if each.request == request}
-        latency_ms = self.latency_ms(work)
-        span = Span(kind="task", wrap="w", start_ms=1.0, end_ms=1.0 + latency_ms)
-        timeline = Timeline(workflow="w", source="measured", latency_ms=latency_ms, spans=(span,))
-        return Answer(latency_ms, timeline=timeline if trace else None)
+        return Answer(self.latency_ms(work))
 
 
 def even(run: Callable[[], float]) -> tuple[float, CpuSpeed]:
     return run(), CpuSpeed(1.0, 0.0)
 
 
-def alone_ms(work: Work) -> float:
-    return work.profile(COSTS_MS).functions[FUNCTIONS[0]].latency_ms
+def alone(work: Work) -> Timed:
+    return Timed(work.profile(COSTS_MS).functions[FUNCTIONS[0]].latency_ms, PROBE_MS)
 
 
 def error(factor: Callable[[str, Work], float], rounds: int = len(CHECKED)) -> float:
@@ -80,7 +84,7 @@ def error(factor: Callable[[str, Work], float], rounds: int = len(CHECKED)) -> f
         )
 
     plans = [(shape, deployed(shape)) for shape in PLANS]
-    check = SelfCheck(Deployed(alone_ms), plans, even)
+    check = SelfCheck(alone, plans, even)
     for _ in range(rounds):
         check.measure()
     return check.prediction_error(PLATFORM)
@@ -150,9 +154,26 @@ def test_known_work_is_profiled_as_it_is_asked_for() -> None:
 
 
 def test_work_that_is_over_before_its_pause_computes_nothing() -> None:
-    check = SelfCheck(Deployed(lambda _: 9.0), [], even)
+    check = SelfCheck(lambda _: Timed(9.0, PROBE_MS), [], even)
     check.measure()
-    assert check._cost_ms(CPU, WORK, 1.0) == 0
+    assert check._cost_ms(CPU, WORK) == 0
+
+
+def test_known_work_takes_what_it_does_at_the_speed_that_the_cores_had_typically() -> None:
+    """A run on a core that is half as fast counts as one that took half the time."""
+    speeds = cycle((1.0, 1.0, 2.0))
+
+    def varied(work: Work) -> Timed:
+        factor = next(speeds)
+        wait_ms = sum(amount for kind, amount in work.first if kind == BLOCK)
+        latency_ms = alone(work).latency_ms
+        return Timed(wait_ms + (latency_ms - wait_ms) * factor, PROBE_MS * factor)
+
+    check = SelfCheck(varied, [], even)
+    for _ in range(3):
+        check.measure()
+    assert check.cpu_probe_ms == PROBE_MS
+    assert check._cost_ms(CPU, WORK) == pytest.approx(COSTS_MS[CPU])
 
 
 def test_a_calibration_that_agrees_with_itself_on_a_quiet_machine_is_relied_on() -> None:
@@ -204,8 +225,12 @@ def test_requests_vary_by_what_computing_takes_of_them() -> None:
 
         return Deployed(latency_ms)
 
-    alone = deployed(shapes()[0])
-    check = SelfCheck(alone, [(shape, deployed(shape)) for shape in PLANS], even)
+    once = deployed(shapes()[0])
+    check = SelfCheck(
+        lambda work: Timed(once.latency_ms(work), PROBE_MS),
+        [(shape, deployed(shape)) for shape in PLANS],
+        even,
+    )
     for _ in range(8 * len(CHECKED)):
         check.measure()
     found = check.work_variation()
@@ -215,6 +240,6 @@ def test_requests_vary_by_what_computing_takes_of_them() -> None:
 
 
 def test_too_few_requests_do_not_say_how_they_vary() -> None:
-    check = SelfCheck(Deployed(alone_ms), [], even)
+    check = SelfCheck(alone, [], even)
     check.measure()
     assert check.work_variation() == ()

@@ -1,0 +1,102 @@
+"""Profiles and platforms at other speeds of the machine, which drifts between measurements.
+
+Computing gets slower with the machine, waiting does not. How fast it was is told by the CPU-speed
+probe, a fixed loop that wraps run beside their functions. What does not say what the probe took is
+left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chiron.workflow.platform import PathCost, Platform
+from chiron.workflow.profile import FunctionProfile, Profile, in_a_row
+
+
+def slower(then_ms: float | None, now_ms: float | None) -> float:
+    """How many times as long computing takes now; 1 where the probe's time is not known."""
+    return now_ms / then_ms if then_ms and now_ms else 1.0
+
+
+def run_at(latency_ms: float, waiting_ms: float, then_ms: float | None, now_ms: float) -> float:
+    """How long a run would take when the CPU-speed probe takes `now_ms`.
+
+    Parameters
+    ----------
+    latency_ms, then_ms
+        How long it took, and the probe beside it; None where that is not known.
+    waiting_ms
+        For how long of that it waited; it cannot have waited for longer than it took.
+    """
+    waited_ms = min(waiting_ms, latency_ms)
+    return waited_ms + (latency_ms - waited_ms) * slower(then_ms, now_ms)
+
+
+def latency_at(function: FunctionProfile, cpu_probe_ms: float) -> float:
+    """How long `function` would take when the CPU-speed probe takes `cpu_probe_ms`."""
+    waiting_ms = function.time_ms("block")
+    return run_at(function.latency_ms, waiting_ms, function.cpu_probe_ms, cpu_probe_ms)
+
+
+def profile_at(profile: Profile, cpu_probe_ms: float | None) -> Profile:
+    """`profile` as it would be when the CPU-speed probe takes `cpu_probe_ms`, if that is known.
+
+    A plan runs on the platform, so that is the platform's for predictions, whatever the speed was
+    when the functions were profiled.
+    """
+    if cpu_probe_ms is None:
+        return profile
+    payloads = tuple(
+        each.model_copy(update={"functions": _all_at(each.functions, cpu_probe_ms)})
+        for each in profile.payloads
+    )
+    functions = _all_at(profile.functions, cpu_probe_ms)
+    return profile.model_copy(update={"functions": functions, "payloads": payloads})
+
+
+def platform_at(platform: Platform, cpu_probe_ms: float) -> Platform:
+    """`platform` as it would be when the CPU-speed probe takes `cpu_probe_ms`."""
+    factor = slower(platform.cpu_probe_ms, cpu_probe_ms)
+    at_speed = platform_slower(platform, factor)
+    return at_speed.model_copy(update={"cpu_probe_ms": round(cpu_probe_ms, 4)})
+
+
+def platform_slower(platform: Platform, factor: float) -> Platform:
+    """`platform` where all that was timed there takes `factor` times as long."""
+    timed = [name for name in platform.spread if name.endswith(("_ms", "_ms_per_mb"))]
+    constants = {name: factor * getattr(platform, name) for name in timed}
+    paths = {
+        path: PathCost(ms=factor * cost.ms, ms_per_mb=factor * cost.ms_per_mb)
+        for path, cost in platform.paths.items()
+    }
+    idle = {name: factor * more_ms for name, more_ms in platform.idle.items()}
+    return platform.model_copy(update={**constants, "idle": idle, "paths": paths})
+
+
+def function_at(function: FunctionProfile, cpu_probe_ms: float) -> FunctionProfile:
+    """`function` as it would be when the CPU-speed probe takes `cpu_probe_ms`."""
+    factor = slower(function.cpu_probe_ms, cpu_probe_ms)
+    if factor == 1.0:
+        return function
+    lengths = [
+        period.duration_ms * (1.0 if period.kind == "block" else factor)
+        for period in function.periods
+    ]
+    latency_ms = sum(lengths)
+    periods = in_a_row(function.periods, lengths)
+    times: dict[str, object] = {"periods": periods, "latency_ms": latency_ms}
+    if function.cpu_probe_ms is not None:
+        times["cpu_probe_ms"] = cpu_probe_ms
+    if function.forked_ms is not None:
+        times["forked_ms"] = latency_ms + function.further_ms * factor
+    if function.spread_ms is not None and function.latency_ms > 0:
+        low_ms, high_ms = function.spread_ms
+        ratio = latency_ms / function.latency_ms
+        times["spread_ms"] = (low_ms * ratio, high_ms * ratio)
+    return function.model_copy(update=times)
+
+
+def _all_at(
+    functions: Mapping[str, FunctionProfile], cpu_probe_ms: float
+) -> dict[str, FunctionProfile]:
+    return {name: function_at(function, cpu_probe_ms) for name, function in functions.items()}
