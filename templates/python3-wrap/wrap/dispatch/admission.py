@@ -42,7 +42,7 @@ class Admission:
         with execution.lock:
             if execution.over or not self._rules.admit():
                 return False
-        execution.event(execution.begin)
+        execution.event_of(len(execution.part.place_of), execution.begin)
         return True
 
     @property
