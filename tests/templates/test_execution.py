@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 import pytest
@@ -17,6 +18,7 @@ from wrap.core.errors import TaskError
 from wrap.core.patience import Patience
 from wrap.core.placement import Deciding
 from wrap.core.triggers import MOST_AT_ONCE
+from wrap.dispatch.admission import Admission
 from wrap.dispatch.execution import Execution, Outcome
 from wrap.dispatch.runtime import Mechanism, Runtime
 from wrap.dispatch.world import WORLD
@@ -331,3 +333,25 @@ def test_what_waits_for_room_is_written_when_it_has_some(monkeypatch: pytest.Mon
     assert outcome == "[" + ",".join(['"fast"'] * 500) + "]"
     assert len(written) == 500
     assert max(written) < MOST_AT_ONCE
+
+
+def test_what_is_admitted_in_the_loop_begins_in_an_event_of_its_own() -> None:
+    """The event in which an execution ends and is answered takes long enough."""
+    loop, order = Loop(), SimpleQueue[str]()
+    execution: Any = SimpleNamespace(
+        runtime=SimpleNamespace(loop=loop, mechanism=None),
+        lock=threading.RLock(),
+        over=False,
+        part=SimpleNamespace(place_of={}),
+        begin=None,
+        event_of=lambda *_: order.put("begins"),
+    )
+
+    def end_another() -> None:
+        assert Admission(execution).admit()
+        order.put("answered")
+
+    loop.call_at(time.monotonic(), end_another)
+    assert [order.get(timeout=BOUND_S) for _ in range(2)] == ["answered", "begins"]
+    assert Admission(execution).admit()
+    assert order.get(timeout=BOUND_S) == "begins"
