@@ -72,6 +72,7 @@ class LazyGroup(click.Group):
 
 
 _MODULES = {verb: (f"chiron.cli.{verb.replace('-', '_')}", text) for verb, text in VERBS.items()}
+_MODULES["evaluate"] = ("chiron.evaluation.commands", VERBS["evaluate"])
 
 
 @click.group(cls=LazyGroup, modules=_MODULES)

@@ -15,7 +15,7 @@ from chiron.generator.settings import SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR
 from chiron.scheduler.choices import Choices, MechanismChoice, PlannerChoice, Strategy
 from chiron.workflow.documents import require_writable
 from chiron.workflow.errors import ChironError
-from chiron.workflow.plan import PathKind
+from chiron.workflow.paths import PathKind
 from chiron.workflow.units import parse_duration_ms, parse_rate_per_s
 from chiron.wrap.core.triggers import TriggerKind
 

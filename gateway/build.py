@@ -33,6 +33,9 @@ _WRAP, _PLAIN = "python3-wrap", "plain"
 #: What the runner of plain handlers has of the wrap runtime, below the folder of that.
 _SHARED = (
     "config/sandbox.py",
+    "core/memory_shares.py",
+    "core/request_queue.py",
+    "core/shedding.py",
     "event_loop/threads.py",
     "functions/answers.py",
     "http/server",

@@ -13,10 +13,11 @@ from types import MappingProxyType
 from typing import Any
 
 from chiron.workflow.model import NOTHING, Source, Task, Workflow, giver_of, names_in, output_name
-from chiron.workflow.plan import PathKind, Plan, Wrap
+from chiron.workflow.paths import PathKind
+from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.reference import HandlerStyle
 from chiron.workflow.streaming import begins_with, live_in
-from chiron.wrap.core.triggers import Bucket, buckets
+from chiron.wrap.core.triggers import TASK_TRIGGERS, Bucket, buckets
 
 #: A source with numbers for names: the runtime's form.
 NumberedSource = int | list[int] | None
@@ -301,7 +302,7 @@ def _entry(
         fail=(failure.error, failure.cause) if failure else None,
         machine=workflow.machine,
         states=dict(numbers) if deciding or workflow.buckets is not None else {},
-        in_stages=deciding and plan.trigger == "stage",
+        in_stages=deciding and TASK_TRIGGERS[plan.trigger].in_stages,
         buckets=workflow.buckets,
         styles=sorted({styles[task.function] for task in workflow.first}),
     )

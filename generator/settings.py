@@ -32,7 +32,7 @@ WATCHDOG_SLEEP = "1s"
 HOLDING_WATCHDOG_SLEEP = "25s"
 #: Objects that wait may take so much of what functions leave of a wrap's memory, and at least so
 #: much: the limit has that much to spare beyond what is measured.
-SINK_SHARE, LEAST_SINK_MIB = 0.5, 8
+OBJECTS_SHARE, LEAST_OBJECTS_MIB = 0.5, 8
 #: CPU that a wrap requests for each of its plan's CPUs, in thousandths of a core. Kubernetes keeps
 #: that much free on a node for the wrap, which may take up to its limit of what others leave.
 REQUESTED_PER_CPU = 100
@@ -79,7 +79,7 @@ def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> di
       all at once. More would be taken in only to fail.
     - ``WRAP_CPUS``: the cores that the wrap keeps to where its sandbox has more.
     - ``WRAP_MEMORY_MIB``: its limit, of which it keeps some from one request to the next.
-    - ``WRAP_SINK_MIB``: what objects that wait may take of it.
+    - ``WRAP_OBJECTS_MIB``: what objects that wait may take of it.
     """
     seconds = timeout_s(plan, given_s)
     outer = f"{seconds + TIMEOUT_STEP_S:.3f}".rstrip("0").rstrip(".") + "s"
@@ -108,7 +108,7 @@ def _sink(wrap: Wrap, requests: int) -> dict[str, str]:
     if wrap.demand is None:
         return {}
     left_mib = wrap.memory_mib - idle_mib(wrap) - requests * request_mib(wrap)
-    return {"WRAP_SINK_MIB": str(max(LEAST_SINK_MIB, int(SINK_SHARE * left_mib)))}
+    return {"WRAP_OBJECTS_MIB": str(max(LEAST_OBJECTS_MIB, int(OBJECTS_SHARE * left_mib)))}
 
 
 def _most_inflight(plan: Plan, seconds: float, threads: int) -> int:

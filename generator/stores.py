@@ -7,7 +7,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from chiron.workflow.errors import ChironError
-from chiron.workflow.plan import PathKind, Plan
+from chiron.workflow.paths import PATHS, PathKind
+from chiron.workflow.plan import Plan
 
 #: The variable by which a wrap knows it, and the secret that has its password.
 VARIABLE, SECRET = "chiron_store", "chiron-store"
@@ -68,7 +69,7 @@ def needs_of(plan: Plan, url: str, *, durable: bool = False) -> Needs:
     if durable:
         require_redis(url)
         return Needs({VARIABLE: url}, (SECRET,) if urlsplit(url).username else (), ())
-    if plan.path != "store" or plan.orchestrator == "client" or len(plan.wraps) == 1:
+    if not PATHS[plan.path].by_store or plan.orchestrator == "client" or len(plan.wraps) == 1:
         return Needs({}, (), ())
     require_store(plan.path, url)
     parts = urlsplit(url)
@@ -78,7 +79,7 @@ def needs_of(plan: Plan, url: str, *, durable: bool = False) -> Needs:
 
 def require_store(path: PathKind, url: str) -> None:
     """Raise ``no-store`` where objects are to go by a store, and none is named."""
-    if path == "store" and not url:
+    if PATHS[path].by_store and not url:
         message = f"with the path store, say which one with --store: {_FORMS}"
         raise ChironError("no-store", message, path="store")
 

@@ -26,6 +26,7 @@ from chiron.openfaas.stack import PACKAGES, StackFunction, StackResources
 from chiron.scheduler.concurrency import IDLE_MIB
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.paths import PATHS
 from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE
 
@@ -86,7 +87,7 @@ def stack_function(
     settings = run | {KEY_VARIABLE: marks[KEY_ANNOTATION], **needs.variables}
     buckets = sources.folder.workflow.buckets
     is_entry = index == 0 or plan.orchestrator == "client"
-    is_called = not is_entry and plan.path != "gateway"
+    is_called = not is_entry and PATHS[plan.path].connects
     if is_called or (buckets is not None and not buckets["durable"]):
         settings["healthcheck_interval"] = HOLDING_WATCHDOG_SLEEP
     if is_entry and plan.orchestrator != "client":

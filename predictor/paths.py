@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Task, Workflow, names_in
-from chiron.workflow.plan import Orchestrator, PathKind, Plan
-from chiron.workflow.platform import Path, PathCost, Platform
+from chiron.workflow.paths import Path, PathKind
+from chiron.workflow.plan import Orchestrator, Plan
+from chiron.workflow.platform import PathCost, Platform
 from chiron.workflow.profile import Profile
 
 #: Where nothing is known of paths.

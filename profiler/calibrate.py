@@ -46,8 +46,8 @@ from chiron.profiler.rounds import Longer, Round, numerous_seen, request_variati
 from chiron.profiler.self_check import SelfCheck, alone_in, speed_drift, warnings
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
-from chiron.workflow.plan import PathKind
-from chiron.workflow.platform import Path as PathName
+from chiron.workflow.paths import Path as PathName
+from chiron.workflow.paths import PathKind
 from chiron.workflow.platform import PathCost, Platform
 
 Progress = Callable[[str], None]

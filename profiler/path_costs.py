@@ -13,8 +13,8 @@ from chiron.profiler.known_work import NOTHING, PAUSE
 from chiron.profiler.noop_handler import LARGE, LARGE_MB
 from chiron.profiler.noop_shapes import Shape, shape
 from chiron.workflow.errors import ChironError
-from chiron.workflow.plan import PathKind
-from chiron.workflow.platform import Path, PathCost
+from chiron.workflow.paths import Path, PathKind
+from chiron.workflow.platform import PathCost
 
 #: Rounds that are thrown away first: wraps have still to learn where others are, and memory is
 #: touched for the first time.

@@ -17,18 +17,14 @@ from chiron.scheduler.options import Job
 from chiron.scheduler.planners import PLANNERS, respects_conflicts, searched
 from chiron.workflow.apart import Apart, broken
 from chiron.workflow.model import Workflow
+from chiron.workflow.paths import IN_WORDS
 from chiron.workflow.plan import Plan, Wrap
-from chiron.workflow.platform import Path
+from chiron.wrap.core.triggers import TASK_TRIGGERS
 
 _STRATEGIES: dict[Strategy, str] = {
     "cost": "the fewest CPUs that meet the SLO, in the fewest wraps",
     "balanced": "the least CPUs x latency that meets the SLO",
     "latency": "the fastest found, whatever it costs",
-}
-_IN_WORDS: dict[Path, str] = {
-    "direct": "directly",
-    "gateway": "through the gateway",
-    "store": "by a store",
 }
 #: Lines about single processes, and about conflicts, before the rest is counted.
 _MOST_LINES = 12
@@ -48,7 +44,7 @@ def explain(
     if fewer_ms is not None and plan.slo_ms is not None:
         proved = f"one less takes {fewer_ms:.1f} ms at the very least, as all have to compute"
         found = "of the plans found with one less, none meets the SLO"
-        added_up = plan.trigger == "stage" or len(job.workflow.stages) == 1
+        added_up = TASK_TRIGGERS[plan.trigger].in_stages or len(job.workflow.stages) == 1
         sure = added_up and fewer_ms > plan.slo_ms
         lines.append(f"{plan.cpus} CPUs: {proved if sure else found}")
     lines += _wraps(plan, job)
@@ -143,7 +139,7 @@ def _crossings(plan: Plan, job: Job) -> Iterator[str]:
         names = _names(list(dict.fromkeys(each.task for each in largest)))
         yield (
             f"{placed.wraps[source].name} to {placed.wraps[target].name}: {size_mb:.3g} MB of "
-            f"{names} {_IN_WORDS[path]}, {sum(each.ms for each in found):.1f} ms in all"
+            f"{names} {IN_WORDS[path]}, {sum(each.ms for each in found):.1f} ms in all"
         )
 
 

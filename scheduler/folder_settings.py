@@ -20,7 +20,7 @@ Secrets = Mapping[str, Sequence[str]]
 #: Variables that every wrap has its own values of, computed from the plan.
 _TIMES = "exec_timeout healthcheck_interval read_timeout write_timeout"
 _SIZES = "max_inflight pool_concurrency WAITRESS_THREADS"
-_MEMORY = "WRAP_MEMORY_MIB WRAP_REQUEST_BYTES WRAP_SINK_MIB"
+_MEMORY = "WRAP_MEMORY_MIB WRAP_REQUEST_BYTES WRAP_OBJECTS_MIB"
 OF_WRAPS = frozenset(f"{_TIMES} {_SIZES} WRAP_CPUS {_MEMORY}".split())
 #: What python3-flask looks at to choose between text and bytes for its handler.
 _RAW_BODY = "RAW_BODY"

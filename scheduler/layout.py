@@ -9,12 +9,11 @@ from itertools import chain
 from chiron.scheduler.conflicts import NO_CONFLICTS, Conflicts
 from chiron.scheduler.memory import BASE_MEMORY_MIB, PROCESS_MEMORY_MIB, imports_mib, running_mib
 from chiron.workflow.model import Workflow
+from chiron.workflow.paths import DEFAULT_PATH, PathKind
 from chiron.workflow.plan import (
-    DEFAULT_PATH,
     DEFAULT_TRIGGER,
     Demand,
     Orchestrator,
-    PathKind,
     Plan,
     Processes,
     Wrap,

@@ -31,18 +31,17 @@ from chiron.scheduler.problem import Problem
 from chiron.scheduler.room import Room
 from chiron.scheduler.traffic import Traffic
 from chiron.workflow.model import Task, Workflow
+from chiron.workflow.paths import DEFAULT_PATH, PATHS, PathKind
 from chiron.workflow.plan import (
     DEFAULT_ATTEMPTS,
-    DEFAULT_PATH,
     DEFAULT_PERCENTILE,
     DEFAULT_TRIGGER,
-    PathKind,
     Plan,
 )
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 from chiron.workflow.streaming import as_begun
-from chiron.wrap.core.triggers import TriggerKind
+from chiron.wrap.core.triggers import TASK_TRIGGERS, TriggerKind
 
 #: Of so many tasks groups by what they give each other are tried too: that takes a while of more.
 _GROUPED = 200
@@ -133,7 +132,8 @@ class Options:
             for run, share in zip(runs, mix, strict=True)
         )
         if job.workflow.machine is None:
-            is_live = job.workflow.streaming and job.trigger == "data" and job.path == "auto"
+            streams = TASK_TRIGGERS[job.trigger].streams and PATHS[job.path].streams
+            is_live = job.workflow.streaming and streams
             workflow = as_begun(job.workflow) if is_live else job.workflow
             place, share = job.typical
             run = Run(workflow, mix[place].profile, decided=False)
@@ -294,7 +294,7 @@ class Options:
         if layout is None:
             return None
         layouts = [layout, self._closer(layout)]
-        if self.job.trigger == "data":
+        if not TASK_TRIGGERS[self.job.trigger].in_stages:
             layouts += [aligned(each, self.run.workflow) for each in dict.fromkeys(layouts)]
         plans = dict.fromkeys(self._planned(each, self.run.workflow) for each in layouts)
         return min(map(self.judged, plans), key=lambda option: option.judged_ms)

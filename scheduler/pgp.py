@@ -24,7 +24,7 @@ from chiron.scheduler.problem import Problem
 from chiron.scheduler.shapes import Shape, bounds_ms, least_cpus, shapes, slots_of
 from chiron.scheduler.slots import Slots, by_wrap, water_level_ms
 from chiron.workflow.plan import Processes
-from chiron.wrap.core.triggers import TriggerKind
+from chiron.wrap.core.triggers import TASK_TRIGGERS, TriggerKind
 
 #: How many numbers of processes are looked at in a stage that may have more, from few to all,
 #: and of how many of them, the most promising, partitions are searched.
@@ -164,7 +164,7 @@ class Search:
 
         It is 1 where stages wait for each other.
         """
-        if self.trigger == "stage":
+        if TASK_TRIGGERS[self.trigger].in_stages:
             return 1.0
         workflow, path_ms, added_up_ms = self.problem.workflow, dict[str, float](), 0.0
         for stage in workflow.stages:

@@ -14,7 +14,7 @@ from chiron.scheduler.conflicts import Conflicts
 from chiron.scheduler.kernighan_lin import Functions
 from chiron.scheduler.slots import Slots, slots
 from chiron.workflow.model import Workflow
-from chiron.workflow.plan import DEFAULT_PATH, PathKind
+from chiron.workflow.paths import DEFAULT_PATH, PathKind
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import FunctionProfile, Profile
 

@@ -13,6 +13,7 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.load import LoadPrediction
 from chiron.workflow.model import Workflow
 from chiron.workflow.names import NAME
+from chiron.workflow.paths import DEFAULT_PATH, PathKind
 from chiron.wrap.core.triggers import TriggerKind
 
 #: Unlike one function, a whole workflow may take longer than an hour.
@@ -23,11 +24,6 @@ Percentile = Annotated[float, Field(gt=0, le=100)]
 Orchestrator = Literal["wrap", "client"]
 #: What tasks wait for where nothing is said.
 DEFAULT_TRIGGER: TriggerKind = "data"
-#: How objects get to another wrap: directly where that is possible, else through the gateway;
-#: always through it; or by a store.
-PathKind = Literal["auto", "gateway", "store"]
-#: How they do where nothing is said.
-DEFAULT_PATH: PathKind = "auto"
 #: Replicas of a wrap, at most.
 MOST_REPLICAS = 200
 #: How often a task is started, in all, whose process or wrap is lost, where nothing is said.

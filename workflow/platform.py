@@ -7,11 +7,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, PositiveFloat, model_validator
 
 from chiron.workflow.documents import Document
+from chiron.workflow.paths import Path
 from chiron.workflow.profile import Milliseconds, rising
 
-#: How objects get from one wrap to another: over a connection between the two, through the gateway,
-#: or by a store.
-Path = Literal["direct", "gateway", "store"]
 #: Constants that depend on how long the function before took.
 Idle = Literal["request_ms", "stage_ms", "rpc_ms"]
 #: After so long a function, in milliseconds, they are as after any longer function.

@@ -8,7 +8,9 @@ from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 
 from chiron.workflow.model import Stream, Task, Workflow, giver_of, names_in
+from chiron.workflow.paths import PATHS
 from chiron.workflow.plan import Plan
+from chiron.wrap.core.triggers import TASK_TRIGGERS
 
 #: Workflows whose live streams are remembered: a search asks for those of one again and again.
 _REMEMBERED = 16
@@ -16,8 +18,8 @@ _REMEMBERED = 16
 
 def live_in(plan: Plan, workflow: Workflow) -> dict[str, tuple[str, ...]]:
     """The streams that are read while they are written, where `plan` lets tasks run so."""
-    connected = len(plan.wraps) == 1 or plan.path == "auto"
-    if plan.orchestrator == "wrap" and plan.trigger == "data" and connected:
+    connected = len(plan.wraps) == 1 or PATHS[plan.path].streams
+    if plan.orchestrator == "wrap" and TASK_TRIGGERS[plan.trigger].streams and connected:
         return live_streams(workflow)
     return {}
 

@@ -32,7 +32,8 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.forms import WORKFLOW_FILE
 from chiron.workflow.model import Source, Task, Workflow
-from chiron.workflow.plan import DEFAULT_ATTEMPTS, DEFAULT_PATH, PathKind, Plan, Processes, Wrap
+from chiron.workflow.paths import DEFAULT_PATH, PathKind
+from chiron.workflow.plan import DEFAULT_ATTEMPTS, Plan, Processes, Wrap
 from chiron.workflow.timeline import Traced
 from chiron.workflow.tracing import trace_header
 

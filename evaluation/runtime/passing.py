@@ -29,7 +29,7 @@ from chiron.evaluation.runtime.deployed import (
 from chiron.evaluation.runtime.handlers import large
 from chiron.evaluation.runtime.rounds import Part, Probe, Quantity, Round
 from chiron.templates import TEMPLATES
-from chiron.workflow.plan import PathKind
+from chiron.workflow.paths import PathKind
 
 # 10 MB on the way, beside copying them once from one process to another, through a pipe
 

@@ -29,7 +29,7 @@ from chiron.evaluation.runtime.rounds import Part, Probe, Quantity, Round
 from chiron.evaluation.runtime.servers import SERVERS, missing
 from chiron.gateway.exchange import LARGEST_BYTES
 from chiron.generator.stores import StorePlace
-from chiron.workflow.plan import PathKind
+from chiron.workflow.paths import PathKind
 
 _HANDING = "chiron-evaluate-give"
 _SIZES = {1_000: "1 kB", 1_000_000: "1 MB", 100_000_000: "100 MB"}

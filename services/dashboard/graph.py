@@ -7,6 +7,7 @@ from math import ceil
 from typing import Any
 
 from chiron.workflow.model import Workflow, giver_of, output_name
+from chiron.workflow.paths import PATHS
 from chiron.workflow.plan import Plan, process_name
 from chiron.workflow.profile import Profile
 
@@ -53,8 +54,6 @@ STYLE = [
         },
     },
 ]
-#: How an object gets to another wrap, by the plan's path.
-_PATHS = {"auto": "direct or gateway", "gateway": "gateway", "store": "store"}
 
 
 def elements(
@@ -119,7 +118,7 @@ def _path(giver: str, taker: str, plan: Plan | None, places: dict[str, tuple[int
         return "same process"
     if places[giver][0] == places[taker][0]:
         return "same wrap"
-    return _PATHS[plan.path]
+    return " or ".join(PATHS[plan.path].paths)
 
 
 def _size(workflow: Workflow, output: str, profile: Profile | None) -> str:

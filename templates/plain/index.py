@@ -6,6 +6,7 @@ from pathlib import Path
 
 from app import create_app
 from wrap.config import sandbox
+from wrap.core import memory_shares
 from wrap.event_loop.threads import ThreadPool
 from wrap.http import server
 from wrap.values import malloc
@@ -31,7 +32,7 @@ def _serve() -> None:
             app = create_app(os.environ.get("handler_style", "flask"))  # noqa: SIM112 (OpenFaaS's)
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    malloc.keep_freed(limit, processes=1)
+    malloc.keep_freed(memory_shares.freed(limit, processes=1))
     threads = int(os.environ.get("WAITRESS_THREADS", "4"))
     server.serve(app, sockets, lambda: threads, limit, ThreadPool().start)
 

@@ -10,10 +10,10 @@ import sys
 import psutil
 import pytest
 
-from chiron.cli import evaluate_options
-from chiron.cli.evaluate_all import find_workflows
-from chiron.cli.evaluate_options import command_line
 from chiron.evaluation.bench.machine import RESULTS, this_machine
+from chiron.evaluation.commands import options as evaluate_options
+from chiron.evaluation.commands.all import find_workflows
+from chiron.evaluation.commands.options import command_line
 from chiron.workflow.documents import dump
 from chiron.workflow.errors import ChironError
 

@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from chiron.cli import evaluate_prediction
-from chiron.cli.evaluate_options import FolderFaults
 from chiron.deployment.launcher import Launcher
 from chiron.evaluation.bench.machine import Target, this_machine
+from chiron.evaluation.commands.options import FolderFaults
 from chiron.evaluation.prediction.rows import MeasuredRow, RowSettings, TimedRequest
 from chiron.openfaas.client import Gateway
 from chiron.workflow.errors import ChironError

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chiron.cli.evaluate_all import OTHERS
 from chiron.evaluation.bench.settings import FULL, QUICK, Settings
+from chiron.evaluation.commands.all import OTHERS
 from chiron.evaluation.experiments.results import EXPERIMENTS, measurements_of
 from chiron.evaluation.measurements.forecast import forecast, in_words
 from chiron.workflow.folder import WorkflowFolder

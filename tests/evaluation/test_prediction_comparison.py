@@ -9,7 +9,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from chiron.cli.evaluate_prediction import command
+from chiron.evaluation.commands.prediction import command
 from chiron.evaluation.prediction.comparison import as_csv, compare_stored, slos_kept
 from chiron.evaluation.prediction.errors import OURS, Distribution, by_place, error_boxes
 from chiron.evaluation.prediction.plans import random_plans

@@ -246,9 +246,9 @@ def test_objects_that_wait_may_take_half_of_what_functions_leave(plan):
     def sink_mib(memory_mib: int) -> str | None:
         sized = wrap.model_copy(update={"memory_mib": memory_mib, "demand": demand})
         alone = plan.model_copy(update={"wraps": (sized,)})
-        return wrap_environment(alone, sized).get("WRAP_SINK_MIB")
+        return wrap_environment(alone, sized).get("WRAP_OBJECTS_MIB")
 
     assert sink_mib(168) == "8"  # one request's functions take all of it
     assert sink_mib(10_068) == "4800"  # four requests' take 400 MiB, and the idle wrap 68
     unknown = wrap.model_copy(update={"demand": None})
-    assert "WRAP_SINK_MIB" not in wrap_environment(plan, unknown)
+    assert "WRAP_OBJECTS_MIB" not in wrap_environment(plan, unknown)

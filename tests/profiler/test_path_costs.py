@@ -16,8 +16,8 @@ from chiron.profiler.noop_handler import LARGE, LARGE_MB
 from chiron.profiler.noop_shapes import FUNCTIONS, Shape
 from chiron.profiler.path_costs import path_costs, path_shapes
 from chiron.workflow.errors import ChironError
-from chiron.workflow.plan import PathKind
-from chiron.workflow.platform import Path, PathCost, Platform
+from chiron.workflow.paths import Path, PathKind
+from chiron.workflow.platform import PathCost, Platform
 from chiron.workflow.profile import Profile
 
 BY_PATH: dict[Path, PathCost] = {

@@ -47,8 +47,8 @@ def replay() -> None:
     """Give each run a twin from now on."""
     from wrap.core.dag import Engine
     from wrap.core.events import Began
+    from wrap.core.placement import Deciding, Instances
     from wrap.core.run import Run
-    from wrap.dispatch.placement import Asked, Deciding
     from wrap.values.inputs import Inputs
 
     def remembered(kind: Any) -> None:
@@ -60,7 +60,7 @@ def replay() -> None:
 
         kind.__init__ = initialise
 
-    for kind in (Engine, Asked, Deciding):
+    for kind in (Engine, Instances, Deciding):
         remembered(kind)
     begin, handle = Run.__init__, Run.handle
 
@@ -94,6 +94,6 @@ if __name__ == "__main__":
     sys.addaudithook(_note)
     sys.argv[0] = "index.py"
     sys.path[0] = str(Path.cwd())
-    if (Path.cwd() / "wrap" / "core").is_dir():
+    if (Path.cwd() / "wrap" / "core" / "run.py").is_file():
         replay()
     runpy.run_path(str(Path.cwd() / "index.py"), run_name="__main__")

@@ -227,13 +227,6 @@ def test_answers_that_nobody_takes_hold_no_more_than_their_share(
     assert len(server.request(body=ask).body) == 10_000_000
 
 
-def test_too_many_connections_cost_the_silent_ones(replica: Replica, connect: Any) -> None:
-    server = replica(WAITRESS_THREADS="1")
-    connections = [connect(server) for _ in range(1100)]
-    assert serves(server)
-    assert sum(map(is_gone, connections)) >= 100
-
-
 def test_silent_connections_take_no_more_than_half_of_the_descriptors(
     replica: Replica, connect: Any
 ) -> None:

@@ -324,7 +324,7 @@ def test_a_wrap_whose_objects_are_above_its_quota_answers_as_ever(
         entry={"output": [3, 1]},
         mechanism="pool",
     )
-    server = start(image, WRAP_SINK_MIB="1", TMPDIR=folder)
+    server = start(image, WRAP_OBJECTS_MIB="1", TMPDIR=folder)
     wrap = psutil.Process(server.process.pid)
 
     def answer(size: int) -> Any:

@@ -12,7 +12,7 @@ MOST, MOMENT_S, LONGEST_S = 3, 0.5, 10.0
 
 @pytest.fixture
 def crowd() -> Any:
-    from wrap.net.unproven import Unproven
+    from wrap.core.unproven import Unproven
 
     return Unproven(MOST, MOMENT_S, LONGEST_S)
 

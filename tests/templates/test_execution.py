@@ -8,20 +8,23 @@ import time
 import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 import pytest
 from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import Engine
 from wrap.core.errors import TaskError
+from wrap.core.patience import Patience
+from wrap.core.placement import Deciding
 from wrap.core.triggers import MOST_AT_ONCE
+from wrap.dispatch.admission import Admission
 from wrap.dispatch.execution import Execution, Outcome
-from wrap.dispatch.patience import Patience
-from wrap.dispatch.placement import Deciding
 from wrap.dispatch.runtime import Mechanism, Runtime
+from wrap.dispatch.world import WORLD
 from wrap.event_loop.loop import Loop
-from wrap.event_loop.threads import Run, ThreadPool
-from wrap.http.server.turns import Turns
+from wrap.event_loop.threads import ThreadPool, Work
+from wrap.http.server.dispatcher import Dispatcher
 from wrap.http.traffic_switch import Route
 from wrap.net.messages import Ident, Request, Result
 from wrap.net.transport import Transport
@@ -33,7 +36,7 @@ BOUND_S = 60.0
 
 
 class NoThreads(ThreadPool):
-    def start(self, work: Callable[[], None], name: str = "") -> Run:
+    def start(self, work: Callable[[], None], name: str = "") -> Work:
         raise RuntimeError("can't start new thread")
 
 
@@ -146,7 +149,7 @@ def decided(
     runtime = Runtime(wrap, {}, ThreadPool(), Loop(), mechanism, transport, route)
     outcomes = SimpleQueue[Outcome]()
     deadline = time.monotonic() + seconds
-    engine = Deciding(wrap, cast(Entry, wrap.entry), "demo", deadline)
+    engine = Deciding(wrap, cast(Entry, wrap.entry), "demo", deadline, WORLD)
     objects = {None: Object(request)}
     execution = Execution(
         runtime, engine, objects, Ident(), deadline, lambda _, outcome: outcomes.put(outcome)
@@ -191,21 +194,21 @@ def test_an_action_that_fails_does_not_end_the_loop(capsys: pytest.CaptureFixtur
     assert "no descriptor" in capsys.readouterr().err
 
 
-def test_a_request_is_served_also_where_no_thread_can_be_had_for_its_turn():
+def test_a_request_is_served_also_if_no_thread_can_be_had_for_it():
     served = []
 
     class Channel:
-        def take_turn(self) -> None:
+        def serve_first(self) -> None:
             served.append(self)
-            turns.end()
+            dispatcher.end()
 
-    turns = Turns(NoThreads().start)
-    turns.set_thread_count(1)
+    dispatcher = Dispatcher(NoThreads().start)
+    dispatcher.set_thread_count(1)
     channels = [Channel(), Channel()]
     for channel in channels:
-        turns.add_task(cast(Any, channel))
+        dispatcher.add_task(cast(Any, channel))
     assert served == channels
-    assert turns.active_count == 0
+    assert dispatcher.count() == (0, 0)
 
 
 #: A path whose cost is the cube of the number of items.
@@ -300,7 +303,8 @@ def test_what_a_machine_holds_goes_with_it_and_not_when_cycles_are_looked_for() 
     wrap = deciding({"All": {"Type": "Map", "ItemProcessor": items, "End": True}}, {})
     gc.disable()
     try:
-        engine = Deciding(wrap, cast(Entry, wrap.entry), "demo", time.monotonic() + BOUND_S)
+        deadline = time.monotonic() + BOUND_S
+        engine = Deciding(wrap, cast(Entry, wrap.entry), "demo", deadline, WORLD)
         engine.start(Inputs({None: Object("[1, 2]")}))
         assert engine.is_complete
         left = weakref.ref(engine)
@@ -329,3 +333,25 @@ def test_what_waits_for_room_is_written_when_it_has_some(monkeypatch: pytest.Mon
     assert outcome == "[" + ",".join(['"fast"'] * 500) + "]"
     assert len(written) == 500
     assert max(written) < MOST_AT_ONCE
+
+
+def test_what_is_admitted_in_the_loop_begins_in_an_event_of_its_own() -> None:
+    """The event in which an execution ends and is answered takes long enough."""
+    loop, order = Loop(), SimpleQueue[str]()
+    execution: Any = SimpleNamespace(
+        runtime=SimpleNamespace(loop=loop, mechanism=None),
+        lock=threading.RLock(),
+        over=False,
+        part=SimpleNamespace(place_of={}),
+        begin=None,
+        event_of=lambda *_: order.put("begins"),
+    )
+
+    def end_another() -> None:
+        assert Admission(execution).admit()
+        order.put("answered")
+
+    loop.call_at(time.monotonic(), end_another)
+    assert [order.get(timeout=BOUND_S) for _ in range(2)] == ["answered", "begins"]
+    assert Admission(execution).admit()
+    assert order.get(timeout=BOUND_S) == "begins"

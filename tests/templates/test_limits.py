@@ -10,7 +10,7 @@ from wrap.core.limits import Limits, TaskLimits
 from wrap.core.program import Call
 from wrap.core.recovery import Attempts
 from wrap.core.retry import Retries
-from wrap.core.workers import Workers
+from wrap.core.workers import Worker, Workers
 
 #: Task 1 has 5 s by its state, the function of 2 has 3 s, 3 runs in another wrap.
 PROGRAM: Any = SimpleNamespace(
@@ -81,3 +81,34 @@ def test_calls_of_a_lost_worker_wait():
     workers.call(other)
     assert commands == [do.CallWorker(first), do.LoseWorker(1, (), None), do.CallWorker(other)]
     assert workers.held_back == {1: [second]}
+
+
+def scope(live: bool = False, in_order: frozenset[int] = frozenset()) -> Any:
+    """Process 1 is called for three tasks."""
+    return SimpleNamespace(live=live, in_order=in_order, tasks_to_come=lambda process: 3)
+
+
+def test_a_worker_gets_what_it_has_not_got() -> None:
+    worker = Worker(scope(), 1, keeps=True)
+    first = Call(1, (1,), (None, 7), frozenset())
+    assert worker.call(first) == ([None, 7], 2, False)
+    worker.took([1])
+    assert worker.call(Call(1, (2,), (1, 7, 8), frozenset())) == ([8], 1, False)
+    assert worker.call(Call(1, (3,), (8,), frozenset())) == ([], 0, True)
+    assert worker.is_called_for_all
+    again = worker.call(first._replace(repeated=True))
+    assert again == ([None, 7], 0, True), "it may have dropped them"
+
+
+def test_a_worker_of_instances_gets_each_its_input() -> None:
+    worker = Worker(scope(), 1, keeps=False)
+    call = Call(1, (1,), (7,), frozenset())
+    assert [worker.call(call).needs for _ in range(2)] == [[7], [7]]
+
+
+def test_tasks_that_never_overlap_need_no_further_thread() -> None:
+    call = Call(1, (1,), (), frozenset())
+    in_order = frozenset({1})
+    assert Worker(scope(in_order=in_order), 1, keeps=True).call(call).alone
+    assert not Worker(scope(in_order=in_order), 2, keeps=True).call(call).alone
+    assert not Worker(scope(live=True, in_order=in_order), 1, keeps=True).call(call).alone

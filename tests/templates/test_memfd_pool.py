@@ -24,11 +24,11 @@ def memfds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from wrap.values.memfd_pool import MemfdPool
 
     kept = MemfdPool()
-    kept.keep(1 << 30, 1)
+    kept.keep(256 << 20)
     monkeypatch.setattr(shared_memory, "MEMFDS", kept)
     monkeypatch.setattr(framing, "MEMFDS", kept)
     yield kept
-    kept.keep(0, 1)
+    kept.keep(0)
 
 
 def shared(content: bytes | str) -> Any:
@@ -103,7 +103,7 @@ def test_what_is_kept_has_a_bound(memfds: Any) -> None:
     objects = [shared(b"x" * SIZE) for _ in range(100)]
     objects.clear()
     assert process.num_fds() - before <= 2 * 16
-    memfds.keep(SIZE, 1)
+    memfds.keep(SIZE // 4)
     shared(b"x" * SIZE)
     assert process.num_fds() <= before
 

@@ -298,12 +298,12 @@ def test_at_the_deadline_the_latest_it_has_an_outcome(seed: int, places: int, wh
     if world.run.program.is_complete:
         return
     commands = world.run.handle(on.TimePassed(max(when, world.now)))
-    ends = [each for each in commands if isinstance(each, do.Finish | do.Expire)]
+    ends = [each for each in commands if isinstance(each, do.Finish)]
     assert len(ends) == (when >= DEADLINE)
     if not ends:
         (wakes,) = (each for each in commands if isinstance(each, do.WakeAt))
         assert wakes.when <= DEADLINE
-    elif isinstance(ends[0], do.Finish):
+    else:
         assert (ends[0].error.code, ends[0].error.status) == ("timeout", 504)
 
 
@@ -398,3 +398,30 @@ def test_what_the_client_has_a_part_of_is_not_run_again(answering: bool) -> None
         if isinstance(each, do.LoseWorker | do.FailByWorker)
     )
     assert isinstance(command, do.FailByWorker if answering else do.LoseWorker)
+
+
+LATE = TaskError("timeout", "b did not answer in time", status=504)
+WAITED = "the request's time was over while it waited, by a Wait or a Retry"
+
+
+@pytest.mark.parametrize(
+    ("shared", "begun", "delays", "late", "message"),
+    [
+        (False, False, set(), None, "all workers are busy"),
+        (True, False, set(), LATE, "all workers are busy"),
+        (True, True, set(), LATE, LATE.message),
+        (True, True, set(), None, "what other wraps give did not come in time"),
+        (False, False, {1}, None, WAITED),
+    ],
+)
+def test_the_cause_is_named_if_the_time_is_over_while_no_task_runs(
+    shared: bool, begun: bool, delays: set[int], late: TaskError | None, message: str
+) -> None:
+    program = Engine(Graph([([], [0]), ([0], [1])], {0: None, 1: 0}).share({1: MAIN}, ()))
+    needs = (lambda _: True) if shared else None
+    run = Run(program, Deployment(), Limits(DEADLINE, GRACE_S, LARGE), needs)
+    if begun:
+        assert run.handle(on.Began(0.0, None, {})) == []
+    run.delays |= delays
+    (finish,) = run.handle(on.TimePassed(DEADLINE, late=late, full="all workers are busy"))
+    assert (finish.error.code, finish.error.message) == ("timeout", message)

@@ -22,7 +22,7 @@ FULL = 28
 
 @given(*[st.integers(0, 1 << 40)] * 3)
 def test_no_more_than_half_of_what_is_free_is_taken(taken: int, size: int, free: int) -> None:
-    from wrap.values.disk import has_room
+    from wrap.core.spilling import has_room
 
     # What is free without ours is `taken + free`.
     assert has_room(taken, size, free) == (taken + size <= (taken + free) / 2)
@@ -159,6 +159,7 @@ def test_on_a_full_disk_a_writer_fails_at_once_and_for_good(ways: Ways, disk: Di
 def test_a_circle_at_the_bound_fails_and_a_reader_that_goes_on_does_not(
     ways: Ways, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from wrap.core import slow_readers
     from wrap.pipes import outlets
 
     now = [1000.0]
@@ -170,11 +171,11 @@ def test_a_circle_at_the_bound_fails_and_a_reader_that_goes_on_does_not(
     ways.slow.put([b"later"])
     assert ways.slow.held_up
     for _ in range(3):
-        now[0] += outlets._CIRCLE_S - 1
+        now[0] += slow_readers._CIRCLE_S - 1
         ways.slow.spill()
         ways.reads[0].recv(4 * PIECE)
         ways.slow.flush()
-    now[0] += outlets._CIRCLE_S + 1
+    now[0] += slow_readers._CIRCLE_S + 1
     with pytest.raises(OSError, match="reads nothing") as error:
         ways.slow.spill()
     assert error.value.errno == FULL

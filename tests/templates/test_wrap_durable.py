@@ -74,7 +74,7 @@ def begin(emptied: Any, wrap_image: Callable[..., Path], start: Any, tmp_path: P
         if "wrap" not in images:
             images["wrap"] = wrap_image(handlers, entry=entry, timeout_s=5.0)
         url = url or emptied.place.url
-        settings = {"chiron_store": url, "chiron_trace_key": "key", "WRAP_SINK_MIB": sink_mib}
+        settings = {"chiron_store": url, "chiron_trace_key": "key", "WRAP_OBJECTS_MIB": sink_mib}
         return start(images["wrap"], **settings, secrets_dir=str(secrets))
 
     return begin

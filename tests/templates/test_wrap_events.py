@@ -515,7 +515,7 @@ def test_more_than_there_is_room_for_is_refused_and_nothing_of_it_is_held(compos
         },
         {"last": noting(last)},
     )
-    server = start(image, WRAP_SINK_MIB="1")
+    server = start(image, WRAP_OBJECTS_MIB="1")
     large = json.dumps("x" * 400_000)
     assert server.request(body=large).status == 202
     answer = server.request(body=large)

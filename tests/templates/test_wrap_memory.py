@@ -11,7 +11,7 @@ from typing import Any
 WRAP = Path(__file__).resolve().parents[2] / "templates" / "python3-wrap"
 PREPARED = """
 from wrap.values import malloc
-malloc.keep_freed(1 << 40, 1)
+malloc.keep_freed(32 << 20)
 """
 
 

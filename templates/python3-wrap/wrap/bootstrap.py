@@ -30,14 +30,16 @@ from wrap.cluster.store_path import ByStore
 from wrap.config import sandbox
 from wrap.config.settings import GATEWAY_URL, TRACE_KEY, Settings
 from wrap.config.wrap_spec import Wrap
+from wrap.core import memory_shares
 from wrap.core.buckets import triggers
 from wrap.core.buckets.own import MODULE, TriggerError, loaded
 from wrap.core.ending import may_go
 from wrap.core.errors import TaskError
+from wrap.core.lost_threads import LostThreads
 from wrap.core.program import MAIN
 from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.sessions import Events
-from wrap.event_loop.liveness import Pulse, end_at_signal
+from wrap.event_loop.liveness import end_at_signal
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool, keep_idle
 from wrap.functions import leftovers
@@ -67,8 +69,9 @@ from wrap.values.memfd_pool import MEMFDS
 from wrap.workers import reaper
 from wrap.workers.fork_client import ForkClient
 from wrap.workers.fork_server import ForkServer
-from wrap.workers.forked import Further
+from wrap.workers.forked import WorkerProgram
 from wrap.workers.mechanisms import Mechanism, mechanism_of
+from wrap.workers.pulse import Pulse
 
 if TYPE_CHECKING:
     from wrap.observe.spans import Exporter
@@ -77,11 +80,6 @@ if TYPE_CHECKING:
 #: the libraries of these to import at once, which is empty where that leaves open what it must not;
 #: what the addresses begin with at which further processes ask.
 _FORK_SERVER, _LATE, _LIBRARIES, _ADDRESS = "--fork-server", "--late", "--libraries", "--address"
-#: A process may answer with no more than this share of what the wrap may take.
-_SHARE = 4
-#: Of what is free, one request that is larger than any the wrap was sized for may have this share:
-#: where five functions read it as JSON at once, each of its bytes took 20.
-_REQUEST_SHARE = 24
 #: The status with which a wrap ends that of-watchdog waits for: it ends at once where its program
 #: has failed, and sleeps on (``healthcheck_interval``) after 0.
 _WAKES = 1
@@ -92,8 +90,6 @@ _WATCHDOG_BYTES = 16 << 20
 _SPARE_S = 2.0
 #: How long spans may take in the end that have not been sent.
 _FLUSH_S = 1.0
-#: So many threads, or two requests' if they are more, may go on past their limit.
-_LOST = 64
 
 
 def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) -> NoReturn:
@@ -119,15 +115,12 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         unforked = _unforked(wrap, functions)
         mechanism = mechanism_of(wrap.mechanism, wrap.slots, os.environ, unforked)
         gc.collect()
-        malloc.keep_freed(settings.memory_bytes, 1 + mechanism.lasting)
-        MEMFDS.keep(settings.memory_bytes, 1 + mechanism.lasting)
-        widest = max(map(len, wrap.processes))
-        keep_idle(widest, settings.memory_bytes, 1 + mechanism.lasting)
-        further = Further(wrap, functions)
+        _keep(settings.memory_bytes, 1 + mechanism.lasting, max(map(len, wrap.processes)))
+        program = WorkerProgram(wrap, functions)
         gc.freeze()  # a collection would write to every object, and unshare its memory
         contained = mechanism.lasting == 0
         programs = any(each.starts_programs for each in functions.values())
-        be_fork_server = partial(_be_fork_server, further, contained, programs)
+        be_fork_server = partial(_be_fork_server, program, contained, programs)
         if control is not None:
             be_fork_server(control)
             sys.exit(0)
@@ -140,8 +133,16 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         sys.exit(f"{type(error).__name__}: {error}")
     found = [word for option in options.items() for word in option]
     command = [sys.executable, str(image / "index.py"), *found, _ADDRESS, address, _FORK_SERVER]
-    start = partial(_fork_client, be_fork_server, sockets, command, settings.memory_bytes // _SHARE)
+    longest = memory_shares.of_output(settings.memory_bytes)
+    start = partial(_fork_client, be_fork_server, sockets, command, longest)
     _serve(settings, wrap, functions, start, mechanism, store, sockets, image)
+
+
+def _keep(memory: int, processes: int, widest: int) -> None:
+    """Have processes keep memory and threads for reuse; `widest` runs so many tasks at once."""
+    malloc.keep_freed(memory_shares.freed(memory, processes))
+    MEMFDS.keep(memory_shares.shared(memory, processes))
+    keep_idle(memory_shares.idle_threads(widest, memory, processes))
 
 
 def _serve(
@@ -195,7 +196,7 @@ def _serve(
         may_go=may_end,
         ending=listener.end if listener is not None else lambda: None,
         close=close,
-        worn=runtime.threads.worn,
+        worn=lambda: runtime.lost_threads.are_too_many,
         turned=pulse.turned,
         answered=runtime.metrics.answered,
     )
@@ -221,14 +222,14 @@ def _runtime(
 ) -> tuple[Runtime, PeerServer | None]:
     """What executions run with, and what takes the messages of other wraps."""
     route = Route(settings.route, settings.threads)
-    loop, threads = Loop(), ThreadPool(max(_LOST, 2 * len(wrap.processes[MAIN])))
+    loop, threads = Loop(), ThreadPool()
     budget = _budget(settings, loop, threads)
     transport, listener, peer_protocol, offload = _network(settings, wrap, loop, threads, budget)
-    board = None
+    stream_broker = None
     if wrap.live or wrap.answers in wrap.tasks or (wrap.entry and wrap.answers is not None):
         connect = None if peer_protocol is None else peer_protocol.connect
-        board = Broker(wrap, threads, loop, connect)
-        board.serve()
+        stream_broker = Broker(wrap, threads, loop, connect)
+        stream_broker.serve()
     if store is not None:
         transport = ByStore(wrap, transport, store)
     spans = _spans(settings, wrap)
@@ -242,14 +243,15 @@ def _runtime(
         route,
         settings.trace_key,
         _most_request(settings),
-        settings.memory_bytes // _SHARE,
+        memory_shares.of_output(settings.memory_bytes),
         peer_protocol,
         offload,
         budget,
         store,
-        board,
+        stream_broker,
         spans=spans,
         metrics=Metrics(settings.slo_s, functions),
+        lost_threads=LostThreads(len(wrap.processes[MAIN])),
         most_state=settings.state_bytes or math.inf,
     )
     return runtime, listener
@@ -267,7 +269,7 @@ class _Network(NamedTuple):
 def _network(
     settings: Settings, wrap: Wrap, loop: Loop, threads: ThreadPool, budget: MemoryBudget
 ) -> _Network:
-    longest = settings.memory_bytes // _SHARE
+    longest = memory_shares.of_output(settings.memory_bytes)
     gateway = Gateway(settings.gateway_url, settings.trace_key, longest)
     if not settings.direct_key or wrap.path == "gateway":
         return _Network(gateway)
@@ -357,7 +359,7 @@ def _most_request(settings: Settings) -> int | None:
         return None
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     taken = pages * os.sysconf("SC_PAGE_SIZE") + _WATCHDOG_BYTES
-    return settings.request_bytes + max(0, settings.memory_bytes - taken) // _REQUEST_SHARE
+    return memory_shares.of_request(settings.memory_bytes, taken, settings.request_bytes)
 
 
 def _load_shared(
@@ -370,7 +372,8 @@ def _load_shared(
     wrap: Wrap = importlib.import_module("function.handler").WRAP
     if wrap.entry is not None and wrap.entry.machine is not None:
         importlib.import_module("wrap.core.statemachine.machine")  # before functions can hide it
-    folder, longest = image / "function" / "functions", settings.memory_bytes // _SHARE
+    longest = memory_shares.of_output(settings.memory_bytes)
+    folder = image / "function" / "functions"
     functions = functions_of(Place(wrap, folder, settings.gateway_url, longest))
     before = leftovers.look()
     late, libraries = (
@@ -426,6 +429,6 @@ def _is_durable(wrap: Wrap) -> bool:
 
 
 def _be_fork_server(
-    further: Further, contained: bool, programs: bool, control: socket.socket
+    program: WorkerProgram, contained: bool, programs: bool, control: socket.socket
 ) -> None:
-    ForkServer(control, further.serve, further.renew, contained=contained, commands=programs).run()
+    ForkServer(control, program.serve, program.renew, contained=contained, commands=programs).run()

@@ -13,13 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wrap.cluster.notices import UNKNOWN, Notices, is_there, replica_after, replica_beside
-from wrap.cluster.peers import BEGIN, PeerProtocol, Peers, is_needed
+from wrap.cluster.peers import BEGIN, PeerProtocol, Peers
 from wrap.cluster.store_path import outputs
 from wrap.core.errors import TaskError
 from wrap.core.limits import left_s
 from wrap.core.participants import Participants, Remedy, Reply
 from wrap.core.program import Component, Key, keys
 from wrap.core.recovery import Again
+from wrap.core.sharing import is_needed
 from wrap.dispatch.live import begin_next, fail_later
 from wrap.dispatch.storing import fetched
 from wrap.event_loop.threads import ThreadPool
@@ -27,7 +28,7 @@ from wrap.net.direct import answered, is_refused
 from wrap.net.gateway_client import OK
 from wrap.net.messages import Request, Result
 from wrap.net.peer_connection import Message, Received
-from wrap.net.peer_pool import Asked
+from wrap.net.peer_pool import PendingQuestion
 from wrap.net.transport import GRACE_S
 from wrap.values.value import Object
 
@@ -52,14 +53,14 @@ class Coordinator(Peers):
         deadline: float,
     ) -> None:
         super().__init__(protocol, protocol.wrap.name, routes, wanted)
-        self.needs = partial(is_needed, protocol.wrap, wanted)
+        self.needs = partial(is_needed, protocol.wrap.takers, protocol.wrap.name, wanted)
         self._threads = threads
         self._deadline = deadline
         self._execution: Execution
         self._notices: Notices
         self._participants = Participants(protocol.wrap, wanted)
         #: The last question to each wrap, which may have been answered.
-        self._questions: dict[str, Asked] = {}
+        self._questions: dict[str, PendingQuestion] = {}
         self._recovering = threading.Lock()
 
     def waits(self, here: Collection[int]) -> bool:
@@ -127,7 +128,7 @@ class Coordinator(Peers):
         message = Message(BEGIN, fields, request.frames())
 
         def got(answer: Received | None) -> None:
-            execution.event(self._replied, name, number, request, now, answer)
+            execution.event_of(len(needed), self._replied, name, number, request, now, answer)
 
         pool = self.protocol.direct.pool
         self._questions[name] = pool.ask(self.routes[name], message, got)

@@ -26,16 +26,17 @@ from wrap.cluster.peers import (
 from wrap.cluster.store_path import outputs
 from wrap.config.redaction import redacted
 from wrap.core.admission import deadline_of
+from wrap.core.answers import RENEWAL_S, Answers
 from wrap.core.dag import Engine
 from wrap.core.ending import keeps, takes_part
 from wrap.core.errors import SERVER_FAULT, TaskError
+from wrap.core.placement import Instances
 from wrap.core.program import Key, Program, given_to
 from wrap.dispatch.execution import CANCELLED, Execution, Outcome
 from wrap.dispatch.live import again, broke
-from wrap.dispatch.placement import Asked
 from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
-from wrap.event_loop.threads import own_run
+from wrap.event_loop.threads import own_work
 from wrap.net.direct import ANSWER, CALL, ENDING
 from wrap.net.framing import Unsent, unsent
 from wrap.net.gateway_client import OK, answer
@@ -47,8 +48,6 @@ from wrap.pipes.piecewise import Far
 
 #: Says that this replica is ending, and leaves what was asked for to others.
 _REFUSAL = Message(ANSWER, [ENDING])
-#: How long an execution goes on after the connection of its coordinator broke, in seconds.
-_UNASKED_S = 2.0
 
 
 class Participant:
@@ -77,23 +76,20 @@ class Participant:
                 AGAIN: self._again,
             }
             self._does |= {kind: partial(does, protocol) for kind, does in more.items()}
-        #: Where the answers of executions go.
-        self._coordinators: dict[Execution, PeerConnection] = {}
-        #: Answers whose coordinators' connections broke.
-        self._unsent: dict[int, Message] = {}
+        self._answers = Answers[Execution, PeerConnection, Message]()
         self._answering: set[PeerConnection] = set()
         self.ending = False
 
     @property
     def in_hand(self) -> int:
         """For how many executions of others it has something to do."""
-        return len(self._answering) + sum(map(_is_busy, list(self._coordinators)))
+        return len(self._answering) + sum(map(_is_busy, self._answers.executions))
 
     @property
     def busy(self) -> bool:
         """Whether something is in hand, or an answer has still to be sent."""
-        answers = self._answering or self._coordinators or self._unsent
-        return bool(answers) or (self._protocol is not None and self._protocol.busy)
+        answers = bool(self._answering or self._answers)
+        return answers or (self._protocol is not None and self._protocol.busy)
 
     def got(self, connection: PeerConnection, message: Received) -> None:
         """Do what a message says. Raises ValueError or TypeError where it is none."""
@@ -104,17 +100,13 @@ class Participant:
 
     def gone(self, connection: PeerConnection, why: Exception | None) -> None:
         """A connection has ended: orderly where there is no reason."""
-        answered = [each for each, to in list(self._coordinators.items()) if to is connection]
-        for execution in answered:
-            if why is None:
-                self._end(execution, connection)
-            else:
-                when = time.monotonic() + _UNASKED_S
-                self._runtime.loop.call_at(when, partial(self._end, execution, connection))
+        when = time.monotonic() + self._answers.cancelled_in_s(is_orderly=why is None)
+        for execution in self._answers.lost(connection):
+            self._runtime.loop.call_at(when, partial(self._cancel, execution, connection))
 
-    def _end(self, execution: Execution, connection: PeerConnection) -> None:
-        """Nobody awaits an execution's answer any more, unless over another connection."""
-        if self._coordinators.get(execution) is connection:
+    def _cancel(self, execution: Execution, connection: PeerConnection) -> None:
+        """Nobody waits for an answer any more, unless over another connection."""
+        if self._answers.is_unawaited(execution, connection):
             execution.fail(CANCELLED)
 
     def _expects(self, number: int) -> bool:
@@ -122,9 +114,6 @@ class Participant:
         broker, protocol = self._runtime.broker, self._protocol
         streams = broker is not None and broker.expects(number)
         return streams or (protocol is not None and protocol.expects(number))
-
-    def _forget(self, number: int) -> None:
-        self._unsent.pop(number, None)
 
     def _called(self, connection: PeerConnection, message: Received) -> None:
         (seconds,) = message.fields
@@ -174,18 +163,15 @@ class Participant:
         except TaskError as error:
             ended(None, error)
             return
-        Execution(runtime, engine, asked.objects, asked.ident, deadline, ended).start(own_run())
+        Execution(runtime, engine, asked.objects, asked.ident, deadline, ended).start(own_work())
 
     def _begun(self, protocol: PeerProtocol, connection: PeerConnection, message: Received) -> None:
         seconds, coordinator, routes, renewed, urged, attempts = message.fields
         request = _request(message)
         number, arrived = request.ident.number, time.monotonic()
         if renewed:  # its coordinator's connection broke
-            running = protocol.get(number)
-            if running in self._coordinators:
-                self._coordinators[running] = connection
-                return
-            connection.send(self._unsent.pop(number, Message(ANSWER, [UNKNOWN])))
+            if not self._answers.renew(protocol.get(number), connection):
+                connection.send(self._answers.take(number) or Message(ANSWER, [UNKNOWN]))
             return
         if not takes_part(self.ending, bool(urged), self._expects(number)):
             connection.send(_REFUSAL)
@@ -197,20 +183,20 @@ class Participant:
             return
 
         def ended(ended: Execution, outcome: Outcome) -> None:
-            coordinator = self._coordinators[ended]
+            coordinator = self._answers.connection_of(ended)
             _export(self._runtime, ended, outcome)
             if outcome is CANCELLED:  # where its coordinator has come back, it begins again
                 coordinator.send(Message(ANSWER, [UNKNOWN]))
-                del self._coordinators[ended]
+                self._answers.end(ended)
                 return
             answer, pressure = self._answer(outcome, arrived), protocol.pressure
             size = 0 if isinstance(outcome, TaskError) else bytes_of(outputs(outcome).values())
             pressure.leaves(coordinator, size)
             if not coordinator.send(answer, partial(pressure.left, coordinator, size)):
-                self._unsent[number] = answer
-                forget = partial(self._forget, number)
-                self._runtime.loop.call_at(time.monotonic() + _UNASKED_S, forget)
-            del self._coordinators[ended]
+                self._answers.keep(number, answer)
+                forget = partial(self._answers.forget, number)
+                self._runtime.loop.call_at(time.monotonic() + RENEWAL_S, forget)
+            self._answers.end(ended)
 
         deadline = deadline_of(arrived, self._runtime.wrap.timeout_s, float(seconds))
         peers = Peers(protocol, str(coordinator), dict(routes), request.gives)
@@ -224,7 +210,7 @@ class Participant:
         )
         for task, attempt in attempts:
             again(execution, int(task), int(attempt))
-        self._coordinators[execution] = connection
+        self._answers.begin(execution, connection)
         protocol.add(execution)
         execution.start()
 
@@ -313,7 +299,7 @@ def engine_of(runtime: Runtime, asked: Request) -> Program:
     engine: Program | None = None
     try:
         if wrap.instances:
-            engine = Asked(wrap, asked.tasks)
+            engine = Instances(wrap, asked.tasks)
             needed: set[Key] = set(map(given_to, asked.tasks))
             missing: set[Key] = {task for task in asked.tasks if not wrap.runs(task)}
         else:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Wrap
 from wrap.core.executions import Executions
-from wrap.core.retry import REPORTS, sends_to
+from wrap.core.retry import REPORTS, sends_to, tries_after_refusal
+from wrap.core.sharing import Sharing, is_needed
 from wrap.dispatch.backpressure import Pressure
 from wrap.dispatch.storing import stored
 from wrap.event_loop.loop import Loop, Timer
@@ -199,8 +200,10 @@ class Peers:
         self.routes = routes
         self.wanted = wanted
         self._wrap = protocol.wrap
+        own, takers = protocol.wrap.name, protocol.wrap.takers
         #: Whether the object of another wrap's task is needed here, or only its end.
-        self.needs = partial(is_needed, protocol.wrap, frozenset())
+        self.needs = partial(is_needed, takers, own, frozenset())
+        self._sharing = Sharing(takers, own, coordinator, wanted)
         #: How often a store is being given objects that are to be sent then.
         self._storing = 0
         #: The wraps that objects are on their way to, one for each message.
@@ -215,10 +218,7 @@ class Peers:
 
     def gives(self, task: int) -> bool:
         """Whether another wrap needs the object of a task of this one."""
-        takers = self._wrap.takers[task]
-        return any(needed and to != self._wrap.name for to, needed in takers.items()) or (
-            task in self.wanted and self.coordinator != self._wrap.name
-        )
+        return self._sharing.leaves(task)
 
     def late(self) -> TaskError | None:
         """What hangs in others, if that is known."""
@@ -249,26 +249,23 @@ class Peers:
     def gave(self, execution: Execution, results: Iterable[Result], last: bool) -> None:
         """Send what tasks gave to those that wait for it, when a store has it if that is the path.
 
-        What the coordinator gets of the `last` results stays in them. They are its answer, unless
-        that has to wait until others have theirs.
+        As `wrap.core.sharing` says; what the coordinator gets in the answer stays in the results.
         """
         results = list(results)
-        elsewhere = {to for each in results for to in self._wrap.takers[each.task]}
-        last = last and elsewhere <= {self.coordinator, self._wrap.name}
-        given: dict[str, dict[int, Object | None]] = {}
-        crossing: dict[Key, Object] = {}
-        for result in results:
-            takers = dict(self._wrap.takers[result.task])
-            if result.task in self.wanted:
-                takers[self.coordinator] = True
-            output, result.output = result.output, None
-            for to, needed in takers.items():
-                if to != self._wrap.name and needed and output is not None:
-                    crossing[result.task] = output
-                if to == self.coordinator and last:
-                    result.output = output if needed else None
-                elif to != self._wrap.name:
-                    given.setdefault(to, {})[result.task] = output if needed else None
+        outputs = {each.task: each.output for each in results}
+        shares = self._sharing.of(outputs, last)
+        for each in results:
+            if each.task not in shares.in_answer:
+                each.output = None
+        crossing: dict[Key, Object] = {
+            task: output
+            for task, output in outputs.items()
+            if task in shares.leaving and output is not None
+        }
+        given = {
+            to: {task: outputs[task] if needed else None for task, needed in its.items()}
+            for to, its in shares.messages.items()
+        }
         size = sum(each.size for each in crossing.values())
         if size >= HELD_FROM:
             self.protocol.pressure.gave(size, max(each.ended - each.started for each in results))
@@ -316,13 +313,13 @@ class Peers:
 
     def _refused(self, number: int, to: str, given: Given, done: Callable[[], None]) -> None:
         """A wrap is ending, and has not begun: the coordinator knows where it begins, or will."""
-        again = partial(self._send, number, to, given, 2, done)
-        if self.coordinator != self._wrap.name:
+        tries = tries_after_refusal(self.coordinator, self._wrap.name)
+        again = partial(self._send, number, to, given, tries, done)
+        if tries:
             again()
         elif self.protocol.get(number) is None:
             done()
         else:
-            again = partial(self._send, number, to, given, 0, done)
             self.protocol.later(_PAUSE_S, again)
 
     def _send(
@@ -350,11 +347,6 @@ class Peers:
                 done()
 
         self.protocol.direct.pool.ask(self.routes[receiver], message, sent)
-
-
-def is_needed(wrap: Wrap, wanted: frozenset[int], task: int) -> bool:
-    """Whether a task of this wrap needs the object of another task, or its answer is `wanted`."""
-    return task in wanted or wrap.takers[task].get(wrap.name, False)
 
 
 def bytes_of(objects: Iterable[Object | None]) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from wrap.config import sandbox
 from wrap.config.redaction import SECRETS
+from wrap.core import memory_shares
 
 #: The variable of the key without which nothing is traced.
 TRACE_KEY = "chiron_trace_key"
@@ -24,14 +25,11 @@ ROUTE = "chiron_route"
 GATEWAY_URL = "gateway_url"
 #: The variable with the milliseconds that an execution waits for processes before it is another
 #: replica's.
-LEND_AFTER_MS = "WRAP_LEND_AFTER_MS"
+OFFLOAD_AFTER_MS = "WRAP_OFFLOAD_AFTER_MS"
 #: The variable of the SLO that metrics are laid beside.
 SLO_MS = "WRAP_SLO_MS"
 #: faasd's name for the gateway, which it writes into the hosts file of each function.
 _FAASD_GATEWAY, _HOSTS = "gateway", Path("/etc/hosts")
-
-#: Objects that wait may take so much of the wrap's memory where nobody knows what its functions do.
-_BUDGET_SHARE = 4
 
 
 @dataclass(frozen=True)
@@ -59,19 +57,19 @@ class Settings:
     def read(cls, environment: Mapping[str, str]) -> Settings:
         """The settings. Raises ValueError for a number that is none, or is not above 0."""
         memory_bytes = _memory_bytes(_given(environment, "WRAP_MEMORY_MIB"))
-        budget_mib = _given(environment, "WRAP_SINK_MIB")
+        budget_mib = _given(environment, "WRAP_OBJECTS_MIB")
         return cls(
             environment.get(GATEWAY_URL) or gateway_url(_HOSTS),
             count(environment, "WAITRESS_THREADS", 4),
             _given(environment, "WRAP_CPUS"),
             memory_bytes,
-            budget_mib << 20 if budget_mib else memory_bytes // _BUDGET_SHARE,
+            budget_mib << 20 if budget_mib else memory_shares.of_objects(memory_bytes),
             _given(environment, "WRAP_REQUEST_BYTES"),
             _given(environment, "WRAP_STATE_BYTES"),
             environment.get(TRACE_KEY, ""),
             environment.get(ROUTE, ""),
             _direct_key(environment),
-            count(environment, LEND_AFTER_MS, 20) / 1000,
+            count(environment, OFFLOAD_AFTER_MS, 20) / 1000,
             environment.get(STORE, ""),
             _secret(STORE_SECRET).decode(),
             (_given(environment, "WRAP_LINGER_MS") or 0) / 1000,

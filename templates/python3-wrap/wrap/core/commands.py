@@ -152,12 +152,6 @@ class FailLater(NamedTuple):
     error: TaskError
 
 
-class Expire(NamedTuple):
-    """The time was over while the execution waited; `waits` if for a timer of its own."""
-
-    waits: bool
-
-
 class Finish(NamedTuple):
     """The execution has failed."""
 
@@ -185,6 +179,5 @@ Command = (
     | BeginAttempt
     | ReportBroken
     | FailLater
-    | Expire
     | Finish
 )

@@ -117,12 +117,18 @@ class TimePassed(NamedTuple):
         Whether the client has got a part of the answer.
     gone
         Which other wraps have ended and are not there again, if any.
+    late
+        Which other wraps are gone or have not answered, if any.
+    full
+        Why an execution that waits for workers gets none.
     """
 
     now: float
     grace_s: float = 0.0
     answering: bool = False
     gone: TaskError | None = None
+    late: TaskError | None = None
+    full: str = ""
 
 
 class WorkerLost(NamedTuple):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-#: How long objects are kept for an execution that has not begun here, in seconds.
-_EARLY_S = 30.0
+#: How long objects and streams are kept for an execution that has not begun here, in seconds.
+EARLY_S = 30.0
 #: The same after it has ended all its tasks here.
 _AGAIN_S = 5.0
 #: So many executions that have ended are remembered.
@@ -81,7 +81,7 @@ class Executions(Generic[Running, Given]):
         self._early.setdefault(number, []).append(given)
         if not is_first:
             return None
-        return _AGAIN_S if number in self._ended else _EARLY_S
+        return _AGAIN_S if number in self._ended else EARLY_S
 
     def forget(self, number: int) -> None:
         """Keep nothing for an execution any more that has not begun."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from wrap.core import commands as do
 from wrap.core.commands import Command
 from wrap.core.deployment import Deployment
+from wrap.core.errors import TaskError
 from wrap.core.program import Program
 
 #: What is asked for at its deadline may take so many seconds.
@@ -41,6 +42,25 @@ def until(now: float, deadline: float, *timeouts_s: float) -> float:
 def left_s(now: float, deadline: float) -> float:
     """Seconds until a deadline; a moment if it has passed, so that an answer may still be there."""
     return max(_MOMENT_S, deadline - now)
+
+
+def expired(
+    waits_for_wraps: bool, waits_for_timers: bool, late: TaskError | None, full: str
+) -> TaskError:
+    """Why the time of an execution was over although no task ran here.
+
+    Parameters
+    ----------
+    late
+        Which other wraps are gone or have not answered, if any.
+    full
+        Why an execution that waits for workers gets none.
+    """
+    if waits_for_wraps:
+        message = "what other wraps give did not come in time"
+        return late or TaskError("timeout", message, status=504)
+    waited = "the request's time was over while it waited, by a Wait or a Retry"
+    return TaskError("timeout", waited if waits_for_timers else full, status=504)
 
 
 class TaskLimits:

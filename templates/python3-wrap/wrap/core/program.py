@@ -2,7 +2,7 @@
 
 A program is a pure state machine of one execution. Events go in, steps come out: which tasks begin,
 which places are called, which times are awaited. `wrap.core.dag` runs graphs of tasks;
-`wrap.dispatch.placement` runs state machines and the calls of other wraps.
+`wrap.core.placement` runs state machines and the calls of other wraps.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Component = frozenset[int]
 
 
 def given_to(number: int) -> int:
-    """The key of the object that an instance of a task gets: see `wrap.dispatch.placement`."""
+    """The key of the object that an instance of a task gets: see `wrap.core.placement`."""
     return ~number
 
 

@@ -46,6 +46,20 @@ def sends_to(tries: int, consumer: str, coordinator: str, own: str) -> str | Non
     return coordinator if tries == _STRAIGHT and coordinator != own else None
 
 
+def tries_after_refusal(coordinator: str, own: str) -> int:
+    """After how many tries objects go on that a wrap has refused because it is ending.
+
+    The coordinator knows where the wrap begins, or will know soon, and begins anew with its tries.
+    The others have the coordinator pass their objects on.
+
+    Examples
+    --------
+    >>> tries_after_refusal("home", "home"), tries_after_refusal("home", "a")
+    (0, 2)
+    """
+    return 0 if coordinator == own else _STRAIGHT
+
+
 class Retries:
     """Counts how often each task has begun again after its worker was lost.
 

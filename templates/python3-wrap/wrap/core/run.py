@@ -17,7 +17,7 @@ from wrap.core.deployment import Deployment
 from wrap.core.errors import TaskError, too_late
 from wrap.core.events import Answer, Event, Outputs
 from wrap.core.holdings import Holdings
-from wrap.core.limits import Limits, TaskLimits
+from wrap.core.limits import Limits, TaskLimits, expired
 from wrap.core.program import MAIN, Program, Step
 from wrap.core.recovery import STREAM_LOST, Attempts, may_follow
 from wrap.core.retry import Retries
@@ -178,8 +178,8 @@ class Run:
             names = self._deployment.names(late) or None
             raise too_late(", ".join(wraps)).located(names, wraps[0])
         if not self.limits and now >= last:
-            self._commands.append(do.Expire(bool(self.delays)))
-            return
+            others = self._needs is not None and self.begun
+            raise expired(others, bool(self.delays), event.late, event.full)
         until = self._deadline if now < self._deadline else last
         self._limits.wake_at(min(self.limits.values(), default=until))
 

@@ -74,3 +74,11 @@ def first_file(due: Sequence[Each]) -> list[Each]:
     sizes = accumulate(each.size for each in due)
     whole = next((count for count, size in enumerate(sizes, 1) if size >= _FILE), len(due))
     return list(due[:whole])
+
+
+def has_room(taken: int, size: int, free: int) -> bool:
+    """Whether `size` bytes more may go to disk, where `taken` are ours and `free` are left.
+
+    Ours take no more than half of what is free without them: others write to the disk too.
+    """
+    return 2 * (taken + size) <= taken + free

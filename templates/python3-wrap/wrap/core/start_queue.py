@@ -9,21 +9,24 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable
+from typing import Generic, TypeVar
+
+Task = TypeVar("Task")
 
 
-class StartQueue:
+class StartQueue(Generic[Task]):
     """The tasks that no thread has taken, and the task before them if a thread prepares it."""
 
     def __init__(self) -> None:
-        self._waiting: deque[int] = deque()
+        self._waiting: deque[Task] = deque()
         self._coming = False
-        self._preparing: int | None = None
+        self._preparing: Task | None = None
 
-    def add(self, tasks: Iterable[int]) -> None:
+    def add(self, tasks: Iterable[Task]) -> None:
         """Tasks are to begin, after those that wait."""
         self._waiting.extend(tasks)
 
-    def call(self) -> int | None:
+    def call(self) -> Task | None:
         """The task for which a thread is to come now, if one is."""
         if not self._waiting or self._coming or self._preparing is not None:
             return None
@@ -31,25 +34,25 @@ class StartQueue:
         return self._waiting[0]
 
     def came(self) -> None:
-        """A thread that was called has come."""
+        """A thread that was called has come, or none could be had."""
         self._coming = False
 
-    def take(self, live: Collection[int]) -> int | None:
-        """The next task for a thread, of those that are `live`; the rest has been given up."""
+    def take(self, live: Collection[Task] | None = None) -> Task | None:
+        """The next task for a thread, of those that are `live`, if some have been given up."""
         while self._waiting and self._preparing is None:
-            number = self._waiting.popleft()
-            if number in live:
-                self._preparing = number if self._waiting else None
-                return number
+            task = self._waiting.popleft()
+            if live is None or task in live:
+                self._preparing = task if self._waiting else None
+                return task
         return None
 
-    def is_preparing(self, number: int) -> bool:
+    def is_preparing(self, task: Task) -> bool:
         """Whether others wait until a task has got to its handler."""
-        return number == self._preparing
+        return task == self._preparing
 
-    def prepared(self, number: int) -> bool:
+    def prepared(self, task: Task) -> bool:
         """A task has got to its handler, or never will; whether the next may begin by that."""
-        if self._preparing != number:
+        if self._preparing != task:
             return False
         self._preparing = None
         return True

@@ -12,8 +12,8 @@ Pheromone (NSDI'23): buckets and triggers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
-from typing import Generic, Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 Task = TypeVar("Task", bound=Hashable)
 Place = TypeVar("Place", bound=Hashable)
@@ -72,8 +72,18 @@ def buckets(
     ('a',) ('c',)
     ('a', 'b') ('d', 'e')
     """
-    if trigger == "stage":
-        return [Bucket(*map(tuple, pair)) for pair in zip(((), *stages), stages, strict=False)]
+    return TASK_TRIGGERS[trigger].buckets(predecessors, stages)
+
+
+def _by_stage(
+    predecessors: Mapping[Task, Iterable[Task]], stages: Sequence[Sequence[Task]]
+) -> list[Bucket[Task]]:
+    return [Bucket(*map(tuple, pair)) for pair in zip(((), *stages), stages, strict=False)]
+
+
+def _by_data(
+    predecessors: Mapping[Task, Iterable[Task]], stages: Sequence[Sequence[Task]]
+) -> list[Bucket[Task]]:
     together: dict[frozenset[Task], list[Task]] = {}
     for stage in stages:
         for task in stage:
@@ -82,6 +92,30 @@ def buckets(
         Bucket(tuple(dict.fromkeys(predecessors[starts[0]])), tuple(starts))
         for starts in together.values()
     ]
+
+
+class TaskTrigger(NamedTuple):
+    """What tasks wait for.
+
+    Attributes
+    ----------
+    buckets
+        The buckets of a workflow, as `buckets` returns them.
+    in_stages
+        Whether a stage begins when the stage before has ended, so that their latencies add up.
+    streams
+        Whether tasks may read streams while these are written.
+    """
+
+    buckets: Callable[[Mapping[Any, Iterable[Any]], Sequence[Sequence[Any]]], list[Bucket[Any]]]
+    in_stages: bool = False
+    streams: bool = False
+
+
+TASK_TRIGGERS: Mapping[TriggerKind, TaskTrigger] = {
+    "stage": TaskTrigger(_by_stage, in_stages=True),
+    "data": TaskTrigger(_by_data, streams=True),
+}
 
 
 def groups(

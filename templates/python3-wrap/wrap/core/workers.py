@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 from wrap.core import commands as do
 from wrap.core.commands import Command
 from wrap.core.errors import TaskError
-from wrap.core.program import Call, Place
+from wrap.core.program import Call, Key, Place, Scope
 
 
 class Workers:
@@ -44,3 +45,56 @@ class Workers:
         """Hold calls back until another worker has taken the place of this one."""
         self.held_back[process] = []
         self._commands.append(do.LoseWorker(process, late, error))
+
+
+class Sent(NamedTuple):
+    """What a worker gets with a call.
+
+    Attributes
+    ----------
+    needs
+        The objects that it has not got.
+    rest
+        How many tasks it will be called for later.
+    alone
+        Whether nothing else can run there meanwhile.
+    """
+
+    needs: list[Key]
+    rest: int
+    alone: bool
+
+
+class Worker:
+    """What one worker has got in an execution, and for how many tasks it has not been called.
+
+    Parameters
+    ----------
+    keeps
+        Whether it keeps objects for later calls. Instances share none.
+    """
+
+    def __init__(self, scope: Scope, process: int, keeps: bool) -> None:
+        self._rest = scope.tasks_to_come(process)
+        #: What may be called for once more is not to wait until something else has ended.
+        self._in_order = process in scope.in_order
+        self._is_live = scope.live
+        self._keeps = keeps
+        self._has: set[Key] = set()
+
+    @property
+    def is_called_for_all(self) -> bool:
+        """Whether no other call follows."""
+        return not self._rest
+
+    def call(self, call: Call) -> Sent:
+        """The worker is called. If it was before, it may have dropped what it got for that."""
+        needs = [key for key in call.needs if call.repeated or key not in self._has]
+        self.took(needs)
+        self._rest -= 0 if call.repeated else len(call.tasks)
+        return Sent(needs, self._rest, not self._is_live and (not self._rest or self._in_order))
+
+    def took(self, keys: Iterable[Key]) -> None:
+        """The worker has these objects."""
+        if self._keeps:
+            self._has.update(keys)

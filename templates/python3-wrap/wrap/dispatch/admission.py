@@ -42,7 +42,12 @@ class Admission:
         with execution.lock:
             if execution.over or not self._rules.admit():
                 return False
-        execution.event(execution.begin)
+        begin = partial(execution.event_of, len(execution.part.place_of), execution.begin)
+        loop = execution.runtime.loop
+        if loop.is_here:  # another execution has just ended: what waits comes between
+            loop.call_at(time.monotonic(), begin)
+        else:
+            begin()
         return True
 
     @property

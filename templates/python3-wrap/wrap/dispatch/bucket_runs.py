@@ -23,10 +23,10 @@ from wrap.core.buckets.triggers import Item
 from wrap.core.errors import TaskError
 from wrap.core.parallelism import Parallelism
 from wrap.core.triggers import MOST_AT_ONCE
-from wrap.dispatch.attempts import Attempt, Attempts
 from wrap.dispatch.event_memory import EventMemory
 from wrap.dispatch.event_objects import Objects, given_by, listed
 from wrap.dispatch.execution import Outcome
+from wrap.dispatch.firing_runs import FiringRun, FiringRuns
 from wrap.dispatch.replica import Replica
 from wrap.dispatch.runtime import Runtime
 from wrap.event_loop.loop import Timer
@@ -125,7 +125,7 @@ class BucketRuns:
         self.lock = threading.Lock()
         self.ready = Ready[str, Object]()
         self._parallelism = Parallelism(MOST_AT_ONCE, time.monotonic(), time.process_time())
-        self._attempts = Attempts(runtime, deadline, watch, trace)
+        self._runs = FiringRuns(runtime, deadline, watch, trace)
         routes = self.flow.routes
         self._answers: dict[str, list[Item[Object]]] = {
             task: [] for task in numbers if offset_s is None and routes.answers(task)
@@ -280,12 +280,12 @@ class BucketRuns:
         try:
             with self.lock:
                 self.ready.came()
-            while (attempt := self._next()) is not None and self._attempts.run(attempt):
+            while (run := self._next()) is not None and self._runs.begin(run):
                 pass
         finally:
             _own.serves = None
 
-    def _next(self) -> Attempt | None:
+    def _next(self) -> FiringRun | None:
         now = time.monotonic()
         with self.lock:
             if self._parallelism.is_due(now):
@@ -295,17 +295,17 @@ class BucketRuns:
             firing = self.ready.next(self.most)
             if firing is None:
                 return None
-            return self._attempts.of(firing, self._numbers[firing.task], self)
+            return self._runs.of(firing, self._numbers[firing.task], self)
 
-    def emitted(self, attempt: Attempt, result: Result) -> None:
+    def emitted(self, run: FiringRun, result: Result) -> None:
         """Have buckets take in what a run has emitted, which goes on."""
         place, name = result.place, result.emitted
         if place is None or name is None:
             return
         with self.lock:
-            if attempt.over or attempt.flow is not self.flow:  # another replica has it
+            if run.over or run.flow is not self.flow:  # another replica has it
                 return
-            firing, value, now_s, full = attempt.firing, given_by(result.output), self.now(), None
+            firing, value, now_s, full = run.firing, given_by(result.output), self.now(), None
             buckets, _ = self.flow.routes.targets(firing.task, name)
             gives = [(bucket, False) for bucket in buckets]
             try:
@@ -316,21 +316,21 @@ class BucketRuns:
             except TaskError as error:
                 full = error
         if full is not None:
-            self.ended(attempt, full)
+            self.ended(run, full)
         self.work(goes_on=True)
 
-    def ended(self, attempt: Attempt, outcome: Outcome, of_failed: Sequence[Result] = ()) -> bool:
-        """Take in how an attempt has ended; whether it had not before."""
-        firing, number = attempt.firing, attempt.firing.number
+    def ended(self, run: FiringRun, outcome: Outcome, of_failed: Sequence[Result] = ()) -> bool:
+        """Take in how a run has ended; whether it had not before."""
+        firing, number = run.firing, run.firing.number
         self.results += of_failed
         with self.lock:
-            if attempt.over:
+            if run.over:
                 return False
-            attempt.over = True
-            self._attempts.over(attempt)
+            run.over = True
+            self._runs.over(run)
             self.ready.ended()
             now_s, given_up = self.now(), False
-            is_own = attempt.flow is self.flow  # else another replica has it
+            is_own = run.flow is self.flow  # else another replica has it
             if is_own and not isinstance(outcome, TaskError):
                 if self._keeps_results:
                     self.results += outcome
@@ -373,7 +373,7 @@ class BucketRuns:
                 self.follow(self.flow.drain(self.now()))
                 if self.flow.idle:
                     then, self._then = self._then, None
-                    self._attempts.rest()
+                    self._runs.rest()
         if then is not None:
             then()
             return

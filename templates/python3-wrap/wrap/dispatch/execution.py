@@ -29,8 +29,7 @@ from wrap.dispatch.storing import fetched
 from wrap.dispatch.task_threads import TaskThreads
 from wrap.dispatch.worker_calls import WorkerCalls
 from wrap.event_loop.loop import Timer
-from wrap.event_loop.threads import Run as Work
-from wrap.event_loop.threads import ThreadPool
+from wrap.event_loop.threads import Work
 from wrap.net.messages import Ident, Result
 from wrap.net.transport import GRACE_S
 from wrap.pipes.broker import Opened
@@ -41,6 +40,8 @@ from wrap.values.value import Object
 
 #: Bytes of all objects of an execution whose answer is made in a moment.
 _SMALL = 1 << 16
+#: So many tasks or outputs the loop handles in one event; another thread handles more.
+_FEW = 100
 
 #: What becomes of an execution: its results, or why there are none.
 Outcome = list[Result] | TaskError
@@ -118,7 +119,7 @@ class Execution:
         self.broker = runtime.broker if self.part.live else None
         self.opened = Opened(ident.number, self._attempt_of, client)
         elsewhere = client is not None and (self.part.processes or peers is not None)
-        self._board = runtime.broker if elsewhere or self.part.live else None
+        self._registered_with = runtime.broker if elsewhere or self.part.live else None
         self.lock = threading.RLock()
         self.workers = WorkerCalls(self)
         self.threads = TaskThreads(self)
@@ -141,13 +142,13 @@ class Execution:
 
     def _start(self, work: Work | None = None) -> None:
         self.event(self.wake_at, self.deadline)
-        if self._board is not None:
-            self._board.begin(self.opened)
+        if self._registered_with is not None:
+            self._registered_with.begin(self.opened)
         if self.part.processes:
             self.admission = Admission(self)
             self.admission.wait()
         elif work is None:
-            self.event(self.begin)
+            self.event_of(len(self.part.place_of), self.begin)
         else:
             self.threads.serve(self._first, work)
 
@@ -174,7 +175,7 @@ class Execution:
     def arrived(self, given: Given) -> None:
         """Other wraps' objects have come, or the names of those that a store has."""
         objects = [each for each in given.values() if each is not None]
-        self.event(fetched, self, objects, lambda: self._arrived(given))
+        self.event_of(len(given), fetched, self, objects, lambda: self._arrived(given))
 
     def took(self, results: list[Result]) -> None:
         """Another wrap has answered; while an event is handled."""
@@ -217,7 +218,7 @@ class Execution:
         if self._prepare is not None:
             self.data.add(self._prepare())
         if self._program.decides or self.part.tasks_at(MAIN):
-            _check(self.runtime.threads)
+            self.runtime.lost_threads.check()
         return self.tell(on.Began(time.monotonic(), self.data, self.data.sizes))
 
     def ended(self, results: Iterable[Result]) -> list[int]:
@@ -268,6 +269,14 @@ class Execution:
                 return
         self._finish()
 
+    def event_of(self, size: int, handle: Callable[..., None], *arguments: Any) -> None:
+        """Handle an event of so many tasks or outputs: many of them not in the loop."""
+        if size > _FEW and self.runtime.loop.is_here:
+            with contextlib.suppress(RuntimeError):  # no thread can be had
+                self.runtime.threads.start(partial(self.event, handle, *arguments))
+                return
+        self.event(handle, *arguments)
+
     def end_with(self, outcome: Callable[[], Outcome]) -> None:
         """The execution is over; what it ends with has to be asked for. Within an event."""
         self._outcome = outcome
@@ -296,8 +305,8 @@ class Execution:
             self.peers = None
         self.workers.give_back()
         self.threads.end()
-        if self._board is not None:
-            self._board.end(self.opened)
+        if self._registered_with is not None:
+            self._registered_with.end(self.opened)
         if self.admission is not None:
             self.admission.leave()
             self.admission = None  # it knows the execution
@@ -309,19 +318,12 @@ class Execution:
         self._timer = self.runtime.loop.call_at(when, partial(self.from_loop, self._look))
 
     def _look(self) -> list[int]:
-        gone, grace_s = None, 0.0
-        if self.peers is not None:
-            gone, grace_s = self.peers.gone() if self.live else None, self.peers.grace_s
-        return self.tell(on.TimePassed(time.monotonic(), grace_s, self.is_answering, gone))
-
-
-def _check(threads: ThreadPool) -> None:
-    """Start nothing where too many threads have not come back."""
-    lost = threads.too_many()
-    if lost:
-        names = ", ".join(sorted({run.name for run in lost}))
-        message = f"{len(lost)} threads of {names} go on past their time: mend what they wait for"
-        raise TaskError("threads-lost", message, function=names, status=503)
+        now, peers, full = time.monotonic(), self.peers, self.runtime.mechanism.full
+        if peers is None:
+            return self.tell(on.TimePassed(now, 0.0, self.is_answering, full=full))
+        gone = peers.gone() if self.live else None
+        event = on.TimePassed(now, peers.grace_s, self.is_answering, gone, peers.late(), full)
+        return self.tell(event)
 
 
 def _raise(error: TaskError) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from wrap.core import commands as do
 from wrap.core import events as on
-from wrap.core.errors import TaskError
 from wrap.dispatch.live import fail_later
 from wrap.dispatch.results import failure
 from wrap.net.messages import Request
@@ -140,17 +139,6 @@ def _fail_later(execution: Execution, command: do.FailLater) -> None:
     fail_later(execution, command.error)
 
 
-def _expire(execution: Execution, command: do.Expire) -> None:
-    peers = execution.peers
-    if peers is not None and execution.run.begun:
-        unsent = TaskError("timeout", "what other wraps give did not come in time", status=504)
-        raise peers.late() or unsent
-    message = "the request's time was over while it waited, by a Wait or a Retry"
-    if not command.waits:
-        message = execution.runtime.mechanism.full
-    raise TaskError("timeout", message, status=504)
-
-
 def _finish(_: Execution, command: do.Finish) -> None:
     raise command.error
 
@@ -178,6 +166,5 @@ PERFORM: Mapping[type, Callable[[Execution, Any], list[int] | None]] = {
     do.BeginAttempt: _begin_attempt,
     do.ReportBroken: _report_broken,
     do.FailLater: _fail_later,
-    do.Expire: _expire,
     do.Finish: _finish,
 }

@@ -10,6 +10,7 @@ from wrap.cluster.offload import Offload
 from wrap.cluster.peers import PeerProtocol
 from wrap.config.sandbox import MemoryKills
 from wrap.config.wrap_spec import Wrap
+from wrap.core.lost_threads import LostThreads
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool
 from wrap.functions.function_runner import FunctionRunner
@@ -35,6 +36,7 @@ class Runtime:
     ``peer_protocol`` is None where wraps do not take part in each other's executions, ``offload``
     where no other replica of the wrap may run what waits here.
     ``broker`` is None where no stream is read while it is written.
+    ``lost_threads`` says whether more threads may begin.
     ``spans`` is what executions are told to, None where no OpenTelemetry collector is named.
     ``store`` is by what objects get to and from other wraps, None where that is by messages.
     """
@@ -56,5 +58,6 @@ class Runtime:
     broker: Broker | None = None
     spans: Exporter | None = None
     memory_kills: MemoryKills = field(default_factory=MemoryKills)
+    lost_threads: LostThreads = field(default_factory=LostThreads)
     metrics: Metrics = field(default_factory=Metrics)
     most_state: float = inf

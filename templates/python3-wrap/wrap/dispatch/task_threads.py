@@ -19,8 +19,7 @@ from wrap.core.errors import TaskError
 from wrap.core.events import Failed
 from wrap.core.program import MAIN
 from wrap.core.start_queue import StartQueue
-from wrap.event_loop.threads import Run as Work
-from wrap.event_loop.threads import own_run
+from wrap.event_loop.threads import Work, own_work
 from wrap.functions import runner as tasks
 from wrap.functions.task_io import Access
 from wrap.net.messages import Request, Result
@@ -76,7 +75,7 @@ class TaskThreads:
         # Else what the execution holds would stay until cycles are looked for.
         self._execution_ref = weakref.ref(execution)
         self._runtime = execution.runtime
-        self._queue = StartQueue()
+        self._queue = StartQueue[int]()
 
     @property
     def _execution(self) -> Execution:
@@ -105,14 +104,14 @@ class TaskThreads:
 
     def serve(self, handle: Callable[[], list[int]], work: Work | None = None) -> None:
         """Handle an event in this thread, of the pool, and run what begins by it."""
-        thread, execution = TaskThread(work or own_run()), self._execution
+        thread, execution = TaskThread(work or own_work()), self._execution
         execution.event(lambda: self.go_on(execution, thread, handle()))
         self._serve(execution, thread)
 
     def abandon(self, task: int) -> None:
         """A task is waited for no longer; while an event is handled."""
         if work := self.running.pop(task, None):
-            self._runtime.threads.give_up(work)
+            self._runtime.lost_threads.add(work)
             work.cancel()
         self._prepared(task)
 
@@ -120,7 +119,7 @@ class TaskThreads:
         """End what runs: a thread is only interrupted at its limit, as that can hurt others."""
         now, limits = time.monotonic(), self._execution.run.limits
         for task, work in self.running.items():
-            self._runtime.threads.give_up(work)
+            self._runtime.lost_threads.add(work)
             if limits[task] <= now:
                 work.cancel()
             else:

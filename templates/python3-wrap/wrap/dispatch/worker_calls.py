@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from wrap.core.errors import TaskError
 from wrap.core.events import WorkerEnded, WorkerLost
-from wrap.core.program import Call, Key
+from wrap.core.program import Call
 from wrap.core.run import WORKER_DIED, located
+from wrap.core.workers import Worker
 from wrap.net.messages import Request
 from wrap.workers.worker import Process, ProcessDiedError
 
@@ -28,10 +29,8 @@ class _Taken:
     ----------
     asked
         When the worker was asked for.
-    rest
-        How many of its tasks it has not been called for.
-    has
-        The objects that it has got.
+    worker
+        What it has got, and was called for.
     watched
         Whether the loop waits for it.
     died
@@ -40,8 +39,7 @@ class _Taken:
 
     process: Process
     asked: float
-    rest: int
-    has: set[Key] = field(default_factory=set)
+    worker: Worker
     watched: bool = False
     died: str = ""
 
@@ -82,16 +80,11 @@ class WorkerCalls:
         """Call a worker, which is taken with the first call."""
         number, execution = int(call.place), self._execution
         taken = self._taken.get(number) or self._take(number, call)
-        # What it has run before, it may have dropped what it needed for.
-        needs = [key for key in call.needs if call.repeated or key not in taken.has]
-        self._note(taken, needs)
-        taken.rest -= 0 if call.repeated else len(call.tasks)
-        objects = {key: execution.data[key] for key in needs}
-        # What may be called for once more is not to wait until something else has ended.
-        alone = not execution.live and (not taken.rest or number in self._part.in_order)
+        sent = taken.worker.call(call)
+        objects = {key: execution.data[key] for key in sent.needs}
         taken.process.post(
             Request(
-                *(execution.ident, call.tasks, objects, call.gives, taken.rest, alone, number),
+                *(execution.ident, call.tasks, objects, call.gives, sent.rest, sent.alone, number),
                 live=execution.live,
                 piecewise=execution.client is not None,
             )
@@ -163,7 +156,8 @@ class WorkerCalls:
         except OSError as error:
             failure = TaskError(WORKER_DIED, f"no process could be had: {error}")
             raise located(self._execution.runtime.wrap, failure, call.tasks) from error
-        taken = _Taken(process, asked, self._part.tasks_to_come(number))
+        keeps = not self._execution.run.program.decides
+        taken = _Taken(process, asked, Worker(self._part, number, keeps))
         self._taken[number] = taken
         return taken
 
@@ -199,21 +193,16 @@ class WorkerCalls:
                 result.asked = taken.asked
                 # A worker of a pool was there before its first request.
                 result.ready = max(result.ready, taken.asked)
-        self._note(taken, [result.task for result in results])
+        taken.worker.took(result.task for result in results)
         begins = execution.ended(results)
         if not process.owed:
             if taken.watched:
                 self._runtime.loop.forget(process)
                 taken.watched = False
-            if not taken.rest:
+            if taken.worker.is_called_for_all:
                 del self._taken[number]
                 self._give(number, process)
         return begins
-
-    def _note(self, taken: _Taken, keys: Iterable[Key]) -> None:
-        """A worker has these objects. Instances share none, and there can be any number of them."""
-        if not self._execution.run.program.decides:
-            taken.has.update(keys)
 
     def _bury(
         self,

@@ -18,7 +18,7 @@ from wrap.dispatch.execution import Execution, Outcome
 from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
 from wrap.http.answers import export, failed, lack, with_head
-from wrap.http.asked import TIMEOUT
+from wrap.http.request_fields import TIMEOUT
 from wrap.http.server import LATER
 from wrap.net.gateway_client import ANSWERED_HEADER
 from wrap.net.messages import Ident, Result

@@ -15,7 +15,7 @@ from wrap.config.redaction import redacted
 from wrap.core.errors import SERVER_FAULT, TaskError
 from wrap.dispatch.runtime import Runtime
 from wrap.functions.styles import OF_SERVER
-from wrap.http.asked import asked_mark, body_of, trace_of
+from wrap.http.request_fields import asked_mark, body_of, trace_of
 from wrap.net.gateway_client import ANSWERED_HEADER, CALL_HEADER, TIMEOUT_HEADER
 from wrap.net.messages import Ident, Result
 from wrap.net.transport import Forwarded

@@ -17,12 +17,12 @@ from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core import admission
 from wrap.core.dag import Engine, Part
 from wrap.core.errors import TaskError, workflow_failed
+from wrap.core.placement import Deciding
 from wrap.core.program import Key, Program, keys
 from wrap.dispatch.execution import Execution
-from wrap.dispatch.placement import Deciding
 from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.sessions import Events
-from wrap.event_loop.liveness import Pulse
+from wrap.dispatch.world import WORLD
 from wrap.functions.answers import METHODS
 from wrap.http.answering import Answering
 from wrap.http.answers import (
@@ -35,7 +35,9 @@ from wrap.http.answers import (
     uncopied,
     with_head,
 )
-from wrap.http.asked import (
+from wrap.http.controls import add_controls
+from wrap.http.probes import add_probes
+from wrap.http.request_fields import (
     ALONE,
     CALL,
     CALL_ID,
@@ -48,8 +50,6 @@ from wrap.http.asked import (
     trace_of,
     watch_of,
 )
-from wrap.http.controls import add_controls
-from wrap.http.probes import add_probes
 from wrap.http.server import ARRIVED, LATER
 from wrap.net import framing
 from wrap.net.gateway_client import CONTENT_TYPE, answer
@@ -58,6 +58,7 @@ from wrap.net.peer_server import PeerServer
 from wrap.observe import trace_context
 from wrap.values.in_json import from_json
 from wrap.values.value import JSON, Object
+from wrap.workers.pulse import Pulse
 
 #: From here on the status is one of failure.
 _FAILED = "400"
@@ -139,9 +140,8 @@ def _workflow(
     engine: Program
     if whole is None:
         ident_of = called or str(uuid4())
-        engine = Deciding(
-            runtime.wrap, entry, ident_of, deadline, runtime.longest, runtime.most_state
-        )
+        bounds = runtime.longest, runtime.most_state
+        engine = Deciding(runtime.wrap, entry, ident_of, deadline, WORLD, *bounds)
     elif coordinator := _coordinator(runtime, whole.gives, ident, deadline):
         tasks = frozenset(runtime.wrap.tasks)
         engine = Engine(runtime.wrap.share_of(tasks, whole.gives & tasks))

@@ -11,7 +11,7 @@ from wrap.cluster.participant import told
 from wrap.core.errors import TaskError
 from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.sessions import Events
-from wrap.http.asked import TRACE, watch_of
+from wrap.http.request_fields import TRACE, watch_of
 from wrap.values.value import JSON
 
 #: Where dead letters are.

@@ -9,11 +9,11 @@ from flask import Flask, Response, request
 from wrap.cluster.participant import Participant
 from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.sessions import Events
-from wrap.event_loop.liveness import Pulse
-from wrap.http.server import TURNS
+from wrap.http.server import LOAD
 from wrap.net.gateway_client import ADDRESS
 from wrap.net.peer_server import PeerServer
 from wrap.observe.metrics import PROMETHEUS, page, process_metrics, replica_metrics
+from wrap.workers.pulse import Pulse
 
 #: The paths.
 PROBES = ("/_/health", "/_/wrap", ADDRESS, "/metrics")
@@ -45,7 +45,7 @@ def add_probes(
 
     @app.get(PROBES[3])
     def metrics() -> Response:
-        taken, queued = request.environ[TURNS]()
+        taken, queued = request.environ[LOAD]()
         taken += participant.in_hand if participant is not None else 0
         held = events.size if events is not None else runtime.budget.held if runtime.budget else 0
         firings = events.load if events is not None else None

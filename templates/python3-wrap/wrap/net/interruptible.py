@@ -1,7 +1,7 @@
 """HTTP connections whose waits end when their thread is cancelled.
 
 The exception that cancels a thread does not end a system call in it (see
-`wrap.event_loop.threads.Run.cancel`). So such a connection waits in many short calls.
+`wrap.event_loop.threads.Work.cancel`). So such a connection waits in many short calls.
 """
 
 from __future__ import annotations

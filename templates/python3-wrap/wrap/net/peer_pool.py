@@ -27,7 +27,7 @@ _KEPT = 64
 Answered = Callable[[Received | None], None]
 
 
-class Asked:
+class PendingQuestion:
     """A question that has not been answered yet."""
 
     def __init__(self, answered: Answered) -> None:
@@ -88,7 +88,7 @@ class PeerPool:
         self._other_gone = gone
         self._other_ends = ends
         self._idle: dict[str, list[PeerConnection]] = {}
-        self._asked = weakref.WeakKeyDictionary[PeerConnection, Asked]()
+        self._asked = weakref.WeakKeyDictionary[PeerConnection, PendingQuestion]()
 
     def reach(self, address: str) -> None:
         """Have a connection to a replica, for the next question.
@@ -98,9 +98,9 @@ class PeerPool:
         if not self._idle.get(address):
             self._keep(address, self._connected(address))
 
-    def ask(self, address: str, message: Message, answered: Answered) -> Asked:
+    def ask(self, address: str, message: Message, answered: Answered) -> PendingQuestion:
         """Send `message`; the loop calls `answered`, or a thread where it could not be sent."""
-        asked = Asked(answered)
+        asked = PendingQuestion(answered)
         with contextlib.suppress(LookupError):
             self._send(address, self._idle[address].pop(), asked, message)
             return asked
@@ -123,7 +123,7 @@ class PeerPool:
                     found[name] = answer
         return found
 
-    def _ask_anew(self, address: str, message: Message, asked: Asked) -> None:
+    def _ask_anew(self, address: str, message: Message, asked: PendingQuestion) -> None:
         try:
             connection = self._connected(address)
         except (OSError, ValueError) as error:
@@ -133,7 +133,7 @@ class PeerPool:
         self._send(address, connection, asked, message)
 
     def _send(
-        self, address: str, connection: PeerConnection, asked: Asked, message: Message
+        self, address: str, connection: PeerConnection, asked: PendingQuestion, message: Message
     ) -> None:
         self._asked[connection] = asked
         if not asked.goes_over(connection):

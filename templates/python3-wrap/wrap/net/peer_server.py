@@ -17,12 +17,12 @@ from functools import partial
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from wrap.core.unproven import Unproven
 from wrap.event_loop.loop import Loop
 from wrap.http.server import within_descriptors
 from wrap.net.handshake import CONNECT_S, Handshake, prepare
 from wrap.net.peer_connection import ENDS, Message, PeerConnection, Received
 from wrap.net.refusals import Refusals
-from wrap.net.unproven import Unproven
 from wrap.values.budget import MemoryBudget
 
 #: Pause where no connection can be accepted for a moment, and between looks at what is in hand, in

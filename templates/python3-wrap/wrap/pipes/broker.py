@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Wrap
 from wrap.core.errors import TaskError
+from wrap.core.executions import EARLY_S
 from wrap.event_loop.liveness import essential
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool
@@ -42,8 +43,6 @@ _address = ""
 _ASK_S = 5.0
 #: socket(7), SO_PEERCRED: the process, its user and its group.
 _CREDENTIALS = struct.Struct("iII")
-#: How long an end is kept that came from another wrap before the execution began here, in seconds.
-_EARLY_S = 30.0
 #: How often is looked whether an end has come, in seconds.
 _LOOK_S = 0.2
 
@@ -197,7 +196,7 @@ class Broker:
                 return
             self._waiting[which] = channel
             self._changed.notify_all()
-        self._loop.call_at(time.monotonic() + _EARLY_S, partial(self._forget, which, channel))
+        self._loop.call_at(time.monotonic() + EARLY_S, partial(self._forget, which, channel))
 
     def _forget(self, which: Which, channel: socket.socket) -> None:
         with self._changed:

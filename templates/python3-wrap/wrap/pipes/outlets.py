@@ -1,12 +1,8 @@
 """The ways of a task's outputs to those that read them as streams.
 
-A writer waits for its slowest reader, so that no stream takes more memory than its buffers. That
-alone could have tasks wait for each other in a circle: a reads what b writes and does not take what
-c has for it, while b waits for c. In a graph without cycles every such circle has a writer in it
-that waits for one reader while another one waits for that writer. So where a reader has taken
-nothing for a moment, and another one of the same task has taken all, what the first is to get goes
-to disk, and the writer goes on. What goes there is bounded (`wrap.values.disk`): above the bound
-the writer waits again, until the reader has taken what is on disk. The writer fails at once where
+A writer waits for its slowest reader. When what a reader is to get goes to disk is in
+`wrap.core.slow_readers`. What goes there is bounded (`wrap.values.disk`): above the bound the
+writer waits again, until the reader has taken what is on disk. The writer fails at once where
 the disk is full. At the bound it fails where the reader has taken nothing for some seconds, since
 that may be a circle.
 
@@ -29,16 +25,10 @@ import time
 from collections.abc import Iterable, Sequence
 
 from wrap.config.redaction import redacted
+from wrap.core import slow_readers
 from wrap.core.errors import TaskError
 from wrap.pipes.frames import BUFFER, FAILED, LENGTH, LOOK_MS, lost
 from wrap.values.disk import Backlog
-
-#: For how long a reader takes nothing before what it is to get may go to disk, in seconds.
-_PATIENCE_S = 0.1
-#: The same before a writer fails that has to wait although as much is on disk as may be.
-_CIRCLE_S = 5.0
-#: How often is looked whether another reader has taken all meanwhile, in milliseconds.
-_STUCK_MS = 20
 
 
 class Outlet:
@@ -55,6 +45,8 @@ class Outlet:
     ----------
     broken
         What was raised, where the reader is gone.
+    took
+        When the reader took something last, in seconds of the monotonic clock.
     """
 
     def __init__(self, channel: socket.socket, reader: str) -> None:
@@ -66,7 +58,7 @@ class Outlet:
         self._spilled: Backlog | None = None
         #: What comes after that on disk, which has no room for it.
         self._later: list[bytes | memoryview] = []
-        self._took = time.monotonic()
+        self.took = time.monotonic()
 
     def fileno(self) -> int:
         """The descriptor to wait on."""
@@ -88,11 +80,6 @@ class Outlet:
         room = fcntl.ioctl(self._channel, termios.TIOCOUTQ, bytes(4))
         return not self.sending and not int.from_bytes(room, "little")
 
-    @property
-    def patience_s(self) -> float:
-        """How long it may still take nothing before what it is to get goes to disk."""
-        return self._took + _PATIENCE_S - time.monotonic()
-
     def put(self, pieces: Iterable[bytes | memoryview]) -> None:
         """Send bytes, as far as the reader takes them now.
 
@@ -106,7 +93,7 @@ class Outlet:
                 self._spilled.put(pieces)
         else:
             if not self._left:
-                self._took = time.monotonic()
+                self.took = time.monotonic()
             self._left += pieces
         self.flush()
 
@@ -120,7 +107,7 @@ class Outlet:
             except OSError:
                 self.broken = lost(f"{self._reader} stopped before it had read its stream")
                 raise self.broken from None
-            self._took = time.monotonic()
+            self.took = time.monotonic()
             left = self._left
             while left and sent >= len(left[0]):
                 sent -= len(left.pop(0))
@@ -134,7 +121,7 @@ class Outlet:
         where the reader has taken nothing for long.
         """
         if self._spilled is not None:
-            if time.monotonic() > self._took + _CIRCLE_S:
+            if slow_readers.may_be_circle(self, time.monotonic()):
                 raise OSError(errno.ENOSPC, f"{self._on_disk()}, and it reads nothing")
         else:
             spilled = Backlog()
@@ -230,11 +217,8 @@ class Outlets:
         by_number = {each.fileno(): each for each in self._all if each.sending}
         for number in by_number:
             poll.register(number, select.POLLOUT)
-        patience_s = min(each.patience_s for each in waiting)
-        wait_ms = 1 + 1000 * patience_s if patience_s > 0 else _STUCK_MS
+        wait_ms = 1 + 1000 * slow_readers.look_again_s(waiting, time.monotonic())
         for number, _ in poll.poll(min(LOOK_MS, wait_ms)):
             by_number[number].flush()
-        stuck = [each for each in waiting if each.held_up and each.patience_s <= 0]
-        if stuck and any(each.starves for each in self._all):
-            for each in stuck:
-                each.spill()
+        for each in slow_readers.stuck(waiting, self._all, time.monotonic()):
+            each.spill()

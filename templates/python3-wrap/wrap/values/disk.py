@@ -14,13 +14,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
 
+from wrap.core.spilling import has_room
+
 #: File systems that are memory.
 _MEMORY = ("tmpfs", "ramfs")
-
-
-def has_room(taken: int, size: int, free: int) -> bool:
-    """Whether `size` bytes more may go to disk, where `taken` are ours and `free` are left."""
-    return 2 * (taken + size) <= taken + free
 
 
 def free_bytes(descriptor: int) -> int:

@@ -31,9 +31,8 @@ _LENGTH = 8
 _STEPS = 16
 #: Of a memfd that is used again, at least this share is used.
 _USED = 0.5
-#: Memfds that a process keeps, each with two descriptors; and their bytes, of which all
-#: processes keep no more together than this share of what the wrap may take.
-_MOST, _KEPT, _SHARE = 16, 256 << 20, 4
+#: Memfds that a process keeps, each with two descriptors.
+_MOST = 16
 #: The kernel writes no more than 2 GiB at once.
 _WRITTEN = 1 << 30
 
@@ -129,17 +128,9 @@ class MemfdPool:
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._let_go)
 
-    def keep(self, limit: int, processes: int) -> None:
-        """From now on keep memfds, in this process and those that are forked from it.
-
-        Parameters
-        ----------
-        limit
-            What the wrap may take, in bytes.
-        processes
-            How many processes of the wrap keep memory from one request to the next.
-        """
-        self._most = min(_KEPT, limit // _SHARE // processes)
+    def keep(self, size: int) -> None:
+        """Keep memfds of so many bytes from now on, here and in processes that are forked."""
+        self._most = size
 
     def take(self, size: int) -> Memfd:
         """A memfd for an object of `size` bytes, the caller's alone. Raises OSError."""

@@ -27,6 +27,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NoReturn
 
+from wrap.core.heartbeat import End, MissedBeats
 from wrap.event_loop.liveness import BEAT_S, END_SIGNAL
 from wrap.observe import log
 from wrap.workers import reaper
@@ -35,8 +36,6 @@ from wrap.workers import reaper
 MESSAGE = struct.Struct("!BQI")
 SPAWN, END, BEAT = 1, 2, 3
 _PR_SET_PDEATHSIG = 1
-#: Waits for a server that is to end, until it is killed.
-_ENDING = 5
 #: Endings that are remembered until the server asks.
 _REMEMBERED = 1024
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -84,8 +83,7 @@ class ForkServer:
         self._asked: dict[int, socket.socket] = {}
         self._endings: OrderedDict[int, str] = OrderedDict()
         self._server = os.getppid()
-        #: How often no message came in the time of a beat, and how often that may be; 0 for always.
-        self._missed = self._most_missed = 0
+        self._beats = MissedBeats()
         self._alarm, alarm = socket.socketpair()
         self._wakers = (self._alarm, alarm)
         self._alarm.setblocking(False)
@@ -148,7 +146,7 @@ class ForkServer:
             return False
         kind, number, process = MESSAGE.unpack(message)
         if kind == BEAT:
-            self._missed, self._most_missed = 0, number
+            self._beats.beat(number)
             return True
         channel = socket.socket(fileno=descriptors[0])
         if kind == SPAWN:
@@ -160,21 +158,18 @@ class ForkServer:
     def _patience_s(self) -> float | None:
         """Seconds until a beat is missed, or another try to fork the first reaper is due."""
         lacks_reaper = self._listening is not None and not self._reapers
-        return BEAT_S if self._most_missed or lacks_reaper else None
+        return BEAT_S if self._beats.most or lacks_reaper else None
 
     def _miss(self) -> None:
         """No beat came: end the server if that has been so for too long."""
-        if not self._most_missed:
+        end = self._beats.miss()
+        if end is None or os.getppid() != self._server:
             return
-        self._missed += 1
-        late = self._missed - self._most_missed
-        if late not in (0, _ENDING) or os.getppid() != self._server:
-            return
-        if late == 0:
-            seconds = self._most_missed * BEAT_S
+        if end is End.TELL:
+            seconds = self._beats.most * BEAT_S
             print(f"the server's loops have stood still for {seconds:.0f} s, so it is ended")
             log.end_lines()
-        os.kill(self._server, signal.SIGKILL if late else END_SIGNAL)
+        os.kill(self._server, signal.SIGKILL if end is End.KILL else END_SIGNAL)
 
     def _spawn(self, number: int, process: int, channel: socket.socket) -> None:
         try:
@@ -183,12 +178,12 @@ class ForkServer:
             self._answer(number, f"could not be forked ({error})")
         else:
             if pid == 0:
-                self._become(partial(self._be_further, channel, process))
+                self._become(partial(self._be_worker, channel, process))
             self._pids[number] = pid
             self._renew()
         channel.close()
 
-    def _be_further(self, channel: socket.socket, process: int) -> None:
+    def _be_worker(self, channel: socket.socket, process: int) -> None:
         for own in (self._wakers[1], self._listening):
             if own is not None:
                 own.close()

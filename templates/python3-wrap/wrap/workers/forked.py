@@ -19,7 +19,7 @@ from wrap.http import server
 from wrap.workers import randomness, worker_main
 
 
-class Further:
+class WorkerProgram:
     """What further processes of a wrap do, whose `functions` have been imported, but for late ones.
 
     It is made in the process that they are forked from, before its objects are frozen.

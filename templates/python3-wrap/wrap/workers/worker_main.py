@@ -12,13 +12,13 @@ import os
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache, partial
 
 from wrap.config.wrap_spec import Wrap
 from wrap.core.dag import Engine, Part, users_among
 from wrap.core.program import MAIN, Key, given_to, keys
+from wrap.core.start_queue import StartQueue
 from wrap.event_loop.threads import ThreadPool
 from wrap.functions.task_io import Access, Begins, Emitted
 from wrap.net import framing
@@ -44,14 +44,14 @@ def serve(channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | No
     """Serve what `channel` asks for until it ends."""
     ready = time.monotonic()
     os.register_at_fork(after_in_child=channel.close)  # our end, and not also a handler's child's
-    child = _Child(channel, wrap, run_task, load, ready)
+    worker = _Worker(channel, wrap, run_task, load, ready)
     incoming = framing.read(channel)
-    while child.serve_next(incoming):
+    while worker.serve_next(incoming):
         pass
 
 
-class _Child:
-    """A further process."""
+class _Worker:
+    """What serves the calls of a further process."""
 
     def __init__(
         self,
@@ -70,11 +70,7 @@ class _Child:
         self._sending = threading.Lock()
         self._calling = threading.Lock()
         self._counting = threading.Lock()
-        #: Tasks that no thread has taken yet, whether a thread is on its way to them, and the task
-        #: before them if a thread prepares it.
-        self._waiting: deque[tuple[_Group, int]] = deque()
-        self._coming = False
-        self._preparing: int | None = None
+        self._queue = StartQueue[tuple[_Group, int]]()
         self._part = lru_cache(_PARTS)(self._part_of)
         self._users = cache(self._users_in)
         self._ended: set[int] = set()
@@ -122,47 +118,42 @@ class _Child:
             self._call()
 
     def _begin(self, group: _Group, tasks: Iterable[int]) -> None:
-        self._waiting.extend((group, task) for task in tasks)
+        self._queue.add((group, task) for task in tasks)
 
-    def _call(self, prepared: int | None = None) -> None:
-        """Have a thread come to the tasks that wait, unless one of them is being prepared.
-
-        Each thread calls the next just before the handler that it runs. So tasks begin in the order
-        of the plan, each when the handler before lets the GIL go, and none waits for another to
-        end. Few threads run what is short, one task after another, which saves wakes.
-        """
+    def _call(self) -> None:
+        """Have a thread come to the tasks that wait, as `wrap.core.start_queue` says."""
         with self._calling:
-            if self._coming or not self._waiting or self._preparing != prepared:
-                return
-            self._coming = True
-        try:
-            self._threads.start(self._come)
-        except RuntimeError:  # none can be had: those that run take what waits when they are done
-            self._coming = False
+            self._start()
+
+    def _start(self) -> None:
+        if self._queue.call() is not None:
+            try:
+                self._threads.start(self._come)
+            except RuntimeError:  # those that run take what waits when they are done
+                self._queue.came()
 
     def _come(self) -> None:
-        self._coming = False
+        self._queue.came()
         self._take()
 
     def _take(self) -> None:
         """Run one task after another in this thread, while some wait."""
         while True:
             with self._calling:
-                if self._preparing is not None or not self._waiting:
+                taken = self._queue.take()
+                if taken is None:
                     return
-                group, task = self._waiting.popleft()
-                self._preparing = prepared = task if self._waiting else None
-            self._work(group, task, None if prepared is None else partial(self._begun, task))
+                is_awaited = self._queue.is_preparing(taken)
+            self._work(*taken, partial(self._prepared, taken) if is_awaited else None)
 
-    def _begun(self, task: int) -> None:
+    def _prepared(self, task: tuple[_Group, int]) -> None:
         """A task that was prepared has got to its handler, or has failed.
 
-        To start a thread lets the GIL go: no task is to be taken meanwhile.
+        To start a thread lets the GIL go: the lock keeps others from taking a task meanwhile.
         """
-        self._call(prepared=task)
-        if self._preparing == task:
-            self._preparing = None
-        self._call()  # if that thread has come and gone
+        with self._calling:
+            if self._queue.prepared(task):
+                self._start()
 
     def _part_of(self, tasks: tuple[int, ...], live: bool) -> Part:
         graph = self._wrap.live_graph if live else self._graph

@@ -1,7 +1,7 @@
 """Serves a WSGI application with waitress, until SIGTERM; then finishes what is in flight.
 
 Listens on the socket that ``LISTEN_FD`` names, else on ``host`` and ``port``. The runner of
-plain handlers has this package too; it imports nothing of the wrap runtime.
+plain handlers has this package too, with what it imports of `wrap.core`.
 
 What connections hold in memory follows what has arrived and what is not yet taken, and all of them
 together hold a share of the replica's memory: where they would hold more, the connection that has
@@ -21,9 +21,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn
 
+from wrap.core import memory_shares
+
 from .accepting import Server
 from .body import LargeBody, unfilled
-from .connection import ARRIVED, LATER, TURNS, CutError
+from .connection import ARRIVED, LATER, LOAD, CutError
+from .dispatcher import Dispatcher
 from .program import (
     STOP,
     OneProcess,
@@ -36,12 +39,11 @@ from .program import (
     listen,
     within_descriptors,
 )
-from .turns import Turns
 
 __all__ = [
     "ARRIVED",
     "LATER",
-    "TURNS",
+    "LOAD",
     "CutError",
     "Hooks",
     "LargeBody",
@@ -57,9 +59,6 @@ __all__ = [
 
 #: How long requests in flight may take after SIGTERM, where the caller does not say.
 _DRAIN_S = 5.0
-#: Of what a replica may take, connections hold no more than this share, in bytes that have come or
-#: not yet gone: the texts made of them take as much again, and so do the outputs.
-_SHARE = 4
 #: How often is looked whether the listener is still there, in seconds.
 _LISTENER_LOOK_S = 1.0
 #: How often a program that is to end or begin anew looks whether it can, in seconds.
@@ -125,10 +124,10 @@ def serve(
         Has a thread do something.
     """
     listener, *kept = sockets
-    turns = Turns(start)
-    bound = memory_bytes // _SHARE
-    server = Server(app, listener, bound, hooks.probes, turns, hooks.turned, hooks.answered)
-    turns.set_thread_count(most())
+    dispatcher = Dispatcher(start)
+    bound = memory_shares.of_connections(memory_bytes)
+    server = Server(app, listener, bound, hooks.probes, dispatcher, hooks.turned, hooks.answered)
+    dispatcher.set_thread_count(most())
     # A process that a handler forks may be told to end before it has begun: that waits.
     os.register_at_fork(
         before=partial(signal.pthread_sigmask, signal.SIG_BLOCK, STOP),
@@ -148,7 +147,7 @@ def serve(
 
     def turn(patience_s: float) -> None:
         server.turn(patience_s)
-        turns.set_thread_count(most())
+        dispatcher.set_thread_count(most())
 
     try:
         _serve_until(stopping, server, listener, turn, hooks)

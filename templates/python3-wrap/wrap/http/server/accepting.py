@@ -16,29 +16,25 @@ from waitress import wasyncore
 from waitress.adjustments import Adjustments
 from waitress.server import TcpWSGIServer
 
+from wrap.core.shedding import AT_ONCE, MOMENT_S, Bounds, has_stalled
+
 from .connection import REQUEST_OF, Channel, LaterError
+from .dispatcher import Dispatcher
 from .program import STOP, within_descriptors
 from .request import HEAD, REQUEST, Parser
-from .turns import Turns
 
 #: Read from a connection at once; waitress would take 8 KiB, each with a round of its loop.
 _READ = 1 << 18
 #: Connections: no more than so many, and no more than this share of the descriptors.
 _CONNECTIONS, _CONNECTIONS_SHARE = 1000, 2
-#: Where room is made while more is read, so much is made, as a share of the bound.
-_ROOM_SHARE = 8
-#: Connections that are accepted between two looks at those that there are.
-_AT_ONCE = 64
-#: How long a connection may be silent, also where many others want its place, in seconds.
-_MOMENT_S = 0.02
-#: An answer of which the client takes nothing for so long, in seconds, is given up.
-_STALLED_S, _LOOK_S = 30, 10
+#: How often is looked for clients that take nothing of their answers, in seconds.
+_LOOK_S = 10
 #: Longest wait of a thread until there is room for another answer, in seconds.
 _RELIEF_S = 1.0
 
 
 class Server(TcpWSGIServer):  # type: ignore[misc]
-    """waitress's server, with a bound on what its connections hold, and answers out of turn.
+    """waitress's server, with bounds of `wrap.core.shedding`, and answers that are given later.
 
     Parameters
     ----------
@@ -56,16 +52,16 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         listener: socket.socket,
         most: int,
         probes: Collection[str],
-        turns: Turns,
+        dispatcher: Dispatcher,
         turned: Callable[[], None],
         answered: Callable[[str, str, float], None],
     ) -> None:
         self.channel_class = Channel
         self.answered = answered
         self._turned = turned
-        self.most = most
+        connections = within_descriptors(_CONNECTIONS, _CONNECTIONS_SHARE)
+        self.bounds = Bounds(most, connections, REQUEST)
         self.held = 0
-        self._connections = within_descriptors(_CONNECTIONS, _CONNECTIONS_SHARE)
         self._called = False
         #: There is no place for another connection until then.
         self._accepts_at = 0.0
@@ -91,7 +87,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
             self._apply,
             {},
             _sock=listener,
-            dispatcher=turns,
+            dispatcher=dispatcher,
             adj=settings,
             sockinfo=(family, kind, protocol, listener.getsockname()),
             bind_socket=False,
@@ -117,8 +113,8 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
             self.accept_waiting()
         while self._at_once:
             self._at_once.popleft().service()
-        if self.held > self.most:
-            self._relieve(self.most)
+        if self.held > self.bounds.size:
+            self._relieve(self.bounds.size)
             self._relieved.set()
         self._turned()
 
@@ -152,22 +148,18 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         Where none has been silent for a moment, those that wait stay in the kernel.
         """
         self._called = accepted = False
-        active, silent = self.active_channels, list[Channel]()
-        room = self._connections - len(active)
-        if room < _AT_ONCE:
-            since = time.time() - _MOMENT_S
-            silent = [each for each in active.values() if not each.is_owed and _since(each) < since]
-            silent.sort(key=_since)
-        for number in range(min(_AT_ONCE, room + len(silent))):
+        active = self.active_channels
+        places = self.bounds.places(active.values(), time.time())
+        for silent in places:
             before = len(active)
             super().handle_accept()
             if len(active) == before:
                 return accepted
             accepted = True
-            if number >= room:
-                silent[number - room].handle_close()
-        if room + len(silent) < _AT_ONCE:
-            self._accepts_at = time.monotonic() + _MOMENT_S
+            if silent is not None:
+                silent.handle_close()
+        if len(places) < AT_ONCE:
+            self._accepts_at = time.monotonic() + MOMENT_S
         return accepted
 
     def readable(self) -> bool:
@@ -178,7 +170,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         """Close connections that have been silent, and those whose client takes no answer."""
         super().maintenance(now)
         for channel in list(self.active_channels.values()):
-            if channel.total_outbufs_len and channel.last_activity < now - _STALLED_S:
+            if has_stalled(channel, now):
                 channel.abort()
 
     def count(self, channel: Channel) -> None:
@@ -190,31 +182,22 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
 
     def wait_for_relief(self) -> None:
         """Let the loop make room before another answer is made, if there is too little."""
-        if self.held > self.most:
+        if self.held > self.bounds.size:
             self._relieved.clear()
             self.pull_trigger()
             self._relieved.wait(_RELIEF_S)
 
     def relieve_now(self) -> None:
-        """Make room before more is read: all that has come for this turn may be too much."""
-        if self.held > self.most:
-            self._relieve(self.most - self.most // _ROOM_SHARE)
+        """Make room before more is read: all that has come at once may be too much."""
+        if self.held > self.bounds.size:
+            self._relieve(self.bounds.while_reading)
 
     def _relieve(self, most: int) -> None:
-        """Hold no more than `most`; but one answer, however large it is, goes out."""
-        fair = max(self.most // self._connections, REQUEST)  # each may have it, whatever others do
-        yielding = [
-            channel
-            for channel in self.active_channels.values()
-            if channel.coming + channel.total_outbufs_len > fair
-        ]
-        yielding.sort(key=_since)
-        sending = [channel for channel in yielding if channel.total_outbufs_len > fair]
-        for channel in yielding:
+        """Have connections give way until all hold no more than `most`, if enough of them may."""
+        for channel in self.bounds.yielding(self.active_channels.values()):
             if self.held <= most:
                 return
-            if channel not in sending[-1:]:
-                channel.give_way()
+            channel.give_way()
 
     def let_go(self) -> None:
         """In a process that a handler has forked: hold no port and no connection, end when told."""
@@ -225,21 +208,12 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP)
 
     def forget(self, channel: Channel) -> bool:
-        """Take a connection out of the queue; whether it was there, and nothing had begun."""
-        dispatcher = self.task_dispatcher
-        with dispatcher.lock, contextlib.suppress(ValueError):
-            dispatcher.queue.remove(channel)
-            return True
-        return False
+        """A connection is gone; whether its request waited, so that nothing of it had begun."""
+        return bool(self.task_dispatcher.forget(channel))
 
     def in_flight(self, late: bool = False) -> bool:
         """Whether a request is here: in part (unless it is `late`), in work, or to be answered."""
-        dispatcher = self.task_dispatcher
-        return bool(dispatcher.queue or dispatcher.active_count) or any(
+        return any(self.task_dispatcher.count()) or any(
             channel.is_owed or (channel.request is not None and not late)
             for channel in self.active_channels.values()
         )
-
-
-def _since(channel: Channel) -> float:
-    return float(channel.last_activity)

@@ -1,4 +1,4 @@
-"""A connection: it reads requests, and has each served when its turn comes."""
+"""A connection: it reads requests, and has them served in their order."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ ARRIVED = "chiron.arrived"
 #: Where it has what an application calls that answers later, by any thread: no thread waits for it.
 #: It gets a function that takes the answer, a WSGI application; what it returns itself is dropped.
 LATER = "chiron.later"
-#: Where it has what says how many requests are in hand, and how many wait for their turn.
-TURNS = "chiron.turns"
+#: Where it has what says how many requests are served, and how many wait.
+LOAD = "chiron.load"
 REQUEST_OF = "chiron.request"
 #: The HTTP status of a request whose client has not waited for its answer (nginx's), and of one
 #: that the application has not answered.
 _CLIENT_GONE, _NO_ANSWER = "499", "500"
-#: Requests that may wait on one connection for their turn.
+#: Requests that may wait on one connection.
 _PIPELINED = 8
 _NO_LINGER = struct.pack("ii", 1, 0)
 
@@ -46,12 +46,12 @@ class LaterError(BaseException):
 
 class _Task(WSGITask):  # type: ignore[misc]
     def get_environment(self) -> dict[str, Any]:
-        """WSGI's, and when the request arrived, with what it can be answered later, and turns."""
+        """WSGI's, when the request arrived, the load, and what an answer is given to later."""
         environment: dict[str, Any] = super().get_environment()
         environment[ARRIVED] = self.request.arrived
         environment[REQUEST_OF] = self.request
         environment[LATER] = self.channel.answer_later
-        environment[TURNS] = self.channel.server.task_dispatcher.count
+        environment[LOAD] = self.channel.server.task_dispatcher.count
         return environment
 
     def build_response_header(self) -> bytes:
@@ -82,7 +82,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     @property
     def is_owed(self) -> bool:
         """Whether the client has not had its answer yet."""
-        return bool(self.requests or self.total_outbufs_len)
+        return bool(self.requests or self.leaving)
 
     @property
     def coming(self) -> int:
@@ -90,10 +90,15 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         last = self.request
         return last.size if last else 0
 
+    @property
+    def leaving(self) -> int:
+        """Bytes of answers that the client has not taken."""
+        return int(self.total_outbufs_len)
+
     def size(self) -> int:
         """Bytes that it holds."""
         requests = sum(request.size for request in tuple(self.requests))
-        return int(requests + self.coming + self.total_outbufs_len)
+        return requests + self.coming + self.leaving
 
     def give_way(self) -> None:
         """Hold less: refuse the request that comes, or let the connection go."""
@@ -101,7 +106,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         if coming is None or not coming.in_body:
             self.abort()
         else:
-            most = self.server.most
+            most = self.server.bounds.size
             coming.refuse(FullError(f"all requests together may have {most} bytes: try again"))
             self.server.count(self)
 
@@ -119,13 +124,13 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         self.server.relieve_now()
         return took
 
-    def take_turn(self) -> None:
-        """Serve a request in this thread, and end the turn if it is answered then."""
+    def serve_first(self) -> None:
+        """Serve the first request in this thread; it stays active if it is answered later."""
         try:
             self.service()
         except LaterError:
             return
-        except BaseException:  # whatever a handler has done to the process: the next one's turn
+        except BaseException:  # whatever a handler has done to the process: the next is served
             traceback.print_exc()
         self.server.task_dispatcher.end()
 
@@ -151,7 +156,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
 
         def answer(application: Callable[..., Iterable[bytes]]) -> None:
             request.answer = application
-            self.take_turn()
+            self.serve_first()
 
         return answer
 

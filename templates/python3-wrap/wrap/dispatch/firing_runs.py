@@ -20,7 +20,7 @@ from wrap.dispatch.execution import Execution, Outcome
 from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
 from wrap.event_loop.loop import Timer
-from wrap.event_loop.threads import Run, own_run
+from wrap.event_loop.threads import Work, own_work
 from wrap.functions import runner as tasks
 from wrap.functions.task_io import Access
 from wrap.net.messages import UNWATCHED, Ident, Result, Watch
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _NO_STREAMS = Access(0, None, Inputs({}).resolve)
 
 
-class Attempt:
+class FiringRun:
     """One run of a firing, which ends once.
 
     Attributes
@@ -48,7 +48,7 @@ class Attempt:
         Until when it may run, in seconds of the monotonic clock.
     buckets
         What takes in what it gives.
-    run
+    work
         The thread's work where it runs in this process.
     """
 
@@ -61,11 +61,11 @@ class Attempt:
         self.over = False
         self.limit = limit
         self.buckets = buckets
-        self.run: Run | None = None
+        self.work: Work | None = None
 
 
-class Attempts:
-    """The attempts that run.
+class FiringRuns:
+    """The runs that go on.
 
     Parameters
     ----------
@@ -89,45 +89,43 @@ class Attempts:
         self._is_exported = trace is not None and trace.is_exported
         self._lock = threading.Lock()
         #: What runs in this process, and when is looked which of it takes too long.
-        self._here = set[Attempt]()
+        self._here = set[FiringRun]()
         self._look_at = math.inf
         self._looks: Timer | None = None
 
-    def of(self, firing: Firing[str, Object], task: int, buckets: BucketRuns) -> Attempt:
-        """An attempt that begins now."""
+    def of(self, firing: Firing[str, Object], task: int, buckets: BucketRuns) -> FiringRun:
+        """A run that begins now."""
         wrap = self._runtime.wrap
         own_s = wrap.timeouts_s.get(wrap.tasks[task], wrap.timeout_s)
         limit = until(time.monotonic(), self._deadline, own_s, wrap.timeout_s)
-        return Attempt(firing, task, limit, buckets)
+        return FiringRun(firing, task, limit, buckets)
 
-    def run(self, attempt: Attempt) -> bool:
-        """Run it; whether this thread may take another one: it may be about to be cancelled."""
-        runtime, task, run = self._runtime, attempt.task, own_run()
+    def begin(self, run: FiringRun) -> bool:
+        """Begin it here; whether this thread may take another one: it may soon be cancelled."""
+        runtime, task, work = self._runtime, run.task, own_work()
         try:
-            if runtime.wrap.process_of[task] == MAIN and not runtime.threads.too_many():
-                return self._run_here(attempt, run)
+            if runtime.wrap.process_of[task] == MAIN and not runtime.lost_threads.too_many():
+                return self._run_here(run, work)
             part = runtime.wrap.part_of((task,), frozenset((task,)))
             deadline = until(time.monotonic(), self._deadline, runtime.wrap.timeout_s)
             ident = Ident(self._watch, trace=self._trace)
             execution = Execution(
-                *(runtime, Engine(part), {}, ident, deadline, partial(_reply, attempt)),
-                prepare=partial(_request, attempt.firing),
-                into_buckets=partial(attempt.buckets.emitted, attempt),
+                *(runtime, Engine(part), {}, ident, deadline, partial(_reply, run)),
+                prepare=partial(_request, run.firing),
+                into_buckets=partial(run.buckets.emitted, run),
             )
-            execution.start(run)
+            execution.start(work)
         except TaskError as error:
-            attempt.buckets.ended(attempt, error)
+            run.buckets.ended(run, error)
         except BaseException as error:  # its thread is given up, say
-            attempt.buckets.ended(
-                attempt, TaskError("wrap-failed", f"{type(error).__name__}: {error}")
-            )
+            run.buckets.ended(run, TaskError("wrap-failed", f"{type(error).__name__}: {error}"))
             raise
         return True
 
-    def over(self, attempt: Attempt) -> None:
+    def over(self, run: FiringRun) -> None:
         """It is not looked after any more."""
         with self._lock:
-            self._here.discard(attempt)
+            self._here.discard(run)
 
     def rest(self) -> None:
         """Wake for nothing while nothing runs here: a timer keeps all objects."""
@@ -136,27 +134,27 @@ class Attempts:
                 self._looks.cancel()
                 self._look_at, self._looks = math.inf, None
 
-    def _run_here(self, attempt: Attempt, run: Run | None) -> bool:
+    def _run_here(self, run: FiringRun, work: Work | None) -> bool:
         """Run a task in this thread: an execution of its own would take as long again."""
         with self._lock:
-            attempt.run = run
-            self._here.add(attempt)
-            self._look_later(attempt.limit)
-        runtime, given = self._runtime, partial(input_of, attempt.firing)
+            run.work = work
+            self._here.add(run)
+            self._look_later(run.limit)
+        runtime, given = self._runtime, partial(input_of, run.firing)
 
         def emitted(result: Result) -> None:
-            with run.undisturbed() if run is not None else nullcontext():
-                attempt.buckets.emitted(attempt, result)
+            with work.undisturbed() if work is not None else nullcontext():
+                run.buckets.emitted(run, result)
 
         result = tasks.run(
-            *(attempt.task, given, Ident(self._watch, trace=self._trace), MAIN, emitted),
+            *(run.task, given, Ident(self._watch, trace=self._trace), MAIN, emitted),
             *(_NO_STREAMS, None, runtime.wrap, runtime.functions),
         )
         runtime.metrics.ran(result)
         if result.error is None:
-            return attempt.buckets.ended(attempt, [result])
+            return run.buckets.ended(run, [result])
         failed = [result] if self._is_exported else []
-        return attempt.buckets.ended(attempt, TaskError.from_dict(result.error, status=500), failed)
+        return run.buckets.ended(run, TaskError.from_dict(result.error, status=500), failed)
 
     def _look_later(self, when: float) -> None:
         """Look then whether something takes too long, unless that is so before; with the lock."""
@@ -173,15 +171,15 @@ class Attempts:
             self._look_at, self._looks = math.inf, None
             overdue = [each for each in self._here if each.limit <= now]
             self._look_later(min((e.limit for e in self._here if e.limit > now), default=math.inf))
-        for attempt in overdue:
-            function = runtime.wrap.tasks[attempt.task]
+        for run in overdue:
+            function = runtime.wrap.tasks[run.task]
             error = too_late(function).located(function, runtime.wrap.name)
-            if not attempt.buckets.ended(attempt, error):
+            if not run.buckets.ended(run, error):
                 continue
             runtime.metrics.run_failed(function, error.code)
-            if attempt.run is not None:
-                runtime.threads.give_up(attempt.run)
-                attempt.run.cancel()
+            if run.work is not None:
+                runtime.lost_threads.add(run.work)
+                run.work.cancel()
 
 
 def _request(firing: Firing[str, Object]) -> Mapping[Key, Object]:
@@ -189,8 +187,8 @@ def _request(firing: Firing[str, Object]) -> Mapping[Key, Object]:
     return {None: input_of(firing)}
 
 
-def _reply(attempt: Attempt, execution: Execution, outcome: Outcome) -> None:
+def _reply(run: FiringRun, execution: Execution, outcome: Outcome) -> None:
     failed = list[Result]()
     if isinstance(outcome, TaskError) and execution.ident.is_exported:
         failed = all_results(execution, outcome)
-    attempt.buckets.ended(attempt, outcome, failed)
+    run.buckets.ended(run, outcome, failed)

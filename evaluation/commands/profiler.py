@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from chiron.cli import options
-from chiron.cli.evaluate_options import begin, command_line
 from chiron.cli.output import emit, progress, table
 from chiron.cli.place import Place, place
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.local_launcher import LocalLauncher
+from chiron.evaluation.commands.options import begin, command_line
 from chiron.evaluation.profiler import ProfilerReport, check_profiler
 
 _COLUMNS = [

@@ -11,13 +11,6 @@ import click
 
 from chiron.cli import options
 from chiron.cli.artefacts import read_platform
-from chiron.cli.evaluate_options import (
-    FolderFaults,
-    begin,
-    command_line,
-    open_folders,
-    say_what_is_left_out,
-)
 from chiron.cli.output import emit, progress, table, warn
 from chiron.cli.place import Place, place
 from chiron.deployment.background_load import busy_line
@@ -28,6 +21,13 @@ from chiron.evaluation.bench.rounds import Journal
 from chiron.evaluation.bench.settings import open_run
 from chiron.evaluation.bench.setup import PLATFORM_FILE, place_of, require_profiles
 from chiron.evaluation.bench.setup import Place as MeasuredPlace
+from chiron.evaluation.commands.options import (
+    FolderFaults,
+    begin,
+    command_line,
+    open_folders,
+    say_what_is_left_out,
+)
 from chiron.evaluation.optional import PICTURES, missing
 from chiron.evaluation.prediction import comparison, published
 from chiron.evaluation.prediction.baselines.learning import BASELINES, BaselineReport, HeldOut

@@ -9,11 +9,11 @@ import click
 
 from chiron.cli import options
 from chiron.cli.calibrate import kept_platforms
-from chiron.cli.evaluate_options import Wanted, measure, say_what_is_left_out
 from chiron.cli.output import next_step, progress, table
 from chiron.cli.place import Place, place
 from chiron.evaluation.bench.settings import Settings
 from chiron.evaluation.bench.variants import OURS, Variant
+from chiron.evaluation.commands.options import Wanted, measure, say_what_is_left_out
 from chiron.evaluation.experiments.metrics import LATENCY
 from chiron.evaluation.experiments.recorded import read_run
 from chiron.evaluation.optional import PICTURES

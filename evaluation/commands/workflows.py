@@ -12,13 +12,13 @@ import click
 
 from chiron.cli import options
 from chiron.cli.artefacts import read_platform
-from chiron.cli.evaluate_options import begin, command_line
 from chiron.cli.output import emit, progress, table, warn
 from chiron.cli.place import Place, place
 from chiron.deployment.background_load import busy_line
 from chiron.evaluation.bench.machine import target_of
 from chiron.evaluation.bench.settings import open_run
 from chiron.evaluation.bench.setup import PLATFORM_FILE, PROFILE_FILE, place_of, require_profiles
+from chiron.evaluation.commands.options import begin, command_line
 from chiron.evaluation.report.tables import number, percentages, with_interval
 from chiron.evaluation.runtime.servers import redis
 from chiron.evaluation.scientific.alone import Part

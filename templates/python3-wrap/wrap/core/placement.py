@@ -1,36 +1,94 @@
 """What runs next in a workflow that decides while it runs: instances of its tasks, by numbers.
 
 A task can run several times in an execution: in a loop, for the items of a Map, after a failure.
-The number of an instance is that of its task modulo how many tasks the workflow has. As
-`wrap.core.dag`, this knows no socket, clock or thread but the time of day, which state machines ask
-for.
+The number of an instance is that of its task modulo how many tasks the workflow has.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections import deque
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from random import SystemRandom
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.errors import TaskError, workflow_failed
+from wrap.core.patience import Patience
 from wrap.core.program import MAIN, Call, Component, Key, Place, Program, Source, Step, given_to
 from wrap.core.statemachine import visits as states
 from wrap.core.statemachine.context import execution_context
 from wrap.core.statemachine.errors import StatesError, failure_of, of_task
 from wrap.core.statemachine.values import Text, dump
 from wrap.core.triggers import MOST_AT_ONCE
-from wrap.dispatch.patience import Patience
-from wrap.values.inputs import Inputs
-from wrap.values.jsonata import Jsonata
-from wrap.values.value import JSON, Object
+
+if TYPE_CHECKING:
+    from wrap.core.statemachine.chance import Chance
+    from wrap.core.statemachine.expressions import Evaluator
 
 _MANY = 1 << 30
+
+
+class Deployed(Protocol):
+    """What a wrap declares about a workflow that decides.
+
+    Attributes
+    ----------
+    workflow
+        Its name.
+    places_of
+        Task -> the places over which its instances go.
+    processes, remotes
+        The processes of the wrap; the other wraps, if this is the entry.
+    """
+
+    @property
+    def workflow(self) -> str: ...
+    @property
+    def places_of(self) -> Mapping[int, Sequence[Place]]: ...
+    @property
+    def processes(self) -> Sequence[object]: ...
+    @property
+    def remotes(self) -> Mapping[str, object]: ...
+    @property
+    def instances(self) -> int: ...
+    def task_of(self, number: int) -> int:
+        """The task of an instance."""
+
+
+class Definition(Protocol):
+    """A state machine: its normalised document, the task of each state, and its trigger."""
+
+    @property
+    def machine(self) -> dict[str, Any] | None: ...
+    @property
+    def states(self) -> Mapping[str, int]: ...
+    @property
+    def in_stages(self) -> bool: ...
+
+
+class World(NamedTuple):
+    """What a state machine is given of what is outside the core.
+
+    Attributes
+    ----------
+    today
+        Returns the time of day, in seconds since 1970.
+    clock
+        Returns the seconds of the clock by which there are deadlines.
+    chance
+        What random values come from.
+    evaluator
+        Makes what evaluates JSONata, of what returns the seconds that are left.
+    object_of
+        Makes an object of a text, and of whether it is JSON.
+    """
+
+    today: Callable[[], float]
+    clock: Callable[[], float]
+    chance: Chance
+    evaluator: Callable[[Callable[[], float]], Evaluator]
+    object_of: Callable[[str, bool], Any]
 
 
 class Placement(Program):
@@ -50,7 +108,7 @@ class Placement(Program):
     sources: Mapping[int, Source] = {}
     users: Mapping[Key, Sequence[int]] = {}
 
-    def __init__(self, wrap: Wrap, gives: Collection[int] = ()) -> None:
+    def __init__(self, wrap: Deployed, gives: Collection[int] = ()) -> None:
         self.wrap = wrap
         self.gives = gives
         self.place_of: dict[int, Place] = {}
@@ -132,10 +190,10 @@ class Placement(Program):
             self._running[place] -= 1
 
 
-class Asked(Placement):
+class Instances(Placement):
     """The instances that another wrap asks for, which have nothing to do with each other."""
 
-    def __init__(self, wrap: Wrap, numbers: Sequence[int]) -> None:
+    def __init__(self, wrap: Deployed, numbers: Sequence[int]) -> None:
         super().__init__(wrap, numbers)
         self._left = len(numbers)
         self._numbers = numbers
@@ -144,10 +202,10 @@ class Asked(Placement):
     def is_complete(self) -> bool:
         return self._left == 0
 
-    def start(self, objects: Inputs) -> Step:
+    def start(self, objects: Any) -> Step:
         return self._placed(self._numbers)
 
-    def ended(self, number: int, output: Object | None) -> Step:
+    def ended(self, number: int, output: Any) -> Step:
         self._left -= 1
         self._leave(number)
         return self._placed()
@@ -164,7 +222,9 @@ class Deciding(Placement):
     ident
         What the execution is called.
     deadline
-        Until when it may evaluate, in seconds of the monotonic clock.
+        Until when it may evaluate, in seconds of the clock of `world`.
+    world
+        What is outside the core.
     longest
         Bytes that an input of a task, or the output, may have, about.
     most_bytes
@@ -175,10 +235,11 @@ class Deciding(Placement):
 
     def __init__(
         self,
-        wrap: Wrap,
-        entry: Entry,
+        wrap: Deployed,
+        entry: Definition,
         ident: str,
         deadline: float,
+        world: World,
         longest: float = math.inf,
         most_bytes: float = math.inf,
     ) -> None:
@@ -188,10 +249,11 @@ class Deciding(Placement):
         self._longest = longest
         self._states = entry.states
         context = partial(execution_context, wrap.workflow, ident)
-        self._patience = patience = Patience(deadline)
-        evaluator = Jsonata(patience.left_s)
+        self._world = world
+        self._patience = patience = Patience(deadline, world.clock)
+        evaluator = world.evaluator(patience.left_s)
         self._machine = Machine(
-            *(entry.machine or {}, context, SystemRandom(), patience.look, evaluator, most_bytes)
+            *(entry.machine or {}, context, world.chance, patience.look, evaluator, most_bytes)
         )
         self._in_stages = entry.in_stages
         self._numbers: dict[int, int] = {}
@@ -201,31 +263,31 @@ class Deciding(Placement):
         #: With stages, what begins when all that runs has ended, and how much that is.
         self._held: list[int] = []
         self._open = 0
-        self._data: Inputs
+        self._data: Any
         #: The request, and the answer of the task that ended last.
-        self._request = self._last = Object("")
+        self._request = self._last = world.object_of("", False)
 
     @property
     def is_complete(self) -> bool:
         return self._machine.over
 
-    def start(self, objects: Inputs) -> Step:
+    def start(self, objects: Any) -> Step:
         """Begin with the request, which `objects` has; the answer will be in its place."""
         self._data, self._request = objects, objects[None]
         self._patience.renew()
-        return self._follow(self._machine.start(_text(objects[None]), time.time()))
+        return self._follow(self._machine.start(_text(objects[None]), self._world.today()))
 
-    def ended(self, number: int, output: Object | None) -> Step:
-        output = output or Object("")
+    def ended(self, number: int, output: Any) -> Step:
+        output = output or self._world.object_of("", False)
         self._patience.renew()
-        step = self._machine.ended(self._own(number), _text(output), time.time())
+        step = self._machine.ended(self._own(number), _text(output), self._world.today())
         self._last = output
         return self._follow(step, number)
 
     def failed(self, number: int, error: TaskError) -> Step:
         failure = failure_of(error.code, error.message, error.caught)
         self._patience.renew()
-        step = self._machine.failed(self._own(number), failure, time.time())
+        step = self._machine.failed(self._own(number), failure, self._world.today())
         if self._machine.outcome is failure:
             raise error
         return self._follow(step, number)
@@ -233,7 +295,7 @@ class Deciding(Placement):
     def due(self, number: int) -> Step:
         self._open -= 1
         self._patience.renew()
-        return self._follow(self._machine.due(number, time.time()))
+        return self._follow(self._machine.due(number, self._world.today()))
 
     def _own(self, number: int) -> int:
         """What the machine calls an instance."""
@@ -270,7 +332,7 @@ class Deciding(Placement):
         steps = [self._placed(numbers, delays, cancelled)]
         while self._unfit:
             number, unfit = self._unfit.popitem()
-            failed = self._machine.failed(self._own(number), unfit, time.time())
+            failed = self._machine.failed(self._own(number), unfit, self._world.today())
             steps.append(self._follow(failed, number))
         return self.together(steps)
 
@@ -286,8 +348,8 @@ class Deciding(Placement):
         self._data.add({given_to(number): given_object})
         return True
 
-    def _object(self, value: Any) -> Object:
-        return Object(dump(value, self._longest), "" if isinstance(value, Text) else JSON)
+    def _object(self, value: Any) -> Any:
+        return self._world.object_of(dump(value, self._longest), not isinstance(value, Text))
 
     def _numbered(self, begin: states.Begin) -> int:
         number = begin.number * self.wrap.instances + self._states[begin.task]
@@ -331,5 +393,5 @@ def _calls(begun: Mapping[Place, Sequence[int]]) -> list[Call]:
     return calls
 
 
-def _text(given: Object) -> str:
-    return given.text("surrogateescape")
+def _text(given: Any) -> str:
+    return str(given.text("surrogateescape"))

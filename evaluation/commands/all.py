@@ -9,16 +9,16 @@ from pathlib import Path
 
 import click
 
-from chiron.cli.evaluate import command as evaluate
-from chiron.cli.evaluate_options import (
+from chiron.cli.output import next_step, progress, table, warn
+from chiron.evaluation.bench.setup import PLATFORM_FILE
+from chiron.evaluation.commands import command as evaluate
+from chiron.evaluation.commands.options import (
     FolderFaults,
     Wanted,
     measure,
     measuring,
     say_what_is_left_out,
 )
-from chiron.cli.output import next_step, progress, table, warn
-from chiron.evaluation.bench.setup import PLATFORM_FILE
 from chiron.evaluation.experiments.recorded import read_run
 from chiron.evaluation.experiments.results import EXPERIMENTS, results_of
 from chiron.evaluation.optional import PICTURES
@@ -71,7 +71,7 @@ def _runtime(_: tuple[Path, ...], wanted: Wanted) -> list[str] | None:
     return ["--quick"] if wanted.settings.quick else []
 
 
-#: A further verb plugs in here, and in `chiron.cli.evaluate`.
+#: A further verb plugs in here, and in `chiron.evaluation.commands`.
 OTHERS = (
     Other("prediction", 30, 720, _prediction),
     Other("scheduler", 25, 240, _scheduler),

@@ -17,9 +17,9 @@ import click
 
 from chiron.cli import options
 from chiron.cli.artefacts import measured
-from chiron.cli.evaluate_options import begin, command_line
-from chiron.cli.evaluate_runtime import show
 from chiron.cli.output import emit, progress
+from chiron.evaluation.commands.options import begin, command_line
+from chiron.evaluation.commands.runtime import show
 from chiron.evaluation.dashboard import measure_dashboard
 from chiron.evaluation.runtime.rounds import RuntimeReport
 from chiron.workflow.errors import ChironError

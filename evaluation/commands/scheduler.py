@@ -8,9 +8,9 @@ from statistics import fmean
 import click
 
 from chiron.cli import options
-from chiron.cli.evaluate_options import begin, command_line
 from chiron.cli.output import emit, progress, table
 from chiron.evaluation.bench.machine import Measured
+from chiron.evaluation.commands.options import begin, command_line
 from chiron.evaluation.scheduling.command import CASES, LargeCase, schedule_large
 from chiron.evaluation.scheduling.exhaustive import SmallStage, compare_small_stages
 from chiron.evaluation.scheduling.published import PublishedCase, compare_published

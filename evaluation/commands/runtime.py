@@ -14,9 +14,9 @@ import click
 from chiron.adaptation.events import Event
 from chiron.adaptation.replicas import EVERY_S, Scaler
 from chiron.cli import options
-from chiron.cli.evaluate_options import begin, command_line, say_what_is_left_out
 from chiron.cli.output import emit, progress, table
 from chiron.cli.place import embedded_gateway, launcher_on
+from chiron.evaluation.commands.options import begin, command_line, say_what_is_left_out
 from chiron.evaluation.runtime.costs import PARTS, QUICK_ROUNDS, ROUNDS, measure_runtime
 from chiron.evaluation.runtime.events import measure_events
 from chiron.evaluation.runtime.load_step import cases, measure_load_step

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import click
 
 from chiron.cli import options
-from chiron.cli.evaluate_options import Wanted, folders_argument, measuring, single
+from chiron.evaluation.commands.options import Wanted, folders_argument, measuring, single
 
 
 class _Figure(NamedTuple):

@@ -1,0 +1,50 @@
+"""Which HTTP requests are served now, and which wait: first come, first served."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Generic, TypeVar
+
+Request = TypeVar("Request")
+
+
+class RequestQueue(Generic[Request]):
+    """Requests that wait until fewer than `limit` are served.
+
+    Attributes
+    ----------
+    limit
+        How many requests may be served at once.
+    active
+        How many requests are being served.
+    """
+
+    def __init__(self) -> None:
+        self.limit = self.active = 0
+        self._waiting = deque[Request]()
+
+    def __len__(self) -> int:
+        """How many requests wait."""
+        return len(self._waiting)
+
+    def add(self, request: Request) -> None:
+        """A request has come."""
+        self._waiting.append(request)
+
+    def begin(self) -> Request | None:
+        """The request to be served next, which is active until `end`; None if all have to wait."""
+        if not self._waiting or self.active >= self.limit:
+            return None
+        self.active += 1
+        return self._waiting.popleft()
+
+    def end(self) -> None:
+        """A request has been answered."""
+        self.active -= 1
+
+    def remove(self, request: Request) -> bool:
+        """The client of a request has gone; whether the request was still waiting."""
+        if request not in self._waiting:
+            return False
+        self._waiting.remove(request)
+        return True

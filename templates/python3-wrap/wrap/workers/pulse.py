@@ -1,0 +1,63 @@
+"""Tells the fork server that the server's loops turn; the rules are in `wrap.core.heartbeat`.
+
+A beat stops for no longer than a request may last, as long as handlers hold the GIL no longer.
+Then every request that was in hand before is past its deadline.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+
+from wrap.core.heartbeat import Heartbeat
+from wrap.event_loop.liveness import BEAT_S
+from wrap.event_loop.loop import Loop
+
+
+class Pulse:
+    """Beats as long as the server's two loops turn.
+
+    Parameters
+    ----------
+    loop
+        The event loop. That the HTTP server turns is told by `turned`.
+    beat
+        Tells the fork server within how many seconds the next beat comes. If there is no fork
+        server, it returns what starts another one.
+    limit_s
+        Seconds after which a server whose loops stand still is to end.
+    start
+        Has a thread do something.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        beat: Callable[[float], Callable[[], None] | None],
+        limit_s: float,
+        start: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._loop = loop
+        self._beat = beat
+        self._limit_s = limit_s
+        self._start = start
+        self._heartbeat = Heartbeat(BEAT_S)
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether the event loop does not turn, although the HTTP server does."""
+        return self._heartbeat.stands_still
+
+    def turned(self) -> None:
+        """Note that the HTTP server's loop has turned; called at least once a beat."""
+        now = time.monotonic()
+        if self._heartbeat.turned(now, self._loop.turns, self._loop.runs):
+            renew = self._beat(self._limit_s)
+            if renew is not None and self._heartbeat.renews(now):
+                with contextlib.suppress(RuntimeError):  # no thread can be had
+                    self._start(renew)
+
+    def stop(self) -> None:
+        """Have the fork server await no more beats: the server ends once nothing is in hand."""
+        self._beat(0.0)
