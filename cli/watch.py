@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import click
+from click.core import ParameterSource
 
 from chiron.adaptation.events import Event, Tell
 from chiron.adaptation.latency import Latencies, Probes, Wait, find_latencies
@@ -35,6 +36,7 @@ from chiron.scheduler.choices import Choices
 from chiron.scheduler.planners import PLANNERS
 from chiron.services import state_folder
 from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.load import Load
 from chiron.workflow.profile import Profile
 
 _RULES = Rules()
@@ -100,6 +102,7 @@ def _rules(command: options.Command) -> options.Command:
 @click.command("watch")
 @options.workflow_folder
 @options.slo
+@options.rate
 @choices
 @_rules
 @click.option(
@@ -121,6 +124,7 @@ def _rules(command: options.Command) -> options.Command:
 def command(
     folder: Path,
     slo: float,
+    rate: float | None,
     choices: Choices,
     rules: Rules,
     scale: bool,
@@ -142,6 +146,8 @@ def command(
     old one drains and is removed. Where any of that fails, or no plan meets the SLO (but for
     --best-effort), the old one goes on serving. With --scale it has the gateway run as many
     replicas as their requests need, and as can send what their tasks give.
+    What was deployed for a rate is judged by that, and planned anew for it, or for the rate at
+    which requests arrive if that is more; --rate and --percentile ask for others.
     With --json every event is a line of JSON on stdout.
 
     \b
@@ -158,7 +164,9 @@ def command(
         platform=read_platform(platform) if platform else None,
         timeout_s=options.seconds(timeout),
         check=check,
+        load=Load(per_s=rate) if rate else None,
     )
+    source = click.get_current_context().get_parameter_source("percentile")
     with place.connect() as launcher:
         tell = _teller(launcher, request, _as_json if as_json else _as_line)
         wait = _scaler(launcher, request, tell).wait if scale else time.sleep
@@ -172,6 +180,7 @@ def command(
             wait=wait,
             tell=tell,
             out=output,
+            own_percentile=source is not ParameterSource.DEFAULT,
         )
         watcher.run(once=once)
 
