@@ -146,8 +146,7 @@ def command(
     old one drains and is removed. Where any of that fails, or no plan meets the SLO (but for
     --best-effort), the old one goes on serving. With --scale it has the gateway run as many
     replicas as their requests need, and as can send what their tasks give.
-    What was deployed for a rate is judged by that, and planned anew for it, or for the rate at
-    which requests arrive if that is more; --rate and --percentile ask for others.
+    What was deployed for a rate is planned anew for that rate, or the measured one if it is higher.
     With --json every event is a line of JSON on stdout.
 
     \b
@@ -166,7 +165,6 @@ def command(
         check=check,
         load=Load(per_s=rate) if rate else None,
     )
-    source = click.get_current_context().get_parameter_source("percentile")
     with place.connect() as launcher:
         tell = _teller(launcher, request, _as_json if as_json else _as_line)
         wait = _scaler(launcher, request, tell).wait if scale else time.sleep
@@ -180,9 +178,15 @@ def command(
             wait=wait,
             tell=tell,
             out=output,
-            own_percentile=source is not ParameterSource.DEFAULT,
+            own_percentile=_is_given("percentile"),
         )
         watcher.run(once=once)
+
+
+def _is_given(option: str) -> bool:
+    """Whether the user has given an option, whatever its default."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not ParameterSource.DEFAULT
 
 
 def _teller(launcher: Launcher, request: DeploymentRequest, show: Tell) -> Tell:
