@@ -76,6 +76,8 @@ class BlueGreen:
             raise error from None
         stays = _stays(candidate, old.called) if old and by_route else ""
         self.tell(Event("switched", f"{name} is version {candidate.version}{stays}"))
+        for line in candidate.lost:
+            self.tell(Event("kept", line))
         annotations = candidate.entry.annotations
         current = serving(self.gateway, annotations[WORKFLOW], annotations[PLANNER])
         if current:

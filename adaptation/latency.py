@@ -79,18 +79,20 @@ class GatewayMetrics:
         said = heard.said
         pairs = [(said[name], then) for name, then in later.said.items() if name in said]
         requests = sum(then.good - first.good for first, then in pairs)
+        share = later.replicas / max(1, len(pairs))  # those that were heard stand for all
+        arrived = share * sum(then.arrived - first.arrived for first, then in pairs)
+        known_s = fmean(then.at - first.at for first, then in pairs) if pairs else 0.0
         if requests <= 0:
-            return Window(0, 0.0)
+            return Window(0, 0.0, arrived=arrived, seconds=known_s)
         took_s = sum(then.good_s - first.good_s for first, then in pairs)
-        share = later.replicas / len(pairs)  # those that were heard stand for all
         way_s = max(0.0, spent_s - share * took_s) / calls
         mean_ms = 1000 * (took_s / requests + way_s)
         histogram = grown((first.within, then.within) for first, then in pairs)
         within = within_slo(histogram, slo_ms)
         if within is None:
-            return Window(round(share * requests), mean_ms)
-        timed = round(histogram[-1][1])
-        return Window(round(share * requests), mean_ms, timed, timed - round(within))
+            return Window(round(share * requests), mean_ms, 0, 0, arrived, known_s)
+        timed, met = round(histogram[-1][1]), round(within)
+        return Window(round(share * requests), mean_ms, timed, timed - met, arrived, known_s)
 
     def _hear(self, function: str) -> Heard:
         return hear(self.gateway, self.gateway.describe(function))

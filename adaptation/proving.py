@@ -82,10 +82,22 @@ def deploy_proven(
     workflow, planner = request.folder.workflow.name, request.choices.planner
     if PLANNERS[planner].orchestrator != "client":
         former = serving(launcher.gateway, workflow, planner)
+        _tell_of_rate(request, former, progress)
     by_route = former is not None and launcher.gateway.info().removes_first
     if by_route:
         prepared = replace(prepared, request=replace(request, behind=True))
     return _Proof(prepared, launcher, out, progress, former, by_route).run(tries)
+
+
+def _tell_of_rate(request: DeploymentRequest, former: Serving | None, progress: Progress) -> None:
+    """Say so where a plan for single requests is to replace the plan for a rate that serves."""
+    serves = former.prediction if former else None
+    if request.load is None and serves is not None and serves.per_s is not None:
+        rate = f"{serves.per_s:g}/s"
+        progress(
+            f"warning: what serves is planned for {rate}, and this is for single requests: add "
+            f"--rate {rate} to keep that"
+        )
 
 
 @dataclass(frozen=True)

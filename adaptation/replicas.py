@@ -11,6 +11,7 @@ from chiron.adaptation.events import Event, Tell
 from chiron.adaptation.latency import Wait
 from chiron.adaptation.scaling import RATE_LOOKS, Bounds, Load, Record, growth, planned_per_s
 from chiron.deployment.replicas import Said, hear
+from chiron.generator.annotations import read_prediction
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionStatus
 from chiron.workflow.errors import ChironError
@@ -76,7 +77,9 @@ class Scaler:
 
     def _growth(self, status: FunctionStatus) -> float:
         """How many times the rate that it is planned for its requests arrive at; 0 for no plan."""
-        planned, arrived = planned_per_s(status.labels), self._arrived.get(status.name, ())
+        plan = read_prediction(status.annotations)
+        planned = planned_per_s(status.labels, plan.per_s if plan else None)
+        arrived = self._arrived.get(status.name, ())
         if planned is None:
             return 0.0
         return growth(sum(each for each, _ in arrived), sum(each for _, each in arrived), planned)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from chiron.adaptation.scaling import growth
 from chiron.deployment.verdict import verdict
 from chiron.generator.annotations import DeployedPrediction
 from chiron.workflow.errors import ChironError
@@ -43,13 +45,26 @@ class Rules:
 class Window:
     """The requests of one stretch of time: how many, and their mean latency (0 for none).
 
-    Of those of which it is known, ``timed``, at least ``late`` took longer than the SLO.
+    Of those of which it is known, ``timed``, at least ``late`` took longer than the SLO. So many
+    ``arrived``, with those that failed or have no answer yet, in so many ``seconds``; 0 where that
+    is not known.
     """
 
     requests: int
     mean_ms: float
     timed: int = 0
     late: int = 0
+    arrived: float = 0.0
+    seconds: float = 0.0
+
+
+def exceeding_per_s(windows: Sequence[Window], planned_per_s: float) -> float | None:
+    """The rate at which requests arrived in `windows`, if surely more than planned; else None."""
+    arrived = sum(each.arrived for each in windows)
+    seconds = sum(each.seconds for each in windows)
+    if growth(arrived, seconds, planned_per_s) <= 1:
+        return None
+    return float(f"{arrived / seconds:.3g}")
 
 
 def side(mean_ms: float, prediction: DeployedPrediction, tolerance: float) -> Side:
@@ -65,10 +80,10 @@ def allowed(prediction: DeployedPrediction) -> float | None:
 
     A plan whose whole range is above the SLO was deployed without a promise.
     """
-    slo_ms, within = prediction.slo_ms, prediction.within
-    if slo_ms is None or within is None or within.low_ms > slo_ms:
+    slo_ms, promised = prediction.slo_ms, prediction.promised
+    if slo_ms is None or promised is None or promised.low_ms > slo_ms:
         return None
-    return 1 - within.percentile / 100
+    return 1 - promised.percentile / 100
 
 
 def concluded(windows: Sequence[Window], prediction: DeployedPrediction, rules: Rules) -> str:
@@ -88,14 +103,14 @@ def concluded(windows: Sequence[Window], prediction: DeployedPrediction, rules: 
     requests = sum(each.requests for each in telling)
     mean_ms = sum(each.requests * each.mean_ms for each in telling) / requests
     timed, late = sum(each.timed for each in telling), sum(each.late for each in telling)
-    low_ms, high_ms = prediction.expected_range_ms
     outside = sum(side(each.mean_ms, prediction, rules.tolerance) != "within" for each in telling)
     found = f"{requests} requests in {looked} took {mean_ms:.1f} ms in the mean"
     slo = f", {late} of {timed} over the SLO of {prediction.slo_ms:g} ms" if timed else ""
     if outside:
-        told = f"unsure: {outside} of {len(telling)} windows were outside {low_ms:.1f} to "
-        return f"{told}{high_ms:.1f} ms; {found}{slo}; what serves stays: look again"
-    return f"as predicted ({low_ms:.1f} to {high_ms:.1f} ms): {found}{slo}; what serves stays"
+        told = f"unsure: {outside} of {len(telling)} windows were outside"
+        told = f"{told} {prediction.expected_shown}; {found}{slo}"
+        return f"{told}; what serves stays: look again"
+    return f"as predicted ({prediction.expected_shown}): {found}{slo}; what serves stays"
 
 
 @dataclass(frozen=True)
@@ -188,35 +203,44 @@ def judge(served: Served, plan: Plan, rules: Rules) -> Verdict:
     Raises ``slo-missed`` where `plan` would replace it but misses the SLO, and the rules want
     better.
     """
-    verdict = _compared(served, plan, rules)
+    new = DeployedPrediction.of(plan)
+    verdict = _compared(served, plan, new, rules)
     if verdict.switch and plan.meets_slo is False and not rules.best_effort:
-        predicted = f"{plan.predicted.judged_ms:.1f} ms on " if plan.predicted else ""
+        takes, cpus = "", _cpus(plan.allocated_cpus)
+        if new is not None:
+            ends = math.isfinite(new.judged_ms)
+            takes = f"{new.judged_ms:.1f} ms on " if ends else "longer and longer on "
+        at = f" at {new.under_load.load.shown}" if new and new.under_load else ""
         raise ChironError(
             "slo-missed",
-            f"no plan meets the SLO of {plan.slo_ms:g} ms, the best one takes {predicted}"
-            f"{_cpus(plan.cpus)}: ask for another --slo, or for that one with --best-effort",
+            f"no plan meets the SLO of {plan.slo_ms:g} ms{at}, the best one takes {takes}{cpus}: "
+            "ask for another --slo, or for that one with --best-effort",
         )
     return verdict
 
 
-def _compared(served: Served, plan: Plan, rules: Rules) -> Verdict:
+def _compared(served: Served, plan: Plan, new: DeployedPrediction | None, rules: Rules) -> Verdict:
     prediction = served.prediction
-    if prediction is None or plan.predicted is None:
+    if prediction is None or new is None:
         return Verdict(True, "no prediction so far")
     if not served.same_source:
         return Verdict(True, "what serves is not known to be of these functions")
-    predicted_ms = plan.predicted.expected_ms
+    predicted_ms = new.expected_ms
     takes_ms = served.took_ms or prediction.expected_ms
-    keeps = served.late and plan.meets_slo
-    if plan.cpus > prediction.cpus and predicted_ms >= takes_ms and not keeps:
-        dearer = f"takes {_cpus(plan.cpus)} instead of {prediction.cpus}"
+    outgrown = (new.per_s or 0.0) > (prediction.per_s or 0.0)
+    keeps = (served.late or outgrown) and plan.meets_slo
+    if new.cpus > prediction.cpus and predicted_ms >= takes_ms and not keeps:
+        dearer = f"takes {_cpus(new.cpus)} instead of {prediction.cpus}"
         return Verdict(
             False, f"the new plan {dearer}, {predicted_ms:.1f} ms and not {takes_ms:.1f}"
         )
+    if outgrown:
+        before = f"{prediction.per_s:g}/s" if prediction.per_s else "single requests"
+        return Verdict(True, f"for {new.per_s:g}/s instead of {before}")
     if not served.same_asked:
         return Verdict(True, "what is asked of the plan is not known to be the same")
-    if plan.cpus != prediction.cpus:
-        return Verdict(True, f"{_cpus(plan.cpus)} instead of {prediction.cpus}")
+    if new.cpus != prediction.cpus:
+        return Verdict(True, f"{_cpus(new.cpus)} instead of {prediction.cpus}")
     if side(predicted_ms - served.hop_ms, prediction, rules.tolerance) != "within":
         return Verdict(
             True, f"{predicted_ms:.1f} ms predicted instead of {prediction.expected_ms:.1f} ms"

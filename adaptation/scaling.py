@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from chiron.generator.scale_labels import target_per_s
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, TARGET_LABEL, TYPE_LABEL
 
 #: OpenFaaS's own, where labels say nothing.
@@ -136,12 +137,17 @@ class Record:
         return bounds.within(min(current, max(HALF * current, floor, *self.needs)))
 
 
-def planned_per_s(labels: Mapping[str, str]) -> float | None:
-    """The rate that a function's fewest replicas are planned for, if its labels say one."""
-    target = _number(labels.get(TARGET_LABEL, ""), 0)
+def planned_per_s(labels: Mapping[str, str], plan_per_s: float | None = None) -> float | None:
+    """The rate that a function's fewest replicas are for, if its labels say one.
+
+    That is exactly `plan_per_s`, the rate of its plan, unless somebody has changed the labels.
+    """
+    target, least = _number(labels.get(TARGET_LABEL, ""), 0), Bounds.of(labels).least
     if labels.get(TYPE_LABEL) != "rps" or not target:
         return None
-    return float(target * Bounds.of(labels).least)
+    if plan_per_s is not None and target == target_per_s(plan_per_s, least):
+        return plan_per_s
+    return float(target * least)
 
 
 def growth(requests: float, seconds: float, planned: float) -> float:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chiron.adaptation.keeping import all_keeping
 from chiron.deployment.deploy import removed_on_failure, spec_of
 from chiron.deployment.invoke import Invoker
+from chiron.deployment.keeping import all_keeping, not_kept
 from chiron.deployment.launcher import Launcher, invoker_for
 from chiron.deployment.measure import Measurement
 from chiron.deployment.replicas import await_replicas
@@ -147,6 +147,8 @@ class Candidate:
     measured: Measurement
     #: The functions in whose place its wraps are, by the names of these.
     before: Mapping[str, FunctionStatus] = field(default_factory=dict)
+    #: What was set on those and is not kept, a line each.
+    lost: tuple[str, ...] = ()
 
 
 def deploy_beside(
@@ -179,7 +181,8 @@ def deploy_beside(
     marks = {**marks, VERSION: version}
     stack_file = generate(plan, sources, out, request.timeout_s, trace_key, marks)
     present = set() if update else {function.name for function in gateway.functions()}
-    generated = all_keeping(read_stack(stack_file, {}), before)
+    made = read_stack(stack_file, {})
+    generated = all_keeping(made, before)
     stack = _of_version(generated, plan, present)
     write_stack(stack_file, stack)
     launcher.build(stack_file)
@@ -194,7 +197,8 @@ def deploy_beside(
         await_replicas(gateway, plan)
         measured = check(invoker)
     entry = spec_of(generated, plan.wraps[0].name, stack_file.parent)
-    return Candidate(version, entry, created, ready_s, measured, before)
+    lost = tuple(not_kept(made, before))
+    return Candidate(version, entry, created, ready_s, measured, before, lost)
 
 
 def in_place_of(plan: Plan, version: str, current: Serving) -> dict[str, FunctionStatus]:

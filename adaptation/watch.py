@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
+from chiron.adaptation.asked import asked_now
 from chiron.adaptation.blue_green import SWITCH_S, BlueGreen, repair
 from chiron.adaptation.events import Event, Tell
 from chiron.adaptation.latency import Latencies, Wait
-from chiron.adaptation.rules import Record, Rules, Served, Window, concluded, judge
+from chiron.adaptation.rules import (
+    Record,
+    Rules,
+    Served,
+    Window,
+    concluded,
+    exceeding_per_s,
+    judge,
+)
 from chiron.adaptation.version import Serving, deploy_beside, serving
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.measure import measure
-from chiron.generator.annotations import ASKED, SOURCE
-from chiron.generator.generate import Sources
+from chiron.generator.annotations import ASKED, SOURCE, DeployedPrediction
 from chiron.generator.settings import client_timeout_s
 from chiron.pipeline.deploy import DeploymentRequest, checked_sources, find_plan
 from chiron.profiler.calibrate import calibrate
@@ -50,7 +58,8 @@ class Watcher:
     """
 
     #: The workflow and its SLO; its platform is measured once where it has none. Its planner is
-    #: one that has an entry to switch: any but ``one-to-one``.
+    #: one that has an entry to switch: any but ``one-to-one``. Without a load it is for that of the
+    #: plan that serves.
     request: DeploymentRequest
     launcher: Launcher
     latencies: Latencies
@@ -64,6 +73,8 @@ class Watcher:
     out: Path
     #: How long the entry may take to become a new version.
     switch_s: float = SWITCH_S
+    #: Whether the percentile of the request was asked for; else that of the plan that serves holds.
+    own_percentile: bool = True
     #: The last windows, as many as the rules look at.
     _windows: list[Window] = field(init=False, default_factory=list)
     _tried: datetime = field(init=False, default=datetime.min.replace(tzinfo=UTC))
@@ -120,15 +131,15 @@ class Watcher:
         window = self.latencies.window(name, seconds, prediction.slo_ms)
         record = record.seen(window, prediction, self.rules)
         self._windows = [*self._windows, window][-self.rules.windows :]
-        low_ms, high_ms = prediction.expected_range_ms
-        expected = f"{low_ms:.1f} to {high_ms:.1f} ms"
-        self.tell(_window_event(window, expected, record))
+        self.tell(_window_event(window, prediction.expected_shown, record))
         if record.drifted(self.rules):
             is_late = record.side == "late"
-            why = f"{window.mean_ms:.1f} ms is outside the {expected} predicted"
+            why = f"{window.mean_ms:.1f} ms is outside the {prediction.expected_shown} predicted"
             if is_late:
                 why = f"{record.late} of {record.timed} requests took longer than the SLO"
             took_ms = None if is_late else window.mean_ms
+            more = prediction.per_s and exceeding_per_s(self._windows, prediction.per_s)
+            why += f"; {more:g}/s arrive" if more else ""
             return Reason("; ".join((why, *prediction.warnings)), took_ms, is_late), record
         return None, record
 
@@ -153,8 +164,10 @@ class Watcher:
         outage = current is not None and self.launcher.gateway.info().removes_first
         by_route = outage and not self.rules.allow_outage
         sources = checked_sources(self.request, self.launcher, self._step)
-        plan, profile = self._plan(behind=by_route)
-        served = self._served(current, sources, reason) if current else Served()
+        request = self._asked(current, behind=by_route)
+        plan, profile = find_plan(request, self.launcher, self.out, self._step)
+        marks = request.marks(sources)
+        served = _served(current, marks, reason) if current else Served()
         if current and by_route and not current.behind:
             served = replace(served, hop_ms=self._platform().rpc_ms)
         verdict = judge(served, plan, self.rules)
@@ -162,11 +175,11 @@ class Watcher:
             self.tell(Event("unchanged", f"{verdict.why}: what serves stays"))
             return
         self.tell(_plan_event(plan, verdict.why))
-        checked = self.request.checked(profile, self._step)
+        checked = request.checked(profile, self._step)
         build = self.out / "build"
         key = current.called.annotations.get(KEY_ANNOTATION) if current else None
         candidate = deploy_beside(
-            *(self.launcher, plan, sources, self.request, build),
+            *(self.launcher, plan, sources, request, build),
             lambda invoker: measure(invoker, checked, _CHECKS),
             key,
             current=current,
@@ -188,19 +201,16 @@ class Watcher:
             self.tell(Event("outage", message, {"seconds": seconds}))
         self._blue_green.switch(candidate, name, current, by_route=by_route)
 
-    def _served(self, current: Serving, sources: Sources, reason: Reason) -> Served:
-        marks, wanted = current.entry.annotations, self.request.marks(sources)
-        same_source, same_asked = (marks.get(key) == wanted[key] for key in (SOURCE, ASKED))
-        return Served(current.prediction, reason.took_ms, reason.late, same_source, same_asked)
-
     @property
     def _blue_green(self) -> BlueGreen:
         return BlueGreen(self.launcher.gateway, self.wait, self.tell, self.switch_s)
 
-    def _plan(self, *, behind: bool) -> tuple[Plan, Profile]:
+    def _asked(self, current: Serving | None, *, behind: bool) -> DeploymentRequest:
+        """What is asked of a new plan, with a new profile."""
         platform = self._platform()
         request = replace(self.request, platform=platform, profile=self.profile(), behind=behind)
-        return find_plan(request, self.launcher, self.out, self._step)
+        serves = current.prediction if current else None
+        return asked_now(request, serves, self._windows, own_percentile=self.own_percentile)
 
     def _platform(self) -> Platform:
         """What the gateway costs, measured once."""
@@ -218,12 +228,21 @@ class Watcher:
         self.tell(Event("step", line))
 
 
+def _served(current: Serving, marks: Mapping[str, str], reason: Reason) -> Served:
+    """What serves, as a plan that would get these `marks` is compared with it."""
+    its = current.entry.annotations
+    same_source, same_asked = (its.get(key) == marks[key] for key in (SOURCE, ASKED))
+    return Served(current.prediction, reason.took_ms, reason.late, same_source, same_asked)
+
+
 def _window_event(window: Window, expected: str, record: Record) -> Event:
     if not window.requests:
         message = "no requests"
     else:
         mean = f"{window.mean_ms:.1f} ms in the mean"
         message = f"{window.requests} requests in {mean} (predicted: {expected})"
+    if window.seconds:
+        message += f", {window.arrived / window.seconds:.3g}/s"
     if window.timed:
         message += f", {window.late} of {window.timed} over the SLO"
     figures = {"requests": window.requests, "mean_ms": round(window.mean_ms, 3)}
@@ -232,15 +251,16 @@ def _window_event(window: Window, expected: str, record: Record) -> Event:
 
 
 def _plan_event(plan: Plan, why: str) -> Event:
-    predicted_ms = plan.predicted.judged_ms if plan.predicted else 0.0
-    warnings = plan.predicted.warnings if plan.predicted else ()
+    predicted = DeployedPrediction.of(plan)
+    warnings = predicted.warnings if predicted else ()
+    judged_ms = predicted.judged_ms if predicted else 0.0
     met = "meets" if plan.meets_slo else "does NOT meet"
     wraps = f"{len(plan.wraps)} wrap{'s' * (len(plan.wraps) > 1)}"
-    shown = plan.predicted.shown if plan.predicted else "-"
-    message = f"{why}: {wraps}, {shown} ms, which {met} the SLO"
+    shown = predicted.shown if predicted else "-"
+    message = f"{why}: {wraps}, which {met} the SLO (predicted ms: {shown})"
     figures = {
-        "cpus": plan.cpus,
-        "latency_ms": predicted_ms,
+        "cpus": plan.allocated_cpus,
+        "latency_ms": judged_ms if math.isfinite(judged_ms) else None,
         "meets_slo": plan.meets_slo,
         "warnings": warnings,
     }

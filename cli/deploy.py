@@ -21,6 +21,7 @@ from chiron.cli.output import emit, next_step, progress, table, warn
 from chiron.cli.place import Place, place
 from chiron.cli.schedule import EXIT_MISSED
 from chiron.deployment.measure import Measurement
+from chiron.generator.annotations import DeployedPrediction
 from chiron.pipeline.deploy import DeploymentReport, DeploymentRequest
 from chiron.scheduler.choices import Choices
 from chiron.workflow.belonging import require_own
@@ -136,7 +137,7 @@ def _show(report: DeploymentReport) -> None:
         plan.planner,
         str(len(plan.wraps)),
         str(plan.allocated_cpus),
-        _predicted(plan, report.percentile),
+        _predicted(plan),
         f"{measured.p50_ms:.1f}",
         f"{measured.p95_ms:.1f}",
     ]
@@ -158,13 +159,10 @@ def _show(report: DeploymentReport) -> None:
     progress(report.sentence)
 
 
-def _predicted(plan: Plan, percentile: float) -> str:
+def _predicted(plan: Plan) -> str:
     """The prediction that the plan was chosen by."""
-    if plan.under_load is None:
-        return plan.predicted.shown if plan.predicted else "-"
-    within = plan.under_load.at(percentile)
-    took = f"p{percentile:g} {within.ms:.1f}" if within else "without end"
-    return f"{took} at {plan.under_load.load.shown}"
+    prediction = DeployedPrediction.of(plan)
+    return prediction.shown if prediction else "-"
 
 
 def _ms(latency_ms: float | None) -> str:

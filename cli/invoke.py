@@ -59,7 +59,7 @@ def command(
         click.echo(json.dumps(told))
     else:
         data(bytes_of(answer.output) + b"\n")
-    beside = f" (predicted: {prediction.shown} ms)" if prediction else ""
+    beside = f" (predicted: {prediction.alone.shown} ms)" if prediction else ""
     progress(f"{answer.latency_ms:.1f} ms{beside}")
     if prediction:
         warn(untold(f"{launcher.gateway.url} {workflow}", prediction.warnings, state_folder()))

@@ -45,10 +45,14 @@ def command(place: Place, as_json: bool) -> None:
     ]
     if rows:
         table("deployed workflows", _COLUMNS, rows)
-        for each in found.deployments:
-            if each.predicted:
-                scope = f"{launcher.gateway.url} {each.workflow}"
-                warn(untold(scope, each.predicted.warnings, state_folder()))
+        warn(
+            line
+            for each in found.deployments
+            if each.predicted
+            for line in untold(
+                f"{launcher.gateway.url} {each.workflow}", each.predicted.warnings, state_folder()
+            )
+        )
     else:
         progress("no workflow is deployed: chiron deploy does that")
 

@@ -6,7 +6,7 @@ import click
 
 from chiron.cli.output import progress, table
 from chiron.scheduler.prices import Cost
-from chiron.workflow.load import Load, LoadPrediction
+from chiron.workflow.load import Load, LoadPrediction, LoadTime
 from chiron.workflow.plan import Plan
 
 
@@ -20,15 +20,9 @@ def load_of(rate: float | None, clients: int | None) -> Load | None:
 def show_load(plan: Plan, found: LoadPrediction, cost: Cost | None = None) -> None:
     """Percentiles of the latency, or that the load is too much; and what the plan can do."""
     load = found.load
-    rows = [
-        [
-            f"p{each.percentile:g}",
-            f"{each.ms:.2f}",
-            f"{each.low_ms:.2f}",
-            "-" if each.high_ms is None else f"{each.high_ms:.2f}",
-        ]
-        for each in found.within
-    ]
+    rows = [[f"p{each.percentile:g}", *_cells(each)] for each in found.within]
+    if found.mean:
+        rows.append(["mean", *_cells(found.mean)])
     if rows:
         columns = ["of requests", "predicted ms", "low", "high"]
         table(f"{plan.workflow} at {load.shown}, {plan.mechanisms}", columns, rows)
@@ -48,3 +42,9 @@ def show_load(plan: Plan, found: LoadPrediction, cost: Cost | None = None) -> No
         *([["cost", cost.shown]] if cost else []),
     ]
     table("under load", ["figure", "predicted"], rows, words=(0, 1))
+
+
+def _cells(time: LoadTime) -> list[str]:
+    """A time and its range; a dash if the range has no end."""
+    most = "-" if time.high_ms is None else f"{time.high_ms:.2f}"
+    return [f"{time.ms:.2f}", f"{time.low_ms:.2f}", most]

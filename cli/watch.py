@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import click
+from click.core import ParameterSource
 
 from chiron.adaptation.events import Event, Tell
 from chiron.adaptation.latency import Latencies, Probes, Wait, find_latencies
@@ -35,6 +36,7 @@ from chiron.scheduler.choices import Choices
 from chiron.scheduler.planners import PLANNERS
 from chiron.services import state_folder
 from chiron.workflow.folder import WorkflowFolder
+from chiron.workflow.load import Load
 from chiron.workflow.profile import Profile
 
 _RULES = Rules()
@@ -100,6 +102,7 @@ def _rules(command: options.Command) -> options.Command:
 @click.command("watch")
 @options.workflow_folder
 @options.slo
+@options.rate
 @choices
 @_rules
 @click.option(
@@ -121,6 +124,7 @@ def _rules(command: options.Command) -> options.Command:
 def command(
     folder: Path,
     slo: float,
+    rate: float | None,
     choices: Choices,
     rules: Rules,
     scale: bool,
@@ -142,6 +146,7 @@ def command(
     old one drains and is removed. Where any of that fails, or no plan meets the SLO (but for
     --best-effort), the old one goes on serving. With --scale it has the gateway run as many
     replicas as their requests need, and as can send what their tasks give.
+    What was deployed for a rate is planned anew for that rate, or the measured one if it is higher.
     With --json every event is a line of JSON on stdout.
 
     \b
@@ -158,6 +163,7 @@ def command(
         platform=read_platform(platform) if platform else None,
         timeout_s=options.seconds(timeout),
         check=check,
+        load=Load(per_s=rate) if rate else None,
     )
     with place.connect() as launcher:
         tell = _teller(launcher, request, _as_json if as_json else _as_line)
@@ -172,8 +178,15 @@ def command(
             wait=wait,
             tell=tell,
             out=output,
+            own_percentile=_is_given("percentile"),
         )
         watcher.run(once=once)
+
+
+def _is_given(option: str) -> bool:
+    """Whether the user has given an option, whatever its default."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not ParameterSource.DEFAULT
 
 
 def _teller(launcher: Launcher, request: DeploymentRequest, show: Tell) -> Tell:

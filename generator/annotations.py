@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
@@ -11,37 +12,36 @@ from itertools import count, takewhile
 from typing import Any
 
 from chiron.generator.declaration import NumberedSource, functions_in, numbered, task_numbers
+from chiron.generator.given import PREFIX
 from chiron.openfaas.objects import FunctionStatus
 from chiron.workflow.documents import parse_json, validate
 from chiron.workflow.errors import ChironError
+from chiron.workflow.load import LoadLatency, LoadWithin
 from chiron.workflow.model import Workflow, output_name
-from chiron.workflow.plan import Milliseconds, Plan, PredictedRange
+from chiron.workflow.plan import Milliseconds, Plan, PredictedRange, Within
 
-_PREFIX = "chiron."
-WORKFLOW = f"{_PREFIX}workflow"
-PLANNER = f"{_PREFIX}planner"
-ROLE = f"{_PREFIX}role"
+WORKFLOW = f"{PREFIX}workflow"
+PLANNER = f"{PREFIX}planner"
+ROLE = f"{PREFIX}role"
 #: The role of an entry wrap that answers in the place of the one that clients call.
 SUCCESSOR = "successor"
 #: The variable by which the one that clients call knows of it from its start.
 ROUTE = "chiron_route"
-FUNCTIONS = f"{_PREFIX}functions"
+FUNCTIONS = f"{PREFIX}functions"
 #: The functions that a wrap calls, which are deployed by themselves.
-CALLED = f"{_PREFIX}called"
+CALLED = f"{PREFIX}called"
 #: Is on functions that were deployed because wraps call them, and go when the last of these goes.
-FOR_WRAPS = f"{_PREFIX}for-wraps"
-FLOW = f"{_PREFIX}flow"
+FOR_WRAPS = f"{PREFIX}for-wraps"
+FLOW = f"{PREFIX}flow"
 #: Where the first part of a state machine is; those that follow have numbers from 1 on.
-MACHINE = f"{_PREFIX}machine"
-PREDICTION = f"{_PREFIX}prediction"
-#: What labels and annotations the stack.yaml gave a function: what differs was set by others.
-GIVEN = f"{_PREFIX}given"
+MACHINE = f"{PREFIX}machine"
+PREDICTION = f"{PREFIX}prediction"
 #: Has the Prometheus of OpenFaaS's Helm chart read the metrics of each replica: faas-netes hands
 #: annotations on to pods, and says "false" where a function says nothing.
 SCRAPE = "prometheus.io.scrape"
 #: What a deployment was made from, and what was asked of its plan.
-SOURCE = f"{_PREFIX}source"
-ASKED = f"{_PREFIX}asked"
+SOURCE = f"{PREFIX}source"
+ASKED = f"{PREFIX}asked"
 #: Longest part of a state machine, in characters: faasd makes a label of containerd's of each
 #: annotation, which has 4096 bytes together with its name.
 _PART = 3900
@@ -67,38 +67,88 @@ class TaskFlow:
 
 
 class DeployedPrediction(PredictedRange):
-    """What was predicted of a deployed plan: its latency, for so many CPUs, and the SLO."""
+    """What was predicted of a deployed plan: its latency, the CPUs of all replicas, and the SLO.
+
+    ``under_load`` is there if the plan was made for a load. Requests are then held against that:
+    their mean is between that of requests alone and that at the load.
+    """
 
     cpus: int
     slo_ms: Milliseconds | None = None
+    under_load: LoadLatency | None = None
 
+    @classmethod
+    def of(cls, plan: Plan) -> DeployedPrediction | None:
+        """What is predicted of `plan`; None if nothing is."""
+        if plan.predicted is None:
+            return None
+        loaded = plan.under_load
+        fields = {name: getattr(plan.predicted, name) for name in PredictedRange.model_fields}
+        return cls(
+            **fields,
+            cpus=plan.allocated_cpus,
+            slo_ms=plan.slo_ms,
+            under_load=LoadLatency(load=loaded.load, within=loaded.within, mean=loaded.mean)
+            if loaded
+            else None,
+        )
 
-@dataclass(frozen=True)
-class Given:
-    """The labels and annotations that a stack.yaml gave a function, but for those of `is_ours`."""
+    @property
+    def per_s(self) -> float | None:
+        """The rate that the plan was made for; None if it was made for single requests."""
+        return self.under_load.load.per_s if self.under_load else None
 
-    labels: dict[str, str]
-    annotations: dict[str, str]
+    @property
+    def alone(self) -> DeployedPrediction:
+        """The same for single requests."""
+        return self.model_copy(update={"under_load": None})
 
+    @property
+    def promised(self) -> Within | LoadWithin | None:
+        """The percentile that the plan was judged by; None if its queue has no end."""
+        if self.under_load is None or self.within is None:
+            return self.within
+        return self.under_load.at(self.within.percentile)
 
-def is_ours(annotation: str) -> bool:
-    """Whether nobody but this program sets an annotation."""
-    return annotation.startswith(_PREFIX)
+    @property
+    def judged_ms(self) -> float:
+        """What is held against the SLO; infinite if the queue has no end."""
+        if self.under_load is None:
+            return super().judged_ms
+        return self.promised.ms if self.promised else math.inf
 
+    @property
+    def expected_ms(self) -> float:
+        """What is held against the mean of what requests took."""
+        mean = self.under_load.mean if self.under_load else None
+        return mean.ms if mean else super().expected_ms
 
-def given(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
-    """The annotation by which `given_of` knows what a function was given."""
-    theirs = {key: value for key, value in annotations.items() if not is_ours(key)}
-    return json.dumps({"labels": dict(labels), "annotations": theirs}, sort_keys=True)
+    @property
+    def expected_range_ms(self) -> tuple[float, float]:
+        """The range of that: from the least of one request alone to the most at the load."""
+        if self.under_load is None:
+            return super().expected_range_ms
+        low_ms, _ = self.alone.expected_range_ms
+        mean = self.under_load.mean
+        high_ms = mean.high_ms if mean else None
+        return low_ms, math.inf if high_ms is None else high_ms
 
+    @property
+    def expected_shown(self) -> str:
+        """That range in words."""
+        low_ms, high_ms = self.expected_range_ms
+        most = f"{low_ms:.1f} ms or more"
+        if math.isfinite(high_ms):
+            most = f"{low_ms:.1f} to {high_ms:.1f} ms"
+        return f"{most} at up to {self.under_load.load.shown}" if self.under_load else most
 
-def given_of(annotations: Mapping[str, str]) -> Given | None:
-    """What a function was given; None where it does not say."""
-    try:
-        told = json.loads(annotations[GIVEN])
-        return Given(dict(told["labels"]), dict(told["annotations"]))
-    except (KeyError, ValueError, TypeError):
-        return None
+    @property
+    def shown(self) -> str:
+        """As it is written in tables; with a star where there are warnings to be written below."""
+        if self.under_load is None or self.within is None:
+            return super().shown
+        star = " *" if self.warnings else ""
+        return f"{self.under_load.shown_at(self.within.percentile)}{star}"
 
 
 def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
@@ -135,9 +185,9 @@ def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
             annotations |= _machine(workflow)
     elif index == 0:
         annotations[ROLE] = "entry"
-    if index == 0 and plan.predicted is not None:
-        predicted = plan.predicted.model_dump(include={*PredictedRange.model_fields})
-        annotations[PREDICTION] = json.dumps({"cpus": plan.cpus, "slo_ms": plan.slo_ms} | predicted)
+    if index == 0 and (predicted := DeployedPrediction.of(plan)):
+        told = predicted.model_dump_json(exclude_none=True, exclude_defaults=True)
+        annotations[PREDICTION] = told
     return annotations
 
 

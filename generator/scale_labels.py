@@ -30,8 +30,13 @@ def scale_labels(plan: Plan, index: int, own: Mapping[str, str]) -> dict[str, st
         labels[MAX_LABEL] = str(replicas)
     if per_s is not None and (index == 0 or plan.orchestrator == "client"):
         labels[TYPE_LABEL] = "rps"
-        labels[TARGET_LABEL] = str(max(1, math.floor(per_s / replicas)))
+        labels[TARGET_LABEL] = str(target_per_s(per_s, replicas))
     return {**labels, **own}
+
+
+def target_per_s(per_s: float, replicas: int) -> int:
+    """Requests per second that each of so many replicas is for; OpenFaaS reads whole numbers."""
+    return max(1, math.floor(per_s / replicas))
 
 
 def fewer_than_planned(plan: Plan, index: int, labels: Mapping[str, str]) -> str | None:

@@ -7,8 +7,9 @@ from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from chiron.generator.annotations import CALLED, GIVEN, annotate, given
+from chiron.generator.annotations import CALLED, annotate
 from chiron.generator.declaration import functions_in
+from chiron.generator.given import GIVEN, given
 from chiron.generator.merging import merge_environments, merge_fields
 from chiron.generator.scale_labels import scale_labels
 from chiron.generator.settings import (
@@ -111,7 +112,7 @@ def stack_function(
         | merge_environments(wrap.name, sources.variables(functions), sources.styles, settings),
         secrets=tuple(dict.fromkeys([*shared.secrets, *needs.secrets])),
         labels=labels,
-        annotations={**annotations, GIVEN: given(labels, annotations)},
+        annotations=annotations,
         limits=limits,
         requests=requests,
         build_args={
@@ -120,7 +121,8 @@ def stack_function(
             **_packages(functions.values()),
         },
     )
-    return shared.model_copy(update=settled)
+    made = shared.model_copy(update=settled)
+    return made.model_copy(update={"annotations": {**annotations, GIVEN: given(made)}})
 
 
 def _calls(wrap: Wrap, sources: Sources) -> dict[str, str]:

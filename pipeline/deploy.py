@@ -11,6 +11,7 @@ from typing import Literal
 
 from chiron.deployment.deploy import remove_outdated, removed_on_failure
 from chiron.deployment.invoke import Invoker
+from chiron.deployment.keeping import keep_in
 from chiron.deployment.launcher import Launcher, invoker_for
 from chiron.deployment.measure import Checked, Invokable, Measurement, checked_payloads, measure
 from chiron.deployment.replicas import await_replicas
@@ -160,6 +161,7 @@ class DeploymentRequest:
         """
         asked = [dump(self.choices), str(self.slo_ms), str(self.timeout_s)]
         asked += [sources.store] if sources.store else []
+        asked += [self.load.shown] if self.load else []
         return {SOURCE: source_of(sources), ASKED: digest(asked)}
 
     def checked(self, profile: Profile, progress: Progress) -> list[Checked]:
@@ -228,6 +230,9 @@ class Prepared:
         """
         request = self.request
         stack_file = self.generate(plan, out)
+        there = {function.name: function for function in launcher.gateway.functions()}
+        for line in keep_in(stack_file, there):
+            progress(f"warning: {line}")
         count = len(plan.wraps)
         progress(f"building and deploying {count} wrap{'s' * (count > 1)}")
         launcher.build(stack_file)

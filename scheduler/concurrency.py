@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from chiron.scheduler.memory import FORKED_MEMORY_MIB
 from chiron.workflow.plan import Plan, Wrap
 
@@ -13,6 +11,8 @@ FEWEST_PER_CPU = 4
 #: What a wrap takes before it runs anything, with room to breathe: 24 MiB measured, 34 with the
 #: watchdog.
 IDLE_MIB = 48.0
+#: The share of the time in which the CPUs of a wrap may have nothing to do though requests wait.
+_IDLE = 0.02
 #: Most requests that a wrap takes in: below the connections that its server accepts.
 MOST_INFLIGHT = 512
 
@@ -20,17 +20,39 @@ MOST_INFLIGHT = 512
 def concurrency(plan: Plan) -> int:
     """How many requests each wrap of `plan` runs at once.
 
-    As many as keep its CPUs busy: by Little's law, the requests/s that the wrap with the least CPU
-    for its functions can do, times the seconds that one takes. Functions that wait leave their
-    CPU to other requests. No more than a wrap takes in, or than fit into the memory of each wrap,
-    with their processes: where it is known what the functions take, even fewer than the least.
+    As many as keep the CPUs busy of the wrap with the least CPU for its functions: see
+    `keeping_busy`. Functions that wait leave their CPU to other requests. No more than fit into the
+    memory of each wrap, with their processes: where it is known what the functions take, even fewer
+    than the least.
     """
     wanted = FEWEST_PER_CPU * max(wrap.cpus for wrap in plan.wraps)
     rate = requests_per_ms(plan)
     if rate is not None and plan.predicted is not None:
-        busy = math.ceil(rate * plan.predicted.latency_ms)  # more only contend for the CPUs
-        wanted = max(wanted, min(busy, MOST_INFLIGHT))
+        waits = rate * plan.predicted.latency_ms - 1  # a request computes for one part of all
+        wanted = max(wanted, keeping_busy(max(0.0, waits)))
     return max(1, min([wanted, *(_fitting(wrap) for wrap in plan.wraps if wrap.demand)]))
+
+
+def keeping_busy(waits: float) -> int:
+    """How many requests at once keep the CPUs of a wrap busy; more only contend for them.
+
+    Each of them waits `waits` times as long as it computes. By Little's law `waits` + 1 are enough
+    if they never meet. They do, as times vary: of N requests that compute one after another, and
+    then wait for a time that varies at random, none computes for the share B(N, waits) of the
+    time. That is Erlang's loss formula, which the model of machine interference (Palm, 1947) has
+    for its idle repairman. The least N with a share of at most `_IDLE` is taken, and at most
+    `MOST_INFLIGHT`.
+
+    Examples
+    --------
+    >>> keeping_busy(0.0), keeping_busy(4.0), keeping_busy(99.0)
+    (1, 9, 112)
+    """
+    count, idle = 0, 1.0
+    while idle > _IDLE and count < MOST_INFLIGHT:
+        count += 1
+        idle = waits * idle / (count + waits * idle)
+    return count
 
 
 def requests_per_ms(plan: Plan) -> float | None:

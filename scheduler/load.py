@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
+from statistics import fmean
 
 from chiron.predictor.load import Case, Crowd, Seen
 from chiron.predictor.predict import Predictor
 from chiron.predictor.speed import profile_at
-from chiron.predictor.spread import Spread
+from chiron.predictor.spread import Spread, percentile_ms
 from chiron.predictor.uncertainty import Variant, ends, speeds
 from chiron.predictor.unrolling import run_of
 from chiron.scheduler.concurrency import concurrency, idle_mib, request_mib
-from chiron.workflow.load import Load, LoadPrediction, LoadWithin, Throughput
+from chiron.workflow.load import Load, LoadPrediction, LoadTime, LoadWithin, Throughput
 from chiron.workflow.model import Workflow
 from chiron.workflow.plan import DEFAULT_PERCENTILE, Plan
 from chiron.workflow.platform import Platform
@@ -21,6 +22,7 @@ from chiron.workflow.profile import Profile
 
 #: The percentiles that are predicted, besides the one that is asked for.
 PERCENTILES = (50.0, 95.0, 99.0)
+_MEDIAN = 50.0
 #: A plan is not taken for faster than so many times what is predicted.
 _FASTEST = 0.01
 #: Variants of a platform by which a source of uncertainty may turn out.
@@ -51,11 +53,16 @@ def predict_load(
         [crowd_of(plan, cases) for cases in _varied(workflow, profile, platform, source)]
         for source in (ends, lambda _, place: speeds(place))
     ]
-    seen = usual.under(load)
+    seen, percents = usual.under(load), sorted({*PERCENTILES, percentile})
+    times = _times(usual, varied, load, percents, seen)
     return LoadPrediction(
         load=load,
         replicas={wrap.name: wrap.replicas for wrap in plan.wraps},
-        within=tuple(_within(usual, varied, load, sorted({*PERCENTILES, percentile}), seen)),
+        within=tuple(
+            LoadWithin(percentile=percent, ms=time.ms, low_ms=time.low_ms, high_ms=time.high_ms)
+            for percent, time in zip(percents, times, strict=False)
+        ),
+        mean=times[-1] if times else None,
         saturation=_saturation(usual, varied, platform),
         throughput_per_s=round(min(load.per_s or seen.per_s, usual.per_s), 4),
         cpu_ms=round(seen.cpu_ms, 4),
@@ -63,34 +70,44 @@ def predict_load(
     )
 
 
-def _within(
+def _times(
     usual: Crowd,
     varied: Sequence[Sequence[Crowd]],
     load: Load,
     percents: Sequence[float],
     seen: Seen,
-) -> Iterator[LoadWithin]:
-    """The percentiles with their ranges; none where the queue has no end.
+) -> list[LoadTime]:
+    """The percentiles and then the mean, with their ranges; none where the queue has no end.
 
-    None of them is faster than that of requests which meet no others.
+    No percentile is faster than that of requests which meet no others.
     """
     errors = _errors(usual.platform)
-    each_ms = [[_percentiles_ms(crowd, load, percents) for crowd in crowds] for crowds in varied]
+    each_ms = [[_latencies_ms(crowd, load, percents) for crowd in crowds] for crowds in varied]
     each_ms.append([_at_speed(usual, load, percents, slower) for slower in errors])
-    found_ms = _percentiles_ms(usual, load, percents, seen)
-    for place, (percent, ms) in enumerate(zip(percents, found_ms, strict=True)):
-        if math.isinf(ms):
-            return
-        alone_ms = usual.alone_ms(percent)
-        sources = [[crowd.alone_ms(percent) for crowd in crowds] for crowds in varied]
-        least_ms, _ = _range(alone_ms, [*sources, [slower * alone_ms for slower in errors]])
+    found_ms = _latencies_ms(usual, load, percents, seen)
+    if math.inf in found_ms:
+        return []
+    times = list[LoadTime]()
+    for place, ms in enumerate(found_ms):
         low_ms, high_ms = _range(ms, [[times_ms[place] for times_ms in each] for each in each_ms])
-        yield LoadWithin(
-            percentile=percent,
-            ms=round(ms, 4),
-            low_ms=round(max(low_ms, least_ms), 4),
-            high_ms=round(high_ms, 4) if math.isfinite(high_ms) else None,
+        if place < len(percents):
+            low_ms = max(low_ms, _alone_least_ms(usual, varied, percents[place]))
+        times.append(
+            LoadTime(
+                ms=round(ms, 4),
+                low_ms=round(low_ms, 4),
+                high_ms=round(high_ms, 4) if math.isfinite(high_ms) else None,
+            )
         )
+    return times
+
+
+def _alone_least_ms(usual: Crowd, varied: Sequence[Sequence[Crowd]], percent: float) -> float:
+    """The low end of what `percent` % of the requests take at most that meet no others."""
+    alone_ms = usual.alone_ms(percent)
+    sources = [[crowd.alone_ms(percent) for crowd in crowds] for crowds in varied]
+    slower_ms = [slower * alone_ms for slower in _errors(usual.platform)]
+    return _range(alone_ms, [*sources, slower_ms])[0]
 
 
 def cases_of(workflow: Workflow, profile: Profile, platform: Platform) -> list[Case]:
@@ -107,7 +124,7 @@ def crowd_of(plan: Plan, cases: Sequence[Case]) -> Crowd:
 
 def judged_ms(crowd: Crowd, load: Load, percent: float) -> float:
     """What `percent` % of the requests take at most; infinite where the queue has no end."""
-    return _percentiles_ms(crowd, load, [percent])[0]
+    return _latencies_ms(crowd, load, [percent])[0]
 
 
 def _case(
@@ -135,13 +152,16 @@ def _varied(
         ]
 
 
-def _percentiles_ms(
+def _latencies_ms(
     crowd: Crowd, load: Load, percents: Sequence[float], seen: Seen | None = None
 ) -> list[float]:
+    """Percentiles of what requests take, and then the mean; infinite where the queue has no end."""
     if load.per_s is not None and load.per_s >= crowd.per_s:
-        return [math.inf] * len(percents)
+        return [math.inf] * (len(percents) + 1)
     seen = seen or crowd.under(load)
-    return [crowd.alone_ms(percent) + seen.added_ms(percent) for percent in percents]
+    found_ms = [crowd.alone_ms(each) + seen.added_ms(each) for each in (*percents, _MEDIAN)]
+    median_ms = percentile_ms([(1.0, seen.loaded_ms)], _MEDIAN)
+    return [*found_ms[:-1], found_ms[-1] + fmean(seen.loaded_ms) - median_ms]
 
 
 def _at_speed(crowd: Crowd, load: Load, percents: Sequence[float], slower: float) -> list[float]:
@@ -149,7 +169,7 @@ def _at_speed(crowd: Crowd, load: Load, percents: Sequence[float], slower: float
     of a clock as many times as slow."""
     if load.per_s is not None:
         load = load.model_copy(update={"per_s": slower * load.per_s})
-    return [slower * ms for ms in _percentiles_ms(crowd, load, percents)]
+    return [slower * ms for ms in _latencies_ms(crowd, load, percents)]
 
 
 def _errors(platform: Platform) -> tuple[float, ...]:

@@ -36,13 +36,48 @@ class Load(Document):
         return f"{self.per_s:g}/s" if self.per_s is not None else f"{self.clients} clients"
 
 
-class LoadWithin(Document):
-    """What ``percentile`` percent of the requests take at most; no `high_ms`: without bound."""
+class LoadTime(Document):
+    """How long requests take under load, and the range of that; no `high_ms`: without bound."""
 
-    percentile: Annotated[float, Field(gt=0, le=100)]
     ms: NonNegativeFloat
     low_ms: NonNegativeFloat
     high_ms: NonNegativeFloat | None = None
+
+
+class LoadWithin(LoadTime):
+    """What ``percentile`` percent of the requests take at most."""
+
+    percentile: Annotated[float, Field(gt=0, le=100)]
+
+
+class LoadLatency(Document):
+    """The latency that is predicted of a plan under load.
+
+    Attributes
+    ----------
+    within
+        Percentiles of the latency; none where the load is more than the plan can do, so that the
+        queue grows without end.
+    mean
+        The mean of the latency; None if the queue grows without end.
+    """
+
+    load: Load
+    within: tuple[LoadWithin, ...]
+    mean: LoadTime | None = None
+
+    def at(self, percentile: float) -> LoadWithin | None:
+        """What that percentage of requests takes at most, if it was predicted."""
+        return next((each for each in self.within if each.percentile == percentile), None)
+
+    def shown_at(self, percentile: float) -> str:
+        """That percentile and its range in milliseconds, and the load, as written in tables."""
+        found = self.at(percentile)
+        if found is None:
+            return f"without end at {self.load.shown}"
+        high = "-" if found.high_ms is None else f"{found.high_ms:.1f}"
+        span = f"({found.low_ms:.1f} to {high})"
+        return f"p{percentile:g} {found.ms:.1f} {span} at {self.load.shown}"
 
 
 class Throughput(Document):
@@ -53,16 +88,13 @@ class Throughput(Document):
     high_per_s: NonNegativeFloat
 
 
-class LoadPrediction(Document):
+class LoadPrediction(LoadLatency):
     """What is predicted of a plan under load.
 
     Attributes
     ----------
     replicas
         Of each wrap, by name.
-    within
-        Percentiles of the latency; none where the load is more than the plan can do, so that the
-        queue grows without end.
     saturation
         The throughput where requests always wait.
     throughput_per_s
@@ -73,14 +105,8 @@ class LoadPrediction(Document):
         Memory of all replicas while each has as many requests as it ever has.
     """
 
-    load: Load
     replicas: dict[str, Annotated[int, Field(ge=1)]]
-    within: tuple[LoadWithin, ...]
     saturation: Throughput
     throughput_per_s: NonNegativeFloat
     cpu_ms: NonNegativeFloat
     memory_mib: Annotated[int, Field(ge=1)]
-
-    def at(self, percentile: float) -> LoadWithin | None:
-        """What that percentage of requests takes at most, if it was predicted."""
-        return next((each for each in self.within if each.percentile == percentile), None)

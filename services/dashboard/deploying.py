@@ -8,6 +8,7 @@ from typing import Any
 from dash import Dash, Input, Output, State, dcc, html, no_update
 from dash.development.base_component import Component
 
+from chiron.generator.annotations import DeployedPrediction
 from chiron.pipeline.deploy import DeploymentReport
 from chiron.services.dashboard import options, progress
 from chiron.services.dashboard.parts import faults_of, table
@@ -98,16 +99,17 @@ def _told(job: Job) -> list[Component]:
         return []
     report = validate(DeploymentReport, job.result, "the report")
     plan, measured = report.plan, report.measured
+    predicted = DeployedPrediction.of(plan)
     row = [
         plan.planner,
         ", ".join(report.functions),
         plan.allocated_cpus,
-        plan.predicted.shown if plan.predicted else "-",
+        predicted.shown if predicted else "-",
         f"{measured.p50_ms:.1f}",
         f"{measured.p95_ms:.1f}",
     ]
     columns = ["Planner", "Wraps", "CPUs", "Predicted ms", "Measured p50 ms", "p95 ms"]
-    warnings = [*(plan.predicted.warnings if plan.predicted else ()), measured.busy]
+    warnings = [*(predicted.warnings if predicted else ()), measured.busy]
     return [
         html.P(verdict(report), className="met" if report.slo_met else "missed"),
         table("Deployed" if report.functions else "Not deployed", columns, [row]),

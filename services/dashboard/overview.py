@@ -33,7 +33,8 @@ def verdict(live: LiveWorkflow) -> Verdict:
     if predicted is None or predicted.slo_ms is None:
         return Verdict("unknown", "it was deployed without an SLO")
     percentile = predicted.within.percentile if predicted.within else DEFAULT_PERCENTILE
-    promise = f"{percentile:g} % of requests within {predicted.slo_ms:g} ms"
+    rate = f" at up to {predicted.under_load.load.shown}" if predicted.under_load else ""
+    promise = f"{percentile:g} % of requests within {predicted.slo_ms:g} ms{rate}"
     if latency is None or latency.within_slo is None:
         return Verdict("unknown", f"{promise} is the SLO; no request was counted")
     met = 100 * latency.within_slo >= percentile

@@ -88,3 +88,15 @@ def test_metrics_that_are_not_where_they_should_be_are_an_error(watch, place):
     result = watch("-g", place.gateway.url, "--metrics", f"{place.gateway.url}/healthz")
     assert isinstance(result.exception, ChironError)
     assert result.exception.code == "no-metrics"
+
+
+def test_a_rate_is_kept_by_a_watch_that_asks_for_none(watch, place):
+    asked = "--rate", "5/s", "--percentile", "90"
+    first = watch("-g", place.gateway.url, *asked)
+    assert first.exit_code == 0, first.exception
+    for arguments in ((), asked):
+        again = watch("-g", place.gateway.url, "--every", "1ms", *arguments)
+        assert again.exit_code == 0, again.exception
+        assert "unchanged: the new plan brings nothing" in again.stderr
+    other = watch("-g", place.gateway.url, "--every", "1ms", "--percentile", "95")
+    assert "switched" in other.stderr

@@ -10,9 +10,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chiron.adaptation.rules import Record, Rules, Served, Window, concluded, judge, side
+from chiron.adaptation.rules import (
+    Record,
+    Rules,
+    Served,
+    Window,
+    concluded,
+    exceeding_per_s,
+    judge,
+    side,
+)
 from chiron.generator.annotations import DeployedPrediction
 from chiron.workflow.errors import ChironError
+from chiron.workflow.load import (
+    Load,
+    LoadLatency,
+    LoadPrediction,
+    LoadTime,
+    LoadWithin,
+    Throughput,
+)
 from chiron.workflow.plan import Plan, Prediction, Within, Wrap
 
 PREDICTION = DeployedPrediction(cpus=2, latency_ms=100.0, low_ms=90.0, high_ms=120.0)
@@ -233,3 +250,75 @@ def test_a_plan_that_misses_the_slo_replaces_nothing_unless_that_is_wanted():
         judge(SERVED, better, RULES)
     assert raised.value.code == "slo-missed"
     assert judge(SERVED, better, replace(RULES, best_effort=True)).switch
+
+
+#: Made for 20 requests a second, of which 95 % take up to 250 ms, and 180 ms in the mean at most.
+AT_RATE = LoadLatency(
+    load=Load(per_s=20.0),
+    within=(LoadWithin(percentile=95, ms=250.0, low_ms=180.0, high_ms=280.0),),
+    mean=LoadTime(ms=130.0, low_ms=110.0, high_ms=180.0),
+)
+LOADED = PROMISED.model_copy(update={"slo_ms": 300.0, "under_load": AT_RATE})
+
+
+@pytest.mark.parametrize(
+    ("mean_ms", "where"),
+    [(67.4, "below"), (67.5, "within"), (180.0, "within"), (225.0, "within"), (225.1, "above")],
+)
+def test_a_plan_for_a_rate_may_take_from_what_one_request_takes_to_what_all_do(mean_ms, where):
+    assert side(mean_ms, LOADED, 0.25) == where
+
+
+def test_a_plan_for_a_rate_promises_what_it_does_at_the_rate():
+    broken = Window(100, 150.0, timed=100, late=12)
+    assert looked([broken] * 3, LOADED).drifted(RULES)
+    missed = LOADED.model_copy(update={"slo_ms": 179.0})  # met by single requests alone
+    assert not looked([broken] * 9, missed).drifted(RULES)
+
+
+@given(st.floats(0.5, 200), st.floats(0.2, 4), st.integers(1, 5))
+def test_a_rate_exceeds_the_planned_one_where_that_is_no_chance(planned, times, count):
+    window = Window(10, 100.0, arrived=times * planned * 60, seconds=60.0)
+    found = exceeding_per_s([window] * count, planned)
+    assert found is None or found == pytest.approx(times * planned, rel=0.01)
+    arrived = count * window.arrived
+    assert (found is not None) == (arrived - 2 * arrived**0.5 > count * 60 * planned)
+    assert exceeding_per_s([Window(100, 100.0)] * count, planned) is None  # it is not known
+
+
+def at_rate(per_s: float, cpus: int, mean_ms: float, meets_slo: bool = True) -> Plan:
+    planned = plan(cpus, 100.0, meets_slo)
+    found = LoadPrediction(
+        load=Load(per_s=per_s),
+        within=(),
+        mean=LoadTime(ms=mean_ms, low_ms=mean_ms, high_ms=mean_ms),
+        replicas={"w-wrap1": 1},
+        saturation=Throughput(per_s=1.0, low_per_s=1.0, high_per_s=1.0),
+        throughput_per_s=1.0,
+        cpu_ms=1.0,
+        memory_mib=1,
+    )
+    return planned.model_copy(update={"under_load": found})
+
+
+@pytest.mark.parametrize(
+    ("served", "new", "switch", "why"),
+    [
+        (Served(LOADED, None, False, True, True), at_rate(20.0, 2, 140.0), False, "nothing"),
+        (Served(LOADED, None, False, True, True), at_rate(20.0, 3, 140.0), False, "3 CPUs instead"),
+        (Served(LOADED, None, False, True), at_rate(40.0, 4, 140.0), True, "40/s instead of 20/s"),
+        (Served(LOADED, 400.0, False, True), at_rate(40.0, 4, 140.0), True, "40/s instead of 20/s"),
+        (Served(LOADED, None, False, True), at_rate(10.0, 1, 140.0), True, "what is asked"),
+        (Served(PROMISED, None, False, True), at_rate(20.0, 4, 140.0), True, "single requests"),
+        (Served(LOADED, None, False, True), at_rate(40.0, 4, 140.0, False), False, "4 CPUs"),
+    ],
+)
+def test_a_plan_for_more_requests_may_cost_more(served, new, switch, why):
+    verdict = judge(served, new, RULES)
+    assert (verdict.switch, why in verdict.why) == (switch, True), verdict.why
+
+
+def test_a_plan_whose_queue_has_no_end_is_told_with_its_rate():
+    hopeless = at_rate(20.0, 2, 140.0, False)
+    with pytest.raises(ChironError, match=r"100 ms at 20/s, .* takes longer and longer on 2 CPUs"):
+        judge(Served(), hopeless, RULES)

@@ -170,6 +170,19 @@ def test_a_rate_is_planned_for_where_the_labels_count_requests(labels, planned):
     assert planned_per_s(labels) == planned
 
 
+@pytest.mark.parametrize(
+    ("labels", "planned"),
+    [
+        (RPS | {MIN_LABEL: "3"}, 62.0),  # 20 is the whole part of 62 / 3
+        (RPS | {MIN_LABEL: "6"}, 120.0),  # somebody wants more replicas
+        (RPS | {MIN_LABEL: "3", TARGET_LABEL: "10"}, 30.0),
+        ({}, None),
+    ],
+)
+def test_the_rate_of_the_plan_counts_exactly_while_its_labels_are_there(labels, planned):
+    assert planned_per_s(labels, 62.0) == planned
+
+
 @given(st.floats(0.5, 200), st.floats(0.2, 4), st.integers(1, 10))
 def test_replicas_are_as_many_times_the_planned_as_the_rate_is(planned, times, looks):
     requests = times * planned * looks

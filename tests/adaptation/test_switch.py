@@ -62,7 +62,9 @@ def test_a_slower_function_is_noticed_under_load_and_switched_without_a_failed_r
     assert place.drains == [client_timeout_s(old.entry.env_vars)]
 
 
-def test_replicas_labels_and_annotations_that_others_have_set_stay(watcher, place, knob, load):
+def test_replicas_labels_annotations_and_variables_that_others_have_set_stay(
+    watcher, place, knob, load
+):
     knob.turn(0.05)
     watcher().run(once=True)
     noted = place.names()
@@ -70,6 +72,7 @@ def test_replicas_labels_and_annotations_that_others_have_set_stay(watcher, plac
         spec = as_it_was(place.gateway.describe(name))
         set_by_hand = {"labels": {**spec.labels, "team": "mine"}}
         set_by_hand["annotations"] = {**spec.annotations, "note": name}
+        set_by_hand["env_vars"] = {**spec.env_vars, "note": name}
         place.gateway.deploy(spec.model_copy(update=set_by_hand))
         place.gateway.scale(name, 2)
     with load:
@@ -82,6 +85,7 @@ def test_replicas_labels_and_annotations_that_others_have_set_stay(watcher, plac
     assert [function.replicas for function in functions] == [2, 2]
     assert {function.labels["team"] for function in functions} == {"mine"}
     assert {function.annotations["note"] for function in functions} == noted
+    assert {function.env_vars["note"] for function in functions} == noted
 
 
 @pytest.mark.parametrize("later", [("second", "third")])

@@ -11,10 +11,12 @@ import requests
 
 from chiron.adaptation.events import Event
 from chiron.adaptation.rules import Window
+from chiron.adaptation.version import serving
 from chiron.generator.annotations import ASKED, SOURCE
 from chiron.openfaas.objects import FunctionSpec
 from chiron.pipeline.deploy import deploy
 from chiron.workflow.errors import ChironError
+from chiron.workflow.load import Load
 
 
 class Told:
@@ -144,6 +146,35 @@ def test_another_slo_is_a_reason_to_switch_when_a_profile_is_due(watcher, place,
     made.request = replace(made.request, slo_ms=4000.0)
     made.run(once=True)
     assert "switched" in place.kinds()
+
+
+def test_a_plan_for_a_rate_stays_for_that_rate_until_surely_more_requests_arrive(
+    watch, watcher, place
+):
+    made = watcher()
+    choices = made.request.choices.model_copy(update={"percentile": 90.0})
+    made.request = replace(made.request, load=Load(per_s=5.0, requests=300), choices=choices)
+    made.run(once=True)
+    deployed_for = serving(place.gateway, "pair", "pgp").prediction
+    assert (deployed_for.per_s, deployed_for.within.percentile) == (5.0, 90.0)
+
+    place.events.clear()
+    again = watcher(every_s=0.0)
+    again.own_percentile = False
+    again.run(once=True)
+    assert place.kinds() == ["adapting", "unchanged"]
+
+    more = replace(SLOW, arrived=200.0, seconds=10.0)
+    again = watcher()
+    again.own_percentile, again.latencies = False, Told(more, more)
+    place.events.clear()
+    again.run(once=True)
+    told = {event.kind: event.message for event in place.events}
+    assert told["adapting"].endswith("; 20/s arrive")
+    assert told["planned"].startswith("for 20/s instead of 5/s")
+    deployed_for = serving(place.gateway, "pair", "pgp").prediction
+    assert (deployed_for.per_s, deployed_for.within.percentile) == (20.0, 90.0)
+    assert "switched" in told
 
 
 def deploy_as_the_verb_does(watcher, tmp_path):

@@ -13,6 +13,7 @@ from chiron.predictor.load import Case, Crowd
 from chiron.predictor.predict import Predictor, predict
 from chiron.predictor.spread import Spread, evenly, percentile_ms
 from chiron.predictor.unrolling import run_of
+from chiron.scheduler.concurrency import keeping_busy
 from chiron.workflow.load import Load
 from chiron.workflow.model import Task, Workflow
 from chiron.workflow.plan import Plan, Wrap
@@ -230,3 +231,17 @@ def test_equal_seeds_give_equal_figures_and_others_do_not(platform, profile):
     assert one.loaded_ms != other.loaded_ms
     p95 = [percentile_ms([(1.0, each.loaded_ms)], 95) for each in (one, other)]
     assert p95[0] == pytest.approx(p95[1], rel=0.1)
+
+
+@pytest.mark.parametrize("waits", [2, 6])
+def test_as_many_requests_at_once_as_keep_the_cpus_busy_do_what_more_do(waits, profile, platform):
+    """Times that vary: as many as Little's law wants, which assumes none does, do clearly less."""
+    functions = varied(profile(a=f"cpu 10 block {10 * waits}"), a=EXPONENTIAL)
+    planned, flow = plan((("a",),)), workflow("a")
+
+    def saturation(limit):
+        return crowd(planned, flow, functions, platform(), limit=limit).per_s
+
+    most = saturation(20 * waits)
+    assert saturation(keeping_busy(waits)) > 0.96 * most
+    assert saturation(1 + waits) < 0.96 * most

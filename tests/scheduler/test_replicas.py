@@ -9,7 +9,7 @@ import pytest
 
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.diff import compare
-from chiron.scheduler.load import cases_of, crowd_of, judged_ms
+from chiron.scheduler.load import cases_of, crowd_of, judged_ms, predict_load
 from chiron.scheduler.pareto import pareto
 from chiron.scheduler.replicas import considered_load, schedule_load, told
 from chiron.scheduler.schedule import job_of, schedule
@@ -43,6 +43,23 @@ def test_it_meets_the_slo_at_the_rate_with_no_replica_too_many(platform, profile
                 plan.model_copy(update={"wraps": wraps}), cases_of(FLOW, functions, place)
             )
             assert judged_ms(crowd, load, 99) > slo_ms
+
+
+def test_the_mean_is_that_of_single_requests_at_hardly_any_rate_and_grows_with_it(
+    platform, profile
+):
+    functions, place = profile(**WORK), platform()
+    one = schedule(FLOW, functions, place, 60.0, CHOICES)
+
+    def mean(per_s):
+        load = Load(per_s=per_s, requests=1000)
+        return predict_load(one, FLOW, functions, place, load, 99).mean
+
+    assert mean(0.001).ms == pytest.approx(one.predicted.expected_ms, abs=0.01)
+    found = [mean(per_s) for per_s in (1.0, 10.0, 20.0)]
+    assert [each.ms for each in found] == sorted(each.ms for each in found)
+    assert all(each.low_ms <= each.ms <= each.high_ms for each in found)
+    assert mean(10_000.0) is None
 
 
 def test_more_load_or_a_tighter_slo_costs_no_less(platform, profile):

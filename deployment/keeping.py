@@ -1,0 +1,189 @@
+"""What people have set on deployed wraps: the wraps that take their place keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from chiron.generator.annotations import FUNCTIONS, ROUTE
+from chiron.generator.given import Given, digested, given_of, is_ours
+from chiron.openfaas.objects import FunctionStatus, Resources
+from chiron.openfaas.stack import (
+    StackFile,
+    StackFunction,
+    StackResources,
+    read_stack,
+    write_stack,
+)
+
+#: Labels that providers give the functions themselves: faas-netes, and its operator.
+_PROVIDERS = frozenset({"app", "controller", "faas_function", "uid"})
+#: Secrets and variables that this program, or the provider, adds to what stack.yaml gives.
+_ADDED_SECRETS, _ADDED_VARIABLES = "chiron-", "OPENFAAS_"
+#: The variable of a wrap's memory limit, of which it plans to use a share.
+_MEMORY = "WRAP_MEMORY_MIB"
+
+
+class _Changed(NamedTuple):
+    """What somebody has set of what a plan decides."""
+
+    environment: Mapping[str, str]
+    limits: Mapping[str, str]
+    requests: Mapping[str, str]
+
+    @property
+    def named(self) -> str:
+        """The fields that there are, in words."""
+        return " and ".join(name for name, value in self._asdict().items() if value)
+
+
+def merged(
+    new: Mapping[str, str], given: Mapping[str, str], now: Mapping[str, str]
+) -> dict[str, str]:
+    """What a function is to have that takes the place of another one.
+
+    Parameters
+    ----------
+    new
+        What its own stack.yaml says.
+    given
+        What the stack.yaml of the other one said.
+    now
+        What the other one has: where that differs from `given`, somebody has set it.
+
+    Examples
+    --------
+    >>> merged({"team": "b"}, {"team": "a"}, {"team": "a", "tier": "gold"})
+    {'team': 'b', 'tier': 'gold'}
+    >>> merged({"team": "a", "old": "1"}, {"team": "a", "old": "1"}, {"team": "mine"})
+    {'team': 'mine'}
+    """
+    changed = {key: value for key, value in now.items() if given.get(key) != value}
+    removed = given.keys() - now.keys()
+    return {key: value for key, value in {**new, **changed}.items() if key not in removed}
+
+
+def keeping(function: StackFunction, before: FunctionStatus) -> StackFunction:
+    """`function` with what somebody has set on the one `before` it.
+
+    Variables, limits and requests are those of the functions inside: a wrap of other functions does
+    not get them, see `not_kept`. Some providers do not tell of all fields: what they leave out
+    counts as unchanged, so only labels and annotations can be removed by hand. Without a record of
+    what `before` was given, nothing is known to be set by others.
+    """
+    given = given_of(before.annotations)
+    if given is None:
+        return function
+    labels = {k: v for k, v in before.labels.items() if k not in _PROVIDERS}
+    theirs = {k: v for k, v in before.annotations.items() if not is_ours(k)}
+    ours = {k: v for k, v in function.annotations.items() if is_ours(k)}
+    others = {k: v for k, v in function.annotations.items() if not is_ours(k)}
+    known = (*given.constraints, *function.constraints)
+    added = _added(before.secrets, given.secrets)
+    secrets = [each for each in added if not each.startswith(_ADDED_SECRETS)]
+    read_only = before.read_only_root_filesystem and not given.readonly_root_filesystem
+    kept = function.model_copy(
+        update={
+            "labels": merged(function.labels, given.labels, labels),
+            "annotations": ours | merged(others, given.annotations, theirs),
+            "constraints": (*function.constraints, *_added(before.constraints, known)),
+            "secrets": tuple(dict.fromkeys([*function.secrets, *secrets])),
+            "readonly_root_filesystem": function.readonly_root_filesystem or read_only,
+        }
+    )
+    return _with(kept, _changed(given, before)) if _runs_the_same(function, before) else kept
+
+
+def not_kept(stack: StackFile, before: Mapping[str, FunctionStatus]) -> Iterator[str]:
+    """A line for each function of `stack` that does not get what was set on the one `before` it."""
+    for name, old in before.items():
+        given = given_of(old.annotations)
+        if given is None or name not in stack.functions:
+            continue
+        changed = _changed(given, old)
+        if any(changed) and not _runs_the_same(stack.functions[name], old):
+            yield (
+                f"{name} runs other functions than {old.name}, whose {changed.named} somebody has "
+                "set: they are not kept"
+            )
+
+
+def all_keeping(stack: StackFile, before: Mapping[str, FunctionStatus]) -> StackFile:
+    """`stack`, each function of which keeps what was set on the one `before` it."""
+    functions = {
+        name: keeping(function, before[name]) if name in before else function
+        for name, function in stack.functions.items()
+    }
+    return stack.model_copy(update={"functions": functions})
+
+
+def keep_in(stack_file: Path, before: Mapping[str, FunctionStatus]) -> list[str]:
+    """Have the wraps of a generated stack.yaml keep what was set on those `before` them.
+
+    The lines are those of `not_kept`.
+    """
+    stack = read_stack(stack_file, {})
+    write_stack(stack_file, all_keeping(stack, before))
+    return list(not_kept(stack, before))
+
+
+def _runs_the_same(function: StackFunction, before: FunctionStatus) -> bool:
+    return function.annotations.get(FUNCTIONS) == before.annotations.get(FUNCTIONS)
+
+
+def _added(now: Iterable[str], given: Iterable[str]) -> list[str]:
+    """Those that there are `now` and were not `given`, however they are spaced."""
+    known = {_compact(each) for each in given}
+    return [each for each in now if _compact(each) not in known]
+
+
+def _compact(constraint: str) -> str:
+    """``key=value``, which providers make of ``key == value``."""
+    return "".join(constraint.split()).replace("==", "=")
+
+
+def _changed(given: Given, before: FunctionStatus) -> _Changed:
+    """What of `before` is not as it was given."""
+    known = given.environment
+    environment = {
+        name: value
+        for name, value in before.env_vars.items()
+        if known is not None and known.get(name) != digested(value)
+        if name != ROUTE and not name.startswith(_ADDED_VARIABLES)
+    }
+    return _Changed(
+        environment,
+        _resized(given.limits, before.limits),
+        _resized(given.requests, before.requests),
+    )
+
+
+def _resized(given: Resources | None, now: Resources | None) -> dict[str, str]:
+    """Memory and CPU that differ: as quantities, since Kubernetes writes them in its own way."""
+    given, now = given or Resources(), now or Resources()
+    found = dict[str, str]()
+    if now.memory_mib not in (0, given.memory_mib):
+        found["memory"] = f"{now.memory_mib}Mi"
+    if now.millicores not in (0, given.millicores):
+        found["cpu"] = now.cpu
+    return found
+
+
+def _with(function: StackFunction, changed: _Changed) -> StackFunction:
+    """`function` with what was `changed`; Kubernetes refuses a limit below the request."""
+    limits = (function.limits or StackResources()).model_copy(update=changed.limits)
+    requests = (function.requests or StackResources()).model_copy(update=changed.requests)
+    environment = {**function.environment, **changed.environment}
+    resized = changed.limits or changed.requests
+    if resized:
+        limits = limits.at_least([requests])
+    if "memory" in changed.limits:
+        environment[_MEMORY] = str(limits.memory_mib)
+    return function.model_copy(
+        update={
+            "environment": environment,
+            "limits": limits if resized else function.limits,
+            "requests": requests if changed.requests else function.requests,
+        }
+    )

@@ -1,0 +1,144 @@
+"""What somebody has set on a wrap stays on the wrap in its place; what we gave it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from chiron.deployment.keeping import all_keeping, keeping, merged, not_kept
+from chiron.generator.annotations import FUNCTIONS, ROUTE, WORKFLOW
+from chiron.generator.given import GIVEN, given, given_of
+from chiron.openfaas.objects import FunctionStatus
+from chiron.openfaas.stack import StackFile, StackFunction
+
+
+@pytest.mark.parametrize(
+    ("new", "now", "kept"),
+    [
+        ({"team": "a"}, {"team": "a"}, {"team": "a"}),
+        ({"team": "b"}, {"team": "a"}, {"team": "b"}),  # the stack.yaml has changed
+        ({"team": "a"}, {"team": "mine"}, {"team": "mine"}),  # somebody has changed it
+        ({"team": "b"}, {"team": "mine"}, {"team": "mine"}),  # both have
+        ({"team": "a"}, {"team": "a", "tier": "gold"}, {"team": "a", "tier": "gold"}),
+        ({"team": "a"}, {}, {}),  # somebody has removed it
+        ({}, {"team": "a"}, {}),  # the stack.yaml has no more of it
+    ],
+)
+def test_what_others_have_set_wins_over_what_was_given(
+    new: dict[str, str], now: dict[str, str], kept: dict[str, str]
+) -> None:
+    assert merged(new, {"team": "a"}, now) == kept
+
+
+def function(runs: str = "f", **fields: object) -> StackFunction:
+    base = {"lang": "python3-wrap", "handler": "./w", "image": "w:latest"}
+    made = StackFunction.model_validate(base | fields)
+    return made.model_copy(update={"annotations": {FUNCTIONS: runs, **made.annotations}})
+
+
+def deployed(made: StackFunction, **by_hand: object) -> FunctionStatus:
+    """What a gateway says of `made`, some fields of which somebody has set."""
+    fields: dict[str, object] = {
+        "labels": {**made.labels},
+        "annotations": {**made.annotations, GIVEN: given(made)},
+        "env_vars": {**made.environment},
+        "constraints": made.constraints,
+        "secrets": made.secrets,
+        "limits": made.limits and made.limits.model_dump(),
+        "requests": made.requests and made.requests.model_dump(),
+        "read_only_root_filesystem": made.readonly_root_filesystem,
+    }
+    return FunctionStatus.model_validate({"name": "w-wrap1"} | fields | by_hand)
+
+
+def planned(runs: str = "f", memory: str = "256Mi", cpu: str = "1") -> StackFunction:
+    return function(
+        runs,
+        environment={"WRAP_MEMORY_MIB": memory.removesuffix("Mi"), "mode": "plain"},
+        secrets=("token",),
+        constraints=("zone == a",),
+        limits={"memory": memory, "cpu": cpu},
+        requests={"memory": "128Mi", "cpu": "100m"},
+    )
+
+
+def test_marks_of_ours_and_labels_of_providers_are_not_handed_on() -> None:
+    before = deployed(
+        function(annotations={WORKFLOW: "f"}),
+        labels={"faas_function": "f-wrap2", "uid": "1", "tier": "gold"},
+        annotations={WORKFLOW: "f", FUNCTIONS: "f", GIVEN: given(function()), "note": "mine"},
+    )
+    after = keeping(function(annotations={WORKFLOW: "g", GIVEN: "new"}), before)
+    assert after.labels == {"tier": "gold"}
+    assert after.annotations == {FUNCTIONS: "f", WORKFLOW: "g", GIVEN: "new", "note": "mine"}
+
+
+def test_without_a_record_nothing_is_taken_for_set_by_others() -> None:
+    before = FunctionStatus(name="f-wrap2", labels={"tier": "gold"}, annotations={"note": "mine"})
+    assert keeping(function(labels={"team": "a"}), before) == function(labels={"team": "a"})
+    strange = before.model_copy(update={"annotations": {GIVEN: '{"labels": {}}'}})
+    assert keeping(function(labels={"team": "a"}), strange) == function(labels={"team": "a"})
+
+
+def test_what_nobody_has_touched_is_that_of_the_new_plan() -> None:
+    new = planned(memory="512Mi", cpu="2")
+    assert keeping(new, deployed(planned())) == new
+    # Kubernetes writes quantities and selectors in its own way.
+    written = {"limits": {"memory": "0.25Gi", "cpu": "1000m"}, "constraints": ["zone=a"]}
+    assert keeping(new, deployed(planned(), **written)) == new
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [{"env_vars": {}}, {"limits": None}, {"requests": None}, {"constraints": []}, {"secrets": []}],
+    ids=str,
+)
+def test_what_a_provider_does_not_tell_counts_as_unchanged(left_out: dict[str, object]) -> None:
+    new = planned(memory="512Mi")
+    assert keeping(new, deployed(planned(), **left_out)) == new
+
+
+def test_everything_that_was_set_by_hand_stays() -> None:
+    before = deployed(
+        planned(),
+        env_vars={"WRAP_MEMORY_MIB": "256", "mode": "verbose", "debug": "1", ROUTE: "old"}
+        | {"OPENFAAS_NAME": "w"},
+        secrets=["token", "extra", "chiron-direct"],
+        constraints=["zone == a", "disk=ssd"],
+        limits={"memory": "1Gi", "cpu": "1"},
+        requests={"memory": "128Mi", "cpu": "500m"},
+        read_only_root_filesystem=True,
+    )
+    after = keeping(planned(memory="512Mi", cpu="2"), before)
+    assert after.environment == {"WRAP_MEMORY_MIB": "1024", "mode": "verbose", "debug": "1"}
+    assert after.secrets == ("token", "extra")
+    assert after.constraints == ("zone == a", "disk=ssd")
+    assert after.limits and (after.limits.memory_mib, after.limits.millicores) == (1024, 2000)
+    assert after.requests and after.requests.millicores == 500
+    assert after.readonly_root_filesystem
+
+
+def test_no_limit_is_kept_below_the_new_request() -> None:
+    before = deployed(planned(), limits={"memory": "64Mi", "cpu": "1"})
+    after = keeping(planned(), before)
+    assert after.limits and after.limits.memory_mib == 128
+    assert after.environment["WRAP_MEMORY_MIB"] == "128"
+
+
+def test_what_belongs_to_the_functions_inside_is_not_given_to_others_and_that_is_told() -> None:
+    before = deployed(planned(), limits={"memory": "1Gi", "cpu": "1"}, labels={"tier": "gold"})
+    stack = StackFile(functions={"w-wrap1-b": planned("f,g", "512Mi")})
+    after = all_keeping(stack, {"w-wrap1-b": before}).functions["w-wrap1-b"]
+    assert after.limits == planned("f,g", "512Mi").limits
+    assert after.labels == {"tier": "gold"}
+    (line,) = not_kept(stack, {"w-wrap1-b": before})
+    assert line.startswith("w-wrap1-b runs other functions than w-wrap1, whose limits somebody")
+    assert list(not_kept(stack, {"w-wrap1-b": deployed(planned())})) == []
+
+
+def test_no_record_of_more_variables_than_faasd_has_room_for() -> None:
+    many = function(environment={f"variable_{number}": "x" for number in range(200)})
+    told = given(many)
+    assert len(told) < 3900
+    found = given_of({GIVEN: told})
+    assert found and found.environment is None
+    assert keeping(many, deployed(many, env_vars={"other": "1"})) == many
