@@ -157,10 +157,7 @@ class _Wrap:
 
 
 def _assemble(code: Path, image: Path) -> None:
-    """The folder that an image of the wrap would have; the template comes compiled.
-
-    Each wrap would compile it for itself, which takes ten times as long as to import it.
-    """
+    """The folder that an image of the wrap would have, compiled: else each wrap compiles it."""
     compileall.compile_dir(TEMPLATES / _TEMPLATE, quiet=2)
     skipped = shutil.ignore_patterns("function", "*.pyc.*", ".*_cache")
     shutil.copytree(TEMPLATES / _TEMPLATE, image, ignore=skipped)

@@ -65,7 +65,7 @@ def test_what_nobody_runs_is_said(there, answer, fake):
 
 
 def test_a_wraps_runtime_comes_compiled(tmp_path):
-    """Else each wrap would compile it as it starts, which takes seconds."""
+    """Else each wrap would compile it as it starts."""
     (tmp_path / "code").mkdir()
     _assemble(tmp_path / "code", tmp_path / "image")
     modules = [*(tmp_path / "image" / "wrap").rglob("*.py")]
