@@ -7,6 +7,7 @@ where it is killed.
 
 from __future__ import annotations
 
+import compileall
 import contextlib
 import os
 import platform
@@ -156,8 +157,9 @@ class _Wrap:
 
 
 def _assemble(code: Path, image: Path) -> None:
-    """The folder that an image of the wrap would have."""
-    skipped = shutil.ignore_patterns("function", "__pycache__", ".*_cache")
+    """The folder that an image of the wrap would have, compiled: else each wrap compiles it."""
+    compileall.compile_dir(TEMPLATES / _TEMPLATE, quiet=2)
+    skipped = shutil.ignore_patterns("function", "*.pyc.*", ".*_cache")
     shutil.copytree(TEMPLATES / _TEMPLATE, image, ignore=skipped)
     shutil.copytree(code, image / "function")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.util import cache_from_source
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from chiron.deployment.caller import Caller
-from chiron.deployment.local_launcher import LocalLauncher, Ports
+from chiron.deployment.local_launcher import LocalLauncher, Ports, _assemble
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.function_headers import function_headers
 
@@ -60,6 +62,14 @@ def test_what_nobody_runs_is_said(there, answer, fake):
     assert reply.status_code >= 500
     assert "helper" in line
     assert ("on the gateway" in line) is there
+
+
+def test_a_wraps_runtime_comes_compiled(tmp_path):
+    """Else each wrap would compile it as it starts."""
+    (tmp_path / "code").mkdir()
+    _assemble(tmp_path / "code", tmp_path / "image")
+    modules = [*(tmp_path / "image" / "wrap").rglob("*.py")]
+    assert modules and all(Path(cache_from_source(str(each))).is_file() for each in modules)
 
 
 def test_whoever_asks_a_function_sends_it_the_same_headers(behind):

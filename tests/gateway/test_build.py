@@ -234,6 +234,7 @@ def test_two_images_with_different_requirements_share_nothing(
     prefixes = {prefix for _, prefix in seen}
     assert len(prefixes) == 2
     assert sys.prefix not in prefixes
+    assert not [each for prefix in prefixes for each in Path(prefix).rglob("site-packages/pip")]
 
 
 def make_wheel(folder: Path, version: str, name: str) -> Path:

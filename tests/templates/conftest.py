@@ -26,10 +26,10 @@ import pytest
 
 from chiron.gateway.build import lay_out
 from tests.templates.guarded import BROKEN
-from tests.templates.network import BOUND_S, FakeGateway, Stalls, Strangers, gateways
+from tests.templates.network import BOUND_S, Stalls, Strangers, gateways
+from tests.templates.preloaded import GUARDED, LISTENER, Forked, Preloaded
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates"
-GUARDED = Path(__file__).with_name("guarded.py")
 sys.path.append(str(TEMPLATES / "python3-wrap"))  # it is no package of ours, but shipped as it is
 
 
@@ -54,7 +54,7 @@ class Answer:
 class Server:
     """A running index.py."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
     port: int
     log: Path
 
@@ -110,21 +110,30 @@ def _eventually() -> Callable[..., bool]:
     return eventually
 
 
-def _starts(tmp_path: Path) -> Iterator[Start]:
+@pytest.fixture(scope="session")
+def preloaded(laid_out: dict[str, Path]) -> Iterator[Preloaded]:
+    """What starts programs fast."""
+    process = Preloaded(laid_out["python3-wrap"])
+    yield process
+    process.close()
+
+
+@pytest.fixture
+def start(tmp_path: Path, preloaded: Preloaded) -> Iterator[Start]:
     """Starts index.py of an image folder, and waits until it is healthy.
 
     It listens on a LISTEN_FD socket, or where its setting `port` says.
     """
     servers: list[Server] = []
 
-    def start(image: Path, **settings: str) -> Server:
-        server = _start(image, tmp_path / f"log-{len(servers)}", settings)
+    def start_one(image: Path, **settings: str) -> Server:
+        server = _start(image, tmp_path / f"log-{len(servers)}", settings, preloaded)
         servers.append(server)
         healthy = eventually(lambda: server.process.poll() is not None or _is_healthy(server))
         assert healthy and server.process.poll() is None, server.log.read_text()
         return server
 
-    yield start
+    yield start_one
     for server in servers:
         with contextlib.suppress(ProcessLookupError):  # what a module has started ends with it
             os.killpg(server.process.pid, signal.SIGKILL)
@@ -133,15 +142,12 @@ def _starts(tmp_path: Path) -> Iterator[Start]:
         assert BROKEN not in log, log
 
 
-start = pytest.fixture(name="start")(_starts)
-
-
 @pytest.fixture
-def run_to_end(tmp_path: Path) -> Callable[..., tuple[int, str]]:
+def run_to_end(tmp_path: Path, preloaded: Preloaded) -> Callable[..., tuple[int, str]]:
     """Runs an index.py that is expected to give up: its exit status and what it said."""
 
     def run(image: Path, **settings: str) -> tuple[int, str]:
-        server = _start(image, tmp_path / "log", settings)
+        server = _start(image, tmp_path / "log", settings, preloaded)
         try:
             return server.process.wait(BOUND_S), server.log.read_text()
         finally:
@@ -177,27 +183,35 @@ def limit_descriptors() -> Callable[[Path, int], None]:
     return limit
 
 
-def _start(image: Path, log: Path, settings: dict[str, str]) -> Server:
+def _start(image: Path, log: Path, settings: dict[str, str], preloaded: Preloaded) -> Server:
     listener = socket.create_server(("127.0.0.1", 0))
     port = settings.get("port")
+    known = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(image),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+    def with_listener(descriptor: int) -> dict[str, str]:
+        return {**known, **({} if port else {"LISTEN_FD": str(descriptor)}), **settings}
+
+    process: subprocess.Popen[bytes] | Forked
     with listener, log.open("wb") as output:
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(image),
-            "PYTHONUNBUFFERED": "1",
-            **({} if port else {"LISTEN_FD": str(listener.fileno())}),
-            **settings,
-        }
-        process = subprocess.Popen(
-            [sys.executable, str(GUARDED)],
-            cwd=image,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            pass_fds=[listener.fileno()],
-            start_new_session=True,  # a signal to its group is not for the tests
-        )
+        if preloaded.takes(settings):
+            process = preloaded.start(
+                image, with_listener(LISTENER), listener.fileno(), output.fileno()
+            )
+        else:
+            process = subprocess.Popen(
+                [sys.executable, str(GUARDED)],
+                cwd=image,
+                env=with_listener(listener.fileno()),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=[listener.fileno()],
+                start_new_session=True,  # a signal to its group is not for the tests
+            )
         return Server(process, int(port or listener.getsockname()[1]), log)
 
 
@@ -223,7 +237,7 @@ def stalling(emptied: Any) -> Iterator[Stalls]:
 def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
     """Each template as an image has it, for images to link to: to copy it takes as long as a test.
 
-    Who changes a file of an image replaces it.
+    Who changes a file of an image replaces it; of the runtime's, after ``with_own_runtime``.
     """
     templates = {name: tmp_path_factory.mktemp(name) for name in ("plain", "python3-wrap")}
     for name, folder in templates.items():
@@ -238,12 +252,38 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pat
 
 
 def _image(template: Path, image: Path) -> Path:
-    shutil.copytree(template, image, copy_function=os.link)
-    (image / "function").mkdir()
+    """Link an image to a template that is laid out; its handlers' folder is empty."""
+    (image / "function").mkdir(parents=True)
+    for each in template.iterdir():
+        if each.is_dir():
+            (image / each.name).symlink_to(each)
+        else:
+            os.link(each, image / each.name)
     return image
 
 
-def _plain_images(tmp_path: Path, laid_out: dict[str, Path]) -> Callable[..., Path]:
+@pytest.fixture(scope="session")
+def empty_image(laid_out: dict[str, Path]) -> Callable[[Path], Path]:
+    """Makes an image of a wrap without a handler, at a path."""
+    return lambda path: _image(laid_out["python3-wrap"], path)
+
+
+@pytest.fixture(scope="session")
+def with_own_runtime() -> Callable[[Path], Path]:
+    """Gives an image a runtime of its own, whose files may be replaced."""
+
+    def own(image: Path) -> Path:
+        runtime = image / "wrap"
+        template = runtime.readlink()
+        runtime.unlink()
+        shutil.copytree(template, runtime, copy_function=os.link)
+        return runtime
+
+    return own
+
+
+@pytest.fixture
+def plain_image(tmp_path: Path, laid_out: dict[str, Path]) -> Callable[..., Path]:
     """Composes the image of a plain handler from its source."""
 
     def compose(handler: str, **files: str) -> Path:
@@ -254,10 +294,8 @@ def _plain_images(tmp_path: Path, laid_out: dict[str, Path]) -> Callable[..., Pa
     return compose
 
 
-plain_image = pytest.fixture(name="plain_image")(_plain_images)
-
-
-def _wrap_images(tmp_path: Path, laid_out: dict[str, Path]) -> Callable[..., Path]:
+@pytest.fixture
+def wrap_image(tmp_path: Path, laid_out: dict[str, Path]) -> Callable[..., Path]:
     """Composes the image of a wrap from the fields of its declaration and handlers' sources.
 
     Without `inputs` every task gets the request; without `buckets` each waits for what it needs.
@@ -316,9 +354,6 @@ def _wrap_images(tmp_path: Path, laid_out: dict[str, Path]) -> Callable[..., Pat
     return compose
 
 
-wrap_image = pytest.fixture(name="wrap_image")(_wrap_images)
-
-
 def _buckets(inputs: dict[int, Any]) -> list[tuple[list[int], list[int]]]:
     """Those of the trigger ``data``, where each task comes after those that it needs."""
     from wrap.core.program import keys
@@ -341,32 +376,3 @@ def _write(folder: Path, files: dict[str, str]) -> None:
 
 
 gateway = pytest.fixture(name="gateway")(gateways)
-
-
-@dataclass
-class Shared:
-    """What several tests ask the same servers by: fixtures, as they are for one test."""
-
-    start: Start
-    plain_image: Callable[..., Path]
-    wrap_image: Callable[..., Path]
-    gateway: FakeGateway
-
-
-@pytest.fixture(scope="session")
-def sharing(
-    tmp_path_factory: pytest.TempPathFactory,
-    laid_out: dict[str, Path],
-) -> Callable[[], contextlib.AbstractContextManager[Shared]]:
-    """The block within which servers run that several tests share."""
-
-    @contextlib.contextmanager
-    def sharing() -> Iterator[Shared]:
-        folder = tmp_path_factory.mktemp("shared")
-        starts, opened = map(contextlib.contextmanager, (_starts, gateways))
-        with starts(folder) as start, opened() as gateway:
-            images = _plain_images(folder, laid_out), _wrap_images(folder, laid_out)
-            yield Shared(start, *images, gateway)
-        shutil.rmtree(folder, ignore_errors=True)  # pytest keeps it until the session ends
-
-    return sharing

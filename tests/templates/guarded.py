@@ -90,10 +90,15 @@ def replay() -> None:
     Run.__init__, Run.handle = initialise, twice  # type: ignore
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run index.py of the current folder."""
     sys.addaudithook(_note)
     sys.argv[0] = "index.py"
     sys.path[0] = str(Path.cwd())
     if (Path.cwd() / "wrap" / "core" / "run.py").is_file():
         replay()
     runpy.run_path(str(Path.cwd() / "index.py"), run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -280,14 +280,14 @@ def test_a_process_that_answers_another_execution_is_replaced(
 
 
 def test_a_remote_wrap_that_answers_another_execution_is_not_believed(
-    start: Any, wrap_image: Any, gateway: Any
+    start: Any, wrap_image: Any, gateway: Any, with_own_runtime: Any
 ) -> None:
     entry = {"output": 1, "remotes": {"test-wrap2": {1: "one"}}}
     server = start(wrap_image({}, entry=entry), gateway_url=gateway.url)
     liar = wrap_image(
         {"one": "def handle(req):\n    return req\n"}, tasks={1: "one"}, name="test-wrap2"
     )
-    remote = liar / "wrap" / "net" / "gateway_client.py"
+    remote = with_own_runtime(liar) / "net" / "gateway_client.py"
     told = "    clock = json.dumps("
     text = remote.read_text()
     assert text.count(told) == 1

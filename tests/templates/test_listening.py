@@ -12,6 +12,7 @@ HANDLERS = {"f": "def handle(req):\n    return req\n"}
 
 def test_a_wrap_listens_before_its_runtime_is_imported_and_then_says_so(
     wrap_image: Any,
+    with_own_runtime: Any,
     run_to_end: Any,
     in_background: Any,
     eventually: Any,
@@ -21,7 +22,7 @@ def test_a_wrap_listens_before_its_runtime_is_imported_and_then_says_so(
     """Kubernetes sends requests as soon as the file is there, and ends the wrap before."""
     go_on = tmp_path / "go on"
     image = wrap_image(HANDLERS, entry={"output": 0})
-    bootstrap = image / "wrap" / "bootstrap.py"
+    bootstrap = with_own_runtime(image) / "bootstrap.py"
     bootstrap.unlink()
     bootstrap.write_text(
         "import pathlib, time\n"

@@ -2,51 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-from textwrap import dedent
-
 import pytest
 
-TEMPLATE = Path(__file__).resolve().parents[2] / "templates" / "python3-wrap"
-
-#: Runs each handler folder of the arguments in a process of its own, three times, as the profiler.
-RUNS = """
-    import json, os, sys, traceback
-    from concurrent.futures import ThreadPoolExecutor
-    from pathlib import Path
-    import asyncio, csv, decimal, numpy, urllib.request, xml.etree.ElementTree
-    from wrap.functions.python import PythonHandler
-    from wrap.observe import log
-    log.install()
-    results = open(sys.argv[1], 'w')
-    for folder in map(Path, sys.argv[2:]):
-        read, write = os.pipe()
-        if os.fork() == 0:
-            os.close(read)
-            told = None
-            try:
-                function = PythonHandler(folder.name, "flask", folder, alone=True, apart=True)
-                function.prepare()
-                def run():
-                    with function.observed():
-                        return function.call("in")
-                with ThreadPoolExecutor(1) as thread:
-                    for _ in range(3):
-                        assert thread.submit(run).result() == "in"
-                told = function.changes
-            except BaseException:
-                told = traceback.format_exc()
-            finally:
-                with os.fdopen(write, "w") as file:
-                    json.dump([folder.name, told], file)
-                os._exit(0)
-        os.close(write)
-        with os.fdopen(read) as file:
-            results.write(file.read() + chr(10))
-"""
+from tests.templates.changes import changes_of
 
 #: Behaviour -> the body of a handler, and what it is found to change.
 IN_RUNS = {
@@ -259,42 +217,24 @@ def _handler(body: str) -> str:
     return f"{IMPORTS}\n\ndef handle(req):\n{lines}    return req\n"
 
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[str]] | str]:
-    """What each of the handlers changes, in runs and at its import; or how it failed."""
-    place = tmp_path_factory.mktemp("functions")
+_FILES = {
+    "util.py": "import wave\n",
+    "sets.py": "import os\nos.environ['REGION'] = 'x'\n",
+}
+
+
+def test_what_a_function_changes_is_found_and_what_concerns_no_other_is_not(tmp_path):
+    expected = {name: [found, [], []] for name, (_, found) in IN_RUNS.items()}
+    expected |= {name: [[], [], []] for name in HARMLESS}
+    expected |= {f"import-{name}": [[], *found] for name, (_, *found) in AT_IMPORT.items()}
     handlers = {name: _handler(body) for name, (body, _) in IN_RUNS.items()}
     handlers |= {name: _handler(body) for name, body in HARMLESS.items()}
     handlers |= {
         f"import-{name}": f"{code}\ndef handle(req): return req\n"
         for name, (code, *_) in AT_IMPORT.items()
     }
-    for name, code in handlers.items():
-        folder = place / name / "function"
-        folder.mkdir(parents=True)
-        (folder / "handler.py").write_text(code)
-        (folder / "util.py").write_text("import wave\n")
-        (folder / "sets.py").write_text("import os\nos.environ['REGION'] = 'x'\n")
-    results = tmp_path_factory.mktemp("results") / "told"
-    folders = (str(place / name) for name in handlers)
-    command = [sys.executable, "-c", dedent(RUNS), str(results), *folders]
-    subprocess.run(command, cwd=TEMPLATE, check=True)
-    return dict(map(json.loads, results.read_text().splitlines()))
-
-
-@pytest.mark.parametrize("name", IN_RUNS)
-def test_what_a_run_changes_is_found(name, told):
-    assert told[name] == [IN_RUNS[name][1], [], []]
-
-
-@pytest.mark.parametrize("name", HARMLESS)
-def test_what_concerns_no_other_function_is_not_found(name, told):
-    assert told[name] == [[], [], []]
-
-
-@pytest.mark.parametrize("name", AT_IMPORT)
-def test_what_an_import_changes_is_found(name, told):
-    assert told[f"import-{name}"] == [[], *AT_IMPORT[name][1:]]
+    folders = {name: {"handler.py": code, **_FILES} for name, code in handlers.items()}
+    assert changes_of(folders, tmp_path) == expected
 
 
 SETS = """

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -104,15 +103,14 @@ def at_random(workflow: Workflow, order: Random, trigger: str, mechanism: str) -
 
 @pytest.fixture
 def serve(
-    tmp_path: Path, start: Any, gateway: Any, laid_out: dict[str, Path]
+    tmp_path: Path, start: Any, gateway: Any, empty_image: Any
 ) -> Callable[[Workflow, Plan], Any]:
     """Starts the wraps of a plan; the first one is returned."""
 
     def serve(workflow: Workflow, plan: Plan) -> Any:
         servers = []
         for index, wrap in enumerate(plan.wraps):
-            image = tmp_path / f"{len(list(tmp_path.iterdir()))}"
-            shutil.copytree(laid_out["python3-wrap"], image, copy_function=os.link)
+            image = empty_image(tmp_path / f"{len(list(tmp_path.iterdir()))}")
             functions = {workflow.function_of(task) for task in wrap.tasks}
             for function in functions:
                 folder = image / "function" / "functions" / function / "function"

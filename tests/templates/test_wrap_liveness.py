@@ -153,11 +153,11 @@ def test_a_loop_that_stands_still_fails_the_health_probe_and_ends_the_wrap(
 
 
 def test_a_fork_server_that_ends_says_why_and_is_replaced_before_a_request_needs_it(
-    start: Any, wrap_image: Any, eventually: Any
+    start: Any, wrap_image: Any, with_own_runtime: Any, eventually: Any
 ) -> None:
     echo = "def handle(req):\n    return req\n"
     image = wrap_image({"one": echo, "two": echo}, [[0], [1]], entry={"output": [0, 1]})
-    module = image / "wrap" / "workers" / "fork_server.py"
+    module = with_own_runtime(image) / "workers" / "fork_server.py"
     text = module.read_text()
     module.unlink()
     module.write_text(text + ENDS_FORK_SERVER)

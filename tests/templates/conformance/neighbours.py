@@ -13,7 +13,7 @@ import numpy as np
 
 def handle(req):
     {code}
-    return "done"
+    return req
 """
 #: What a function does in each run that another function of the process notices.
 CHANGES = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,23 +26,17 @@ WRAPS: dict[str, dict[str, Any]] = {
 }
 PLACES = ("plain", *WRAPS)
 #: After so many seconds the plain runner has not answered what the template never answers.
-NO_ANSWER_S = 2.0
+NO_ANSWER_S = 1.0
 #: What a failed request of a wrap may have as its code where the template answers 500 or nothing.
 CODES = {"raised", "exited", "bad-output", "status", "process-died"}
 
 
 def _chosen() -> Iterator[Any]:
-    """Each behaviour in each place; one place of each family is for every day."""
-    for number, (name, family) in enumerate(FAMILIES.items()):
-        daily = PLACES[number % len(PLACES)]
+    """Each family in each place; one place of each is for every day."""
+    for number, name in enumerate(FAMILIES):
         for place in PLACES:
-            for behaviour in family.behaviours:
-                waits = place == "plain" and _never_answered(name, behaviour)
-                is_daily = place == daily and not waits
-                marks = [] if is_daily else [pytest.mark.slow]
-                yield pytest.param(
-                    name, place, behaviour, marks=marks, id=f"{name}-{place}-{behaviour}"
-                )
+            daily = place == PLACES[number % len(PLACES)]
+            yield pytest.param(name, place, marks=[] if daily else [pytest.mark.slow])
 
 
 def _never_answered(name: str, behaviour: str) -> bool:
@@ -58,63 +51,52 @@ def setting() -> Iterator[Any]:
         yield settings
 
 
-@pytest.fixture(scope="module")
-def serve(sharing: Any, setting: Any) -> Iterator[Callable[[str, str], int]]:
-    """Starts a family's server in a place, unless the test before had it; returns its port."""
-    with contextlib.ExitStack() as running:
-        now: list[Any] = []
+@pytest.fixture
+def serve(
+    start: Any, plain_image: Any, wrap_image: Any, gateway: Any, setting: Any
+) -> Callable[[str, str], int]:
+    """Starts a family's server in a place; returns its port."""
 
-        def serve(name: str, place: str) -> int:
-            if now[:2] != [name, place]:
-                running.close()
-                now[:] = [
-                    name,
-                    place,
-                    _start(running.enter_context(sharing()), name, place, setting),
-                ]
-            port: int = now[2]
+    def serve(name: str, place: str) -> int:
+        family = FAMILIES[name]
+        settings = {**setting, **family.settings}
+        files = {"handler.py": family.handler, **family.files}
+        if place == "plain":
+            image = plain_image(family.handler)
+            for path, text in family.files.items():
+                file = image / "function" / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+            return start(image, handler_style=family.style, **settings).port
+        fields = {"styles": {"one": family.style}, "answers": 0, "timeout_s": 20.0}
+        settings |= {"pool_concurrency": "4", "gateway_url": gateway.url}
+        if place == "two wraps":
+            near = {"output": 0, "styles": [family.style], "remotes": {"test-wrap2": {0: "one"}}}
+            port = start(wrap_image({}, entry=near), **settings).port
+            far = wrap_image({"one": files}, name="test-wrap2", **fields)
+            gateway.ports["test-wrap2"] = start(far, **settings).port
             return port
+        image = wrap_image({"one": files}, entry={"output": 0}, **fields, **WRAPS[place])
+        return start(image, **settings).port
 
-        yield serve
-
-
-def _start(shared: Any, name: str, place: str, setting: dict[str, str]) -> int:
-    family = FAMILIES[name]
-    settings = {**setting, **family.settings}
-    files = {"handler.py": family.handler, **family.files}
-    if place == "plain":
-        image = shared.plain_image(family.handler)
-        for path, text in family.files.items():
-            file = image / "function" / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
-        return shared.start(image, handler_style=family.style, **settings).port
-    fields = {"styles": {"one": family.style}, "answers": 0, "timeout_s": 20.0}
-    settings |= {"pool_concurrency": "4", "gateway_url": shared.gateway.url}
-    if place == "two wraps":
-        near = {"output": 0, "styles": [family.style], "remotes": {"test-wrap2": {0: "one"}}}
-        port = shared.start(shared.wrap_image({}, entry=near), **settings).port
-        far = shared.wrap_image({"one": files}, name="test-wrap2", **fields)
-        shared.gateway.ports["test-wrap2"] = shared.start(far, **settings).port
-        return port
-    image = shared.wrap_image({"one": files}, entry={"output": 0}, **fields, **WRAPS[place])
-    return shared.start(image, **settings).port
+    return serve
 
 
-@pytest.mark.parametrize(("name", "place", "behaviour"), list(_chosen()))
-def test_a_handler_behaves_as_on_its_template(
-    serve: Any, name: str, place: str, behaviour: str
-) -> None:
-    family = FAMILIES[name]
-    waits = place == "plain" and _never_answered(name, behaviour)
-    bound_s = NO_ANSWER_S if waits else BOUND_S
-    found = answers(serve(name, place), family.behaviours[behaviour], bound_s)
-    alone = RECORDED[name][behaviour]
-    as_alone = compared(found, alone, family.headers) == compared(alone, alone, family.headers)
-    if (name, behaviour, place) in STAYING:
-        assert found != alone, "it is as alone: the table of differences is out of date"
-    else:
-        assert as_alone, (found, alone)
+@pytest.mark.parametrize(("name", "place"), list(_chosen()))
+def test_a_handler_behaves_as_on_its_template(serve: Any, name: str, place: str) -> None:
+    family, port = FAMILIES[name], serve(name, place)
+    differs, as_alone = {}, {}
+    for behaviour, requests in family.behaviours.items():
+        waits = place == "plain" and _never_answered(name, behaviour)
+        found = answers(port, requests, NO_ANSWER_S if waits else BOUND_S)
+        alone = RECORDED[name][behaviour]
+        same = compared(found, alone, family.headers) == compared(alone, alone, family.headers)
+        if (name, behaviour, place) not in STAYING:
+            differs |= {} if same else {behaviour: (found, alone)}
+        elif found == alone:
+            as_alone[behaviour] = found
+    assert differs == {}
+    assert as_alone == {}, "they are as alone: the table of differences is out of date"
 
 
 def compared(found: Any, alone: Any, headers: bool) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,78 +10,64 @@ from neighbours import CHANGING, CHANGING_AT_IMPORT, KEEPING
 
 from chiron.deployment.local_launcher import LocalLauncher
 from chiron.profiler.profile import profile
+from chiron.profiler.shared_resources import unshareable
 from chiron.scheduler.schedule import schedule
 from chiron.workflow.plan import Plan
+from tests.templates.changes import changes_of
 
-_ALL = {**CHANGING, **CHANGING_AT_IMPORT, **KEEPING}
-#: So many workflows have them. One is for every day.
+_GROUPS = (CHANGING, CHANGING_AT_IMPORT, KEEPING)
+_CODE = {name: code for group in _GROUPS for name, (_, code) in group.items()}
+#: So many workflows have them.
 _PARTS = 8
 
 
-def _chosen(functions: dict[str, tuple[str, str]]) -> Iterator[Any]:
-    for number, (name, (line, _)) in enumerate(functions.items()):
-        part = number % _PARTS
-        marks = [pytest.mark.slow] if part else []
-        yield pytest.param(part, name, marks=marks, id=f"{name}-{line}")
-
-
-@pytest.fixture(scope="module")
-def plan(
-    request: pytest.FixtureRequest,
-    write_folder: Any,
-    platform: Any,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Plan:
-    """The plan that the functions of a part have by default."""
-    groups = (CHANGING, CHANGING_AT_IMPORT, KEEPING)
-    names = [name for group in groups for name in list(group)[request.param :: _PARTS]]
-    return _planned(write_folder, platform, tmp_path_factory.mktemp("neighbours"), names)
-
-
-def _planned(write_folder: Any, platform: Any, path: Path, names: list[str]) -> Plan:
-    folder = write_folder(
-        path,
-        {"tasks": {name: name for name in names}, "edges": []},
-        {name: _ALL[name][1] for name in names},
-        {},
-    )
-    measured = profile(folder, LocalLauncher(str), samples=4, probe_alone=True)
-    return schedule(folder.workflow, measured, platform, 60_000.0)
-
-
 def _beside(plan: Plan, name: str) -> set[str]:
-    """The tasks of the process that has the task `name`."""
+    """The other tasks of the process that has the task `name`."""
     (found,) = [
         set(process) for wrap in plan.wraps for process in wrap.processes if name in process
     ]
-    return found
+    return found - {name}
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    ("plan", "name"), list(_chosen(CHANGING)), indirect=["plan"], scope="module"
-)
-def test_what_changes_its_process_has_a_process_of_its_own(plan: Plan, name: str) -> None:
-    assert _beside(plan, name) == {name}
+def _are_apart(plan: Plan) -> None:
+    """What changes its process is alone there, and what changes nothing stays together."""
+    tasks = {task for wrap in plan.wraps for task in wrap.tasks}
+    keeping = tasks & KEEPING.keys()
+    assert len(keeping) > 1
+    expected = {name: keeping - {name} if name in keeping else set() for name in tasks}
+    assert {name: _beside(plan, name) for name in tasks} == expected
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    ("plan", "name"), list(_chosen(CHANGING_AT_IMPORT)), indirect=["plan"], scope="module"
-)
-def test_what_changes_its_process_while_it_is_imported_has_a_process_of_its_own(
-    plan: Plan, name: str
+def test_what_changes_its_process_has_a_process_of_its_own(
+    write_folder: Any, profile_of: Any, platform: Any, tmp_path: Path
 ) -> None:
-    assert _beside(plan, name) == {name}
+    changes = changes_of({name: {"handler.py": code} for name, code in _CODE.items()}, tmp_path)
+    for part in range(_PARTS):
+        names = [name for group in _GROUPS for name in list(group)[part::_PARTS]]
+        tasks = {"tasks": {name: name for name in names}, "edges": []}
+        folder = write_folder(
+            tmp_path / f"part{part}", tasks, {name: _CODE[name] for name in names}, {}
+        )
+        known = profile_of(folder.workflow)
+        functions = {}
+        for name, function in known.functions.items():
+            in_runs, at_import, everywhere = changes[name]
+            found = {
+                "unshareable": (*in_runs, *unshareable(tmp_path / name)),
+                "set_at_import": tuple(at_import),
+                "patched_at_import": tuple(everywhere),
+            }
+            functions[name] = function.model_copy(update=found)
+        known = known.model_copy(update={"functions": functions})
+        _are_apart(schedule(folder.workflow, known, platform, 60_000.0))
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "plan",
-    [pytest.param(n, marks=[pytest.mark.slow] if n else []) for n in range(_PARTS)],
-    indirect=True,
-)
-def test_what_changes_nothing_stays_together(plan: Plan) -> None:
-    names = [name for name in KEEPING if any(name in wrap.tasks for wrap in plan.wraps)]
-    assert len(names) > 1
-    assert set(names) <= _beside(plan, names[0])
+@pytest.mark.usefixtures("briefly_profiled")
+def test_what_a_profile_finds_has_a_process_of_its_own(
+    write_folder: Any, platform: Any, tmp_path: Path
+) -> None:
+    names = [next(iter(CHANGING)), next(iter(CHANGING_AT_IMPORT)), *list(KEEPING)[:2]]
+    tasks = {"tasks": {name: name for name in names}, "edges": []}
+    folder = write_folder(tmp_path, tasks, {name: _CODE[name] for name in names}, {})
+    measured = profile(folder, LocalLauncher(str), samples=4, probe_alone=True)
+    _are_apart(schedule(folder.workflow, measured, platform, 60_000.0))
