@@ -78,10 +78,9 @@ def deploy_proven(
     if tries is None:
         return deploy(request, launcher, out, progress)
     prepared = prepare(request, launcher, out, progress)
-    former = None
     workflow, planner = request.folder.workflow.name, request.choices.planner
-    if PLANNERS[planner].orchestrator != "client":
-        former = serving(launcher.gateway, workflow, planner)
+    has_entry = PLANNERS[planner].orchestrator != "client"
+    former = serving(launcher.gateway, workflow, planner) if has_entry else None
         _tell_of_rate(request, former, progress)
     by_route = former is not None and launcher.gateway.info().removes_first
     if by_route:
@@ -136,7 +135,6 @@ class _Proof:
     #: What was deployed here, where nothing served before: it goes where the proof is cut short.
     created: list[str] = field(default_factory=list)
     tried: list[_Tried] = field(default_factory=list)
-    #: How many of the tries each plan has for itself.
     tries_each: int = 1
     #: The place among them of the one that serves; None for the former version, or none.
     serves: int | None = None

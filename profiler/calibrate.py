@@ -326,20 +326,16 @@ def _longer(place: _Place) -> Longer:
         with ExitStack() as several:
             plans = shape("single", [[1]]), *numerous()
             deployed = list(zip(plans, place.deploy(several, *plans), strict=True))
-            longer_ms = partial(_longer_ms, deployed[0], deployed[1:])
+            longer_ms = partial(_longer_ms, deployed)
             timed = [with_cpu_speed(longer_ms) for _ in range(_WARM_UP + _NUMEROUS_ROUNDS)]
         rounds += timed[_WARM_UP:]
     return {name: [(longer[name], speed) for longer, speed in rounds] for name in rounds[0][0]}
 
 
-def _longer_ms(
-    single: tuple[Shape, Deployment], many: Sequence[tuple[Shape, Deployment]]
-) -> dict[str, float]:
-    def ms(shape: Shape, one: Deployment) -> float:
-        return _warm(one, shape.request).latency_ms
-
-    single_ms = ms(*single)
-    return {shape.name: ms(shape, one) - single_ms for shape, one in many}
+def _longer_ms(plans: Sequence[tuple[Shape, Deployment]]) -> dict[str, float]:
+    """How much longer all but the first one take than that."""
+    first_ms, *each_ms = [_warm(one, shape.request).latency_ms for shape, one in plans]
+    return {shape.name: ms - first_ms for (shape, _), ms in zip(plans[1:], each_ms, strict=True)}
 
 
 def _cold(one: Deployment, work: Work, *, trace: bool = False) -> Answer:
