@@ -81,7 +81,7 @@ def deploy_proven(
     workflow, planner = request.folder.workflow.name, request.choices.planner
     has_entry = PLANNERS[planner].orchestrator != "client"
     former = serving(launcher.gateway, workflow, planner) if has_entry else None
-        _tell_of_rate(request, former, progress)
+    _tell_of_rate(request, former, progress)
     by_route = former is not None and launcher.gateway.info().removes_first
     if by_route:
         prepared = replace(prepared, request=replace(request, behind=True))
