@@ -60,8 +60,11 @@ def wait_ready(
 
 
 def describe_line(name: str, namespace: str) -> str:
-    """The command line that tells why Kubernetes does not start, or end, a function's pods."""
-    return f"kubectl -n {namespace or _NAMESPACE} describe pod -l faas_function={name}"
+    """The command line that tells why Kubernetes does not make, start, or end a function's pods.
+
+    A quota or a policy refuses a pod before it is there: its replica set tells that.
+    """
+    return f"kubectl -n {namespace or _NAMESPACE} describe replicaset,pod -l faas_function={name}"
 
 
 def shown(answer: Response) -> str:
@@ -127,7 +130,7 @@ def _last_words(gateway: Gateway, name: str) -> str:
         function = gateway.describe(name)
         if not function.available_replicas and gateway.info().on_kubernetes:
             return (
-                "it is pending: no node has room for what it requests, or its image cannot be "
-                f"pulled: see {describe_line(name, function.namespace)}"
+                "it is pending: no node has room for what it requests, its image cannot be pulled, "
+                f"or a quota or policy refuses it: see {describe_line(name, function.namespace)}"
             )
     return "it has no log: does its image exist, and has a node room for it?"

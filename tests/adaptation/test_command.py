@@ -90,13 +90,24 @@ def test_metrics_that_are_not_where_they_should_be_are_an_error(watch, place):
     assert result.exception.code == "no-metrics"
 
 
-def test_a_rate_is_kept_by_a_watch_that_asks_for_none(watch, place):
-    asked = "--rate", "5/s", "--percentile", "90"
-    first = watch("-g", place.gateway.url, *asked)
-    assert first.exit_code == 0, first.exception
-    for arguments in ((), asked):
-        again = watch("-g", place.gateway.url, "--every", "1ms", *arguments)
-        assert again.exit_code == 0, again.exception
-        assert "unchanged: the new plan brings nothing" in again.stderr
-    other = watch("-g", place.gateway.url, "--every", "1ms", "--percentile", "95")
-    assert "switched" in other.stderr
+@pytest.mark.parametrize(
+    ("options", "per_s", "own"),
+    [((), None, False), (("--rate", "5/s", "--percentile", "95"), 5.0, True)],
+)
+def test_a_percentile_counts_as_asked_for_only_if_it_is_given(
+    options, per_s, own, watch, place, monkeypatch
+):
+    made = []
+
+    class Recorder:
+        def __init__(self, **fields):
+            made.append(fields)
+
+        def run(self, *, once):
+            assert once
+
+    monkeypatch.setattr("chiron.cli.watch.Watcher", Recorder)
+    assert watch("-g", place.gateway.url, *options).exit_code == 0
+    (fields,) = made
+    load = fields["request"].load
+    assert (load and load.per_s, fields["own_percentile"]) == (per_s, own)

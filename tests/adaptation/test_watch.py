@@ -15,6 +15,7 @@ from chiron.adaptation.version import serving
 from chiron.generator.annotations import ASKED, SOURCE
 from chiron.openfaas.objects import FunctionSpec
 from chiron.pipeline.deploy import deploy
+from chiron.scheduler.choices import Choices
 from chiron.workflow.errors import ChironError
 from chiron.workflow.load import Load
 
@@ -148,32 +149,23 @@ def test_another_slo_is_a_reason_to_switch_when_a_profile_is_due(watcher, place,
     assert "switched" in place.kinds()
 
 
-def test_a_plan_for_a_rate_stays_for_that_rate_until_surely_more_requests_arrive(
-    watch, watcher, place
-):
-    made = watcher()
-    choices = made.request.choices.model_copy(update={"percentile": 90.0})
-    made.request = replace(made.request, load=Load(per_s=5.0, requests=300), choices=choices)
-    made.run(once=True)
-    deployed_for = serving(place.gateway, "pair", "pgp").prediction
-    assert (deployed_for.per_s, deployed_for.within.percentile) == (5.0, 90.0)
+def test_a_plan_for_a_rate_is_planned_anew_for_the_rate_at_which_requests_arrive(watcher, place):
+    def watch(load, percentile, *windows):
+        made = watcher()
+        choices = Choices(planner="faastlane-t", mechanism="fork", percentile=percentile)
+        made.request = replace(made.request, load=load, choices=choices)
+        made.own_percentile, made.latencies = load is not None, Told(*windows)
+        place.events.clear()
+        made.run(once=True)
+        serves = serving(place.gateway, "pair", "faastlane-t").prediction
+        return serves.per_s, serves.within.percentile
 
-    place.events.clear()
-    again = watcher(every_s=0.0)
-    again.own_percentile = False
-    again.run(once=True)
-    assert place.kinds() == ["adapting", "unchanged"]
-
+    assert watch(Load(per_s=5.0, requests=300), 90.0) == (5.0, 90.0)
     more = replace(SLOW, arrived=200.0, seconds=10.0)
-    again = watcher()
-    again.own_percentile, again.latencies = False, Told(more, more)
-    place.events.clear()
-    again.run(once=True)
+    assert watch(None, 95.0, more, more) == (20.0, 90.0)
     told = {event.kind: event.message for event in place.events}
     assert told["adapting"].endswith("; 20/s arrive")
     assert told["planned"].startswith("for 20/s instead of 5/s")
-    deployed_for = serving(place.gateway, "pair", "pgp").prediction
-    assert (deployed_for.per_s, deployed_for.within.percentile) == (20.0, 90.0)
     assert "switched" in told
 
 

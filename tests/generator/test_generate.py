@@ -8,9 +8,10 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 from chiron.generator.generate import Sources, generate
-from chiron.openfaas.stack import read_stack
+from chiron.openfaas.stack import deployment, read_stack
 from chiron.templates import TEMPLATES
 from chiron.workflow.tracing import KEY_ANNOTATION, KEY_VARIABLE
 from tests.generator.building import HANDLER, refused, tree
@@ -389,3 +390,44 @@ def test_what_a_place_cannot_build_is_left_out_and_that_is_said(write_folder, tm
         "function side is not deployed: this gateway does not build lang node20"
         in (built.warnings[-1])
     )
+
+
+@pytest.mark.faas_cli
+def test_function_resources_of_faas_cli_have_all_that_a_deployment_has(
+    faas_cli, write_folder, plan_of, tmp_path
+):
+    fields = {
+        "environment": {"MODE": "on"},
+        "secrets": ["token"],
+        "constraints": ["zone=a"],
+        "labels": {"team": "a", "com.openfaas.scale.min": "2"},
+        "annotations": {"note": "x"},
+        "readonly_root_filesystem": "true",
+    }
+    names = ("split", "wave", "mirror", "join")
+    folder = write_folder(tmp_path / "small", fields=dict.fromkeys(names, fields))
+    stack_file = generate(plan_of(folder.workflow), Sources.read(folder), tmp_path / "build")
+    done = subprocess.run(
+        [faas_cli, "generate", "-f", stack_file.name, "--namespace", "mine"],
+        cwd=stack_file.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    resources = [each for each in yaml.safe_load_all(done.stdout) if each]
+    stack = read_stack(stack_file, {})
+    assert [each["metadata"]["name"] for each in resources] == list(stack.functions)
+    for resource in resources:
+        assert (resource["kind"], resource["metadata"]["namespace"]) == ("Function", "mine")
+        found = resource["spec"]
+        spec = deployment(stack, found["name"], stack_file.parent)
+        assert found["image"] == spec.image
+        assert found["environment"] == spec.env_vars
+        assert (found["labels"], found["annotations"]) == (spec.labels, spec.annotations)
+        assert (found["limits"], found["requests"]) == (
+            spec.limits.model_dump(),
+            spec.requests.model_dump(),
+        )
+        assert tuple(found.get("secrets", ())) == spec.secrets
+        assert tuple(found.get("constraints", ())) == spec.constraints
+        assert found.get("readOnlyRootFilesystem", False) == spec.read_only_root_filesystem

@@ -157,7 +157,7 @@ def test_a_removal_that_does_not_end_is_an_error_with_the_line_that_tells_more(
         client.remove("side")
 
     assert (raised.value.code, raised.value.functions) == ("not-removed", ("side",))
-    assert "kubectl -n mine describe pod -l faas_function=side" in raised.value.message
+    assert "kubectl -n mine describe replicaset,pod -l faas_function=side" in raised.value.message
 
 
 BEING_REMOVED = b'object is being deleted: deployments.apps "side" already exists'
@@ -181,7 +181,7 @@ def test_deploy_gives_up_where_a_removal_does_not_end(client, gateway, monkeypat
         client.deploy(FunctionSpec(service="side", image="side:latest"))
 
     assert raised.value.message.endswith(
-        "kubectl -n openfaas-fn describe pod -l faas_function=side"
+        "kubectl -n openfaas-fn describe replicaset,pod -l faas_function=side"
     )
 
 
