@@ -9,9 +9,9 @@ import signal
 import psutil
 import pytest
 
-from chiron.cli import evaluate_prediction
 from chiron.deployment.launcher import Launcher
 from chiron.evaluation.bench.machine import Target, this_machine
+from chiron.evaluation.commands import prediction
 from chiron.evaluation.commands.options import FolderFaults
 from chiron.evaluation.prediction.rows import MeasuredRow, RowSettings, TimedRequest
 from chiron.openfaas.client import Gateway
@@ -66,18 +66,18 @@ def test_workflows_and_mechanisms_take_turns(
         request = TimedRequest(latency_ms=1.0, probe_ms=1.0)
         return [MeasuredRow(plan=plan, requests=(request,)) for plan in plans.values()]
 
-    monkeypatch.setattr(evaluate_prediction, "measure_batch", measure_batch)
+    monkeypatch.setattr(prediction, "measure_batch", measure_batch)
 
     def profiled(folder, *_, **__):
         return profile_of(folder.workflow)
 
-    monkeypatch.setattr(evaluate_prediction, "profile", profiled)
-    monkeypatch.setattr(evaluate_prediction, "target_of", lambda _: Target(provider="here"))
+    monkeypatch.setattr(prediction, "profile", profiled)
+    monkeypatch.setattr(prediction, "target_of", lambda _: Target(provider="here"))
     launcher = Launcher(Gateway("http://127.0.0.1:1"), print)
 
     def measure(plans, seed=1):
         turns.clear()
-        evaluate_prediction.measure_rows(
+        prediction.measure_rows(
             tmp_path / "rows", folders, launcher, RowSettings(samples=1, seed=seed),
             FolderFaults(()), this_machine(), plans=plans, platform=platform,
         )  # fmt: skip

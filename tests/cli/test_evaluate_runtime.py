@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chiron.cli import evaluate_runtime
 from chiron.evaluation.bench.machine import this_machine
+from chiron.evaluation.commands import runtime
 from chiron.evaluation.runtime.rounds import Figure, RuntimeReport
 
 
@@ -15,9 +15,7 @@ def test_its_help_has_an_example(chiron):
 
 def test_every_figure_is_shown_with_its_quartiles(capsys):
     figure = Figure(name="fork", unit="ms", median=2.0, low=1.5, high=3.25, samples=5)
-    evaluate_runtime.show(
-        RuntimeReport(machine=this_machine(), command="chiron", figures=(figure,))
-    )
+    runtime.show(RuntimeReport(machine=this_machine(), command="chiron", figures=(figure,)))
     shown = capsys.readouterr().err
     assert "medians of 5 rounds" in shown
     assert any(
@@ -30,7 +28,7 @@ def test_figures_of_other_numbers_of_samples_say_so(capsys):
         Figure(name=name, unit="events", median=2.0, low=2.0, high=2.0, samples=samples)
         for name, samples in (("sent", 1), ("counted", 7))
     )
-    evaluate_runtime.show(RuntimeReport(machine=this_machine(), command="chiron", figures=figures))
+    runtime.show(RuntimeReport(machine=this_machine(), command="chiron", figures=figures))
     shown = capsys.readouterr().err
     assert "rounds" not in shown
     assert ["counted", "2.00", "2.00", "2.00", "events", "7"] in map(str.split, shown.splitlines())
@@ -41,7 +39,7 @@ def test_systems_are_shown_beside_each_other(capsys):
         Figure(name=name, system=system, unit="ms", median=2.0, low=1.5, high=3.25, samples=5)
         for name, system in (("a no-op", "wrap"), ("an array", "Ray"), ("a no-op", "Ray"))
     )
-    evaluate_runtime.show(RuntimeReport(machine=this_machine(), command="chiron", figures=figures))
+    runtime.show(RuntimeReport(machine=this_machine(), command="chiron", figures=figures))
     lines = [line.split() for line in capsys.readouterr().err.splitlines()]
     cell = ["2.00", "(1.50-3.25)"]
     assert ["what", "wrap", "Ray"] in lines

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chiron.cli import evaluate_workflows
 from chiron.deployment.measure import Measurement
 from chiron.evaluation.bench.machine import this_machine
+from chiron.evaluation.commands import workflows
 from chiron.evaluation.intervals import Interval
 from chiron.evaluation.scientific.folder import Scaling
 from chiron.evaluation.scientific.report import (
@@ -67,7 +67,7 @@ def test_variants_are_shown_beside_the_baseline(capsys):
     together = TogetherRow(
         workflow="cycles", variant="pgp", alone_ms=20.0, together_ms=60.0, slower=3.0, failed=0
     )
-    evaluate_workflows._show(
+    workflows._show(
         WorkflowsReport(
             machine=this_machine(),
             command="chiron",
