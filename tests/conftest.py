@@ -356,6 +356,19 @@ def launcher(home: Path) -> Iterator[Launcher]:
 
 
 @pytest.fixture
+def briefly_profiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions are run as seldom as they can be, also where their latency varies."""
+    monkeypatch.setattr("chiron.profiler.profile._FURTHER_S", 0.0)
+    monkeypatch.setattr("chiron.profiler.function_profile._FORKED_RUNS", 3)
+
+
+@pytest.fixture
+def briefly_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many requests as a verdict needs are enough, however short they are."""
+    monkeypatch.setattr("chiron.deployment.verdict.LONG_S", 0.0)
+
+
+@pytest.fixture
 def plan_of(profile_of: Callable[[Workflow], Profile], platform: Platform) -> Callable[..., Plan]:
     """The plan of a planner for a workflow."""
 

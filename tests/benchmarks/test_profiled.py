@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from chiron.profiler.profile import profile
 from chiron.workflow.platform import Platform
+from tests.commands import run_here
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 #: What needs a program to be installed.
@@ -27,6 +29,7 @@ OF_BYTES = "streams/copies"
 
 @pytest.mark.timeout(900)  # beside other tests it takes minutes
 @pytest.mark.strace
+@pytest.mark.usefixtures("home", "briefly_profiled", "briefly_proven")
 @pytest.mark.parametrize(
     "name",
     [
@@ -40,12 +43,12 @@ def test_a_benchmark_is_profiled_planned_and_deployed(
     name: str, platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("REDIS_URL", raising=False)
+    monkeypatch.setattr("chiron.pipeline.deploy.profile_functions", partial(profile, samples=4))
     file = tmp_path / "platform.json"
     file.write_text(platform.model_dump_json())
     # The fewest requests are enough for a median: of the 95th percentile a busy machine has too few
     # in the time of a proof.
     words = ["deploy", str(BENCHMARKS / name), "--local", "--slo", "600s", "--percentile", "50"]
     options = ["--platform", str(file), "--output", str(tmp_path / "out")]
-    command = [sys.executable, "-c", "from chiron.cli.main import main; main()", *words, *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = run_here([*words, *options], b"", dict(os.environ), tmp_path)
+    assert done.status == 0, done.stderr

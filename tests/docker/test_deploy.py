@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from chiron.workflow.documents import dump
+from tests.commands import run_here
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-c", "from chiron.cli.main import main; main()"]
-TIMEOUT_S = 240
+FINRA = Path(__file__).parents[2] / "benchmarks" / "finra"
 
 
 @pytest.mark.strace
-@pytest.mark.timeout(TIMEOUT_S + 30)
+@pytest.mark.usefixtures("briefly_profiled", "briefly_proven")
 def test_finra_is_profiled_planned_deployed_and_measured(backend, home, strace, platform, tmp_path):
     (tmp_path / "platform.json").write_text(dump(platform))
     flags = ["--slo=60s", "--local", "--backend", backend, "--platform=platform.json", "--json"]
-    done = subprocess.run(
-        [*COMMAND, "deploy", str(ROOT / "benchmarks" / "finra"), *flags],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "OPENFAAS_URL": ""},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    words = ["deploy", str(FINRA), *flags]
+    done = run_here(words, b"", {**os.environ, "OPENFAAS_URL": ""}, tmp_path)
+    assert done.status == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["measured"]["samples"] > 0
     profile = json.loads((tmp_path / "out" / "profile.json").read_text())

@@ -5,37 +5,25 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from chiron.generator.generate import Sources
 from chiron.workflow.documents import dump
+from tests.commands import run_here
 
-COMMAND = [sys.executable, "-c", "from chiron.cli.main import main; main()"]
 KNOWN = ("--profile", "profile.json", "--platform", "platform.json")
 
 
 @pytest.fixture
-def chiron(home, small, profile_of, platform, tmp_path):
+def chiron(home, small, profile_of, platform, tmp_path, briefly_proven):
     """Runs chiron where profile.json and platform.json are; returns (status, stdout, stderr)."""
     (tmp_path / "profile.json").write_text(dump(profile_of(small.workflow)))
     (tmp_path / "platform.json").write_text(dump(platform))
-    variables = {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "OPENFAAS_URL": ""}
 
     def run(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
-        done = subprocess.run(
-            [*COMMAND, *arguments],
-            input=stdin,
-            cwd=tmp_path,
-            env=os.environ | variables,
-            capture_output=True,
-            timeout=200,
-            check=False,
-        )
-        return done.returncode, done.stdout.decode(), done.stderr.decode()
+        ended = run_here(list(arguments), stdin, {**os.environ, "OPENFAAS_URL": ""}, tmp_path)
+        return ended.status, ended.stdout, ended.stderr
 
     return run
 

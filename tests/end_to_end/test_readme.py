@@ -50,10 +50,7 @@ def shell(home: Path, tmp_path: Path) -> Shell:
     """Runs lines in a folder that looks as a checkout that is set up; what they print."""
     binaries = tmp_path / ".venv" / "bin"
     binaries.mkdir(parents=True)
-    program(
-        binaries / "chiron",
-        f'exec {sys.executable} -c "from chiron.cli.main import main; main()" "$@"',
-    )
+    program(binaries / "chiron", f'exec {sys.executable} -m tests.brief_chiron "$@"')
     if FAAS_CLI:
         (binaries / "faas-cli").symlink_to(FAAS_CLI)
     (tmp_path / "benchmarks").symlink_to(ROOT / "benchmarks")
@@ -142,16 +139,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     build = [*pip, "wheel", str(ROOT), "--no-deps", "--quiet", "--wheel-dir", str(wheels)]
     subprocess.run(build, check=True, timeout=300)
-    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True, timeout=120)
+    venv = [sys.executable, "-m", "venv", "--without-pip", str(environment)]
+    subprocess.run(venv, check=True, timeout=120)
     (packages,) = environment.glob("lib/python*/site-packages")
     # Without `site`, a folder on the path adds no editable installation of its own.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     python = environment / "bin" / "python"
-    subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", "--no-deps", *wheels.glob("*.whl")],
-        check=True,
-        timeout=120,
-    )
+    install = [*pip, "--python", str(python), "install", "--quiet", "--no-deps"]
+    subprocess.run([*install, *wheels.glob("*.whl")], check=True, timeout=120)
     found = subprocess.check_output(
         [python, "-c", "import chiron; print(chiron.__file__)"], cwd=environment, text=True
     )

@@ -20,7 +20,7 @@ from chiron.predictor.predict import Predictor, predict
 from chiron.predictor.unrolling import Run
 from chiron.profiler import calibrate as calibration
 from chiron.profiler import noop_handler
-from chiron.profiler.calibrate import Effort, best_of, calibrate
+from chiron.profiler.calibrate import best_of, calibrate
 from chiron.profiler.constants import SHORT_RELEASE_MS, Interpreter, Seen, platform, spread
 from chiron.profiler.known_work import HASH, NOTHING, PAUSE, WORK, Work
 from chiron.profiler.noop_handler import BLOCK
@@ -39,6 +39,7 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, Profile
 from chiron.workflow.trace import Instance, unrolled
+from tests.brief_chiron import LEAST, ROUNDS
 
 NOOP_MS, PAUSE_MS = 0.004, 10.0
 
@@ -250,9 +251,10 @@ def test_a_real_gateway_is_calibrated_and_left_as_it_was(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calibration, "others_share", lambda: 0.62)
-    once = Effort(budget_s=600.0, attempts=1)  # one round has no spread
+    for name, few in {"_WARM_UP": 1, "_NUMEROUS_TIMES": 1, "_NUMEROUS_ROUNDS": ROUNDS}.items():
+        monkeypatch.setattr(calibration, name, few)
     said: list[str] = []
-    found = calibrate(launcher, name="here", rounds=10, effort=once, progress=said.append)
+    found = calibrate(launcher, name="here", rounds=ROUNDS, effort=LEAST, progress=said.append)
     assert (found.name, found.cpus) == ("here", len(os.sched_getaffinity(0)))
     assert found.one_node
     assert found.switch_interval_ms == pytest.approx(5.0)

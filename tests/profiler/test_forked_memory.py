@@ -6,6 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.local_launcher import LocalLauncher
 from chiron.profiler.profile import profile
@@ -22,7 +24,7 @@ IMPORTS = """
 import time
 def handle(req):
     import large
-    time.sleep(0.5)
+    time.sleep(0.2)
     return str(len(large.KEPT))
 """
 #: Each process imports it for itself, since it opens what processes cannot share.
@@ -31,11 +33,12 @@ import socket, time
 import large
 SOCKET = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 def handle(req):
-    time.sleep(0.5)
+    time.sleep(0.2)
     return str(len(large.KEPT))
 """
 
 
+@pytest.mark.usefixtures("briefly_profiled")
 def test_what_each_forked_process_imports_has_room_for_all_requests_at_once(
     write_folder: Callable[..., WorkflowFolder],
     launcher: Launcher,

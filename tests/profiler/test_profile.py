@@ -22,6 +22,7 @@ from chiron.workflow.profile import FunctionProfile
 
 MakeFolder = Callable[..., WorkflowFolder]
 
+pytestmark = pytest.mark.usefixtures("briefly_profiled")
 SLAPP = Path(__file__).resolve().parents[2] / "benchmarks" / "slapp"
 
 
@@ -152,6 +153,7 @@ def handle(req):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.strace
 def test_functions_run_with_their_requirements_and_files_and_may_answer_what_varies(
     launcher: Launcher, strace: str, write_folder: MakeFolder, tmp_path: Path

@@ -172,6 +172,8 @@ class _Forking:
         if listener != LISTENER:
             os.dup2(listener, LISTENER, inheritable=False)
             os.close(listener)
+        if not (Path(image) / "wrap" / "core").is_dir():  # what runs wraps freezes all itself
+            gc.unfreeze()
         os.chdir(image)
         os.environ.clear()
         os.environ.update(environment)

@@ -92,10 +92,10 @@ def test_a_handler_behaves_as_on_its_template(serve: Any, name: str, place: str)
         alone = RECORDED[name][behaviour]
         same = compared(found, alone, family.headers) == compared(alone, alone, family.headers)
         if (name, behaviour, place) not in STAYING:
-            differs |= {} if same else {behaviour: (found, alone)}
+            differs |= {} if same else {behaviour: f"{found}, alone {alone}"}
         elif found == alone:
             as_alone[behaviour] = found
-    assert differs == {}
+    assert not differs, "\n".join(f"{each}: {how}" for each, how in differs.items())
     assert as_alone == {}, "they are as alone: the table of differences is out of date"
 
 
