@@ -14,6 +14,7 @@ from chiron.deployment.local_launcher import LocalLauncher
 from chiron.openfaas.handlers import Handler, read_requirements
 from chiron.openfaas.languages import called_in, find_handler
 from chiron.openfaas.stack import read_stack
+from chiron.openfaas.store_function import with_store_function
 from chiron.profiler.drift import at_one_speed
 from chiron.profiler.function_profile import function_profile, mixed, with_forks
 from chiron.profiler.holding import profiled_source
@@ -376,7 +377,8 @@ def _strace(say: Progress, *, probe_alone: bool) -> str | None:
 
 def _handlers(folder: WorkflowFolder) -> dict[str, Handler]:
     """The handlers of the functions in wraps, checked before anything is deployed."""
-    stack, names = read_stack(folder.stack_file, os.environ), folder.workflow.functions
+    names = folder.workflow.functions
+    stack = with_store_function(read_stack(folder.stack_file, os.environ), names)
     called = called_in(stack, names)
     found = [find_handler(stack, name, folder.path) for name in names if name not in called]
     for handler in found:
