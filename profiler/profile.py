@@ -275,7 +275,7 @@ class _Profiling:
         return PayloadProfile(
             name=payload.name,
             weight=payload.weight,
-            answer=_answer(self._folder, payload, [run.output for run in runs], self._say),
+            answer=_answer(self._folder, payload, runs, self._say),
             trace=weighed(self._folder.workflow, runs, self._typical[number]),
             functions={
                 name: each[list(inputs[name]).index(number)]
@@ -299,12 +299,15 @@ class _Profiling:
 
 
 def _answer(
-    folder: WorkflowFolder, payload: Payload, outputs: Sequence[str | None], say: Progress
+    folder: WorkflowFolder, payload: Payload, runs: Sequence[WorkflowRun], say: Progress
 ) -> ExpectedAnswer:
     # Of buckets, each function has a list of what its runs gave, as they ended.
     unordered = tuple(folder.workflow.by_name) if folder.workflow.buckets else ()
-    texts = [text for text in outputs if text is not None]
+    texts = [run.output for run in runs if run.output is not None]
     known = ExpectedAnswer.learned(payload.content, texts, unordered)
+    if any(run.fails for run in runs):
+        known = known.model_copy(update={"fails": True})
+        say(f"{payload.name} ends in a Fail state, which is expected of deployments too")
     if known.varies or (not unordered and known.any_order):
         open_ = ", ".join(known.varies + known.any_order)
         say(f"answers to {payload.name} vary and are not compared at {open_}")
