@@ -16,6 +16,7 @@ from prometheus_client.samples import Sample
 from chiron.adaptation.rules import Window
 from chiron.deployment.invoke import find_invoker
 from chiron.deployment.live import grown, within_slo
+from chiron.deployment.measure import answer_of
 from chiron.deployment.postmortem import explained
 from chiron.deployment.replicas import Heard, hear
 from chiron.openfaas.client import Gateway
@@ -128,6 +129,10 @@ class GatewayMetrics:
         raise ChironError("no-metrics", message, status=502)
 
 
+def _any(*_: str, **__: object) -> None:
+    """Accept every answer: also the error of a Fail state."""
+
+
 @dataclass(frozen=True)
 class Probes:
     """Sends a few requests of its own, for gateways that tell no latencies."""
@@ -145,7 +150,7 @@ class Probes:
         found = find_invoker(self.gateway, self.workflow, self.planner)
         with explained(self.gateway), found as invoker:
             asked = islice(turns(self.payloads), self.requests)
-            answers = [invoker.invoke(payload.content) for payload in asked]
+            answers = [answer_of(invoker, payload.content, _any) for payload in asked]
         each_ms = [answer.latency_ms for answer in answers]
         late = sum(slo_ms is not None and latency_ms > slo_ms for latency_ms in each_ms)
         return Window(len(each_ms), fmean(each_ms), len(each_ms) if slo_ms else 0, late)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from chiron.cli import options
-from chiron.cli.output import data, progress
+from chiron.cli.output import data, progress, warn
 from chiron.workflow.chart import chart_of
 from chiron.workflow.chart_mermaid import mermaid
 from chiron.workflow.chart_svg import svg
@@ -43,7 +43,9 @@ def command(source: Path, form: str, output: Path | None) -> None:
     Example:
       chiron convert benchmarks/finra --to svg -o finra.svg
     """
-    text = _WRITERS[form](*_read(source))
+    workflow, document = _read(source)
+    warn(workflow.warnings)
+    text = _WRITERS[form](workflow, document)
     if output is None:
         data(text)
     else:

@@ -16,6 +16,8 @@ from chiron.cli import options
 from chiron.cli.output import next_step, progress
 from chiron.openfaas.languages import called_in, find_handler, language_of
 from chiron.openfaas.stack import StackFile, read_stack
+from chiron.openfaas.store_function import with_store_function
+from chiron.workflow.asl_resources import stored_action
 from chiron.workflow.documents import write_atomically
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import FUNCTIONS_FILE, WorkflowFolder, parse_workflow
@@ -61,7 +63,7 @@ def command(folder: Path, states: Path | None) -> None:
 
 
 class _Callable(AsWritten):
-    """The names as written, where any service may be called as a function.
+    """The names as written, where any service but a store may be called as a function.
 
     What is chosen at run time is one of `functions`: then `table` has them.
     """
@@ -75,8 +77,8 @@ class _Callable(AsWritten):
         self.table = {name: name for name in self._functions}
         return self.table
 
-    def knows(self, _given: str) -> bool:
-        return True
+    def knows(self, given: str) -> bool:
+        return stored_action(given) is None
 
 
 def _translated(file: Path, names: _Callable) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -116,6 +118,7 @@ def _merged(renamed: dict[str, str]) -> Iterator[str]:
 
 
 def _missing(opened: WorkflowFolder, stack: StackFile, folder: Path) -> list[str]:
+    stack = with_store_function(stack, opened.workflow.functions)
     found, called = [], called_in(stack, opened.workflow.functions)
     for name in opened.workflow.functions:
         if name in called:

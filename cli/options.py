@@ -79,8 +79,9 @@ store = click.option(
     "--store",
     metavar="URL",
     default="",
-    help="The store for --path store: redis://HOST:PORT, s3://KEY@HOST:PORT/BUCKET; its password "
-    "is in CHIRON_STORE_PASSWORD, or in the secret chiron-store.",
+    help="The store for --path store, or for Maps over S3: redis://HOST:PORT, "
+    "s3://KEY@HOST:PORT/BUCKET; its password is in CHIRON_STORE_PASSWORD, or in the secret "
+    "chiron-store.",
 )
 tls_no_verify = click.option("--tls-no-verify", is_flag=True, help="Do not verify certificates.")
 backend = click.option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,6 +17,7 @@ from chiron.cli.place import Place, place
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.local_launcher import LocalLauncher
 from chiron.generator.generate import Sources
+from chiron.generator.stores import StorePlace
 from chiron.profiler.chrome_trace import chrome_trace
 from chiron.profiler.compare import Changes
 from chiron.profiler.compare import compare as profile_changes
@@ -26,7 +28,7 @@ from chiron.workflow.folder import WorkflowFolder
 
 @click.command("profile")
 @options.workflow_folder
-@place(options.gateway_url_inside, options.local)
+@place(options.gateway_url_inside, options.store, options.local)
 @click.option("--local-launcher", is_flag=True, help="Run the functions here, without any gateway.")
 @click.option(
     "--compare", type=click.Path(path_type=Path), help="An older profile.json: show what changed."
@@ -57,7 +59,9 @@ def command(
     old = read_profile(compare) if compare else None
     with ExitStack() as stack:
         here: Launcher | LocalLauncher = (
-            LocalLauncher(progress) if local_launcher else stack.enter_context(place.connect())
+            LocalLauncher(progress, store=StorePlace.read(place.store, os.environ))
+            if local_launcher
+            else stack.enter_context(place.connect())
         )
         warn((here.sources(opened) if isinstance(here, Launcher) else sources).warnings)
         try:

@@ -94,6 +94,7 @@ def command(
       chiron schedule benchmarks/finra --slo 200ms --rate 50/s
     """
     opened = WorkflowFolder.open(folder)
+    warn(opened.workflow.warnings)
     functions, place = measured(opened, profile, platform)
     prices = _prices(prices_file, folder)
     settings = read_settings(opened, os.environ)

@@ -215,7 +215,7 @@ def _profiled(launcher: Launcher, folder: WorkflowFolder, *, alone: bool) -> Cal
     """Profiles the functions, on the gateway or `alone`."""
     here: Launcher | LocalLauncher = launcher
     if alone:
-        here = LocalLauncher(progress, launcher.gateway)
+        here = LocalLauncher(progress, launcher.gateway, launcher.store)
     return partial(profile, folder, here, progress=progress, probe_alone=alone)
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from chiron.deployment.postmortem import explained, keep_logs
 from chiron.generator.annotations import FOR_WRAPS, WORKFLOW, identity
 from chiron.generator.fingerprint import unchanged
-from chiron.generator.stores import SECRET
 from chiron.generator.wrap_entry import WRAP
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.handler_folder import STYLES
 from chiron.openfaas.objects import FunctionSpec
 from chiron.openfaas.stack import StackFile, StackFunction, deployment, read_stack
+from chiron.openfaas.store_function import SECRET
 from chiron.workflow.errors import ChironError
 from chiron.workflow.tracing import KEY_VARIABLE, trace_header
 

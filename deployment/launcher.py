@@ -15,7 +15,7 @@ from chiron.deployment.invoke import Answer, Invoker
 from chiron.deployment.route import route_of
 from chiron.generator.generate import Sources, generate
 from chiron.generator.settings import client_timeout_s, wrap_environment
-from chiron.generator.stores import NO_STORE, StorePlace
+from chiron.generator.stores import NO_STORE, StorePlace, require_s3
 from chiron.openfaas.client import Gateway
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
@@ -78,10 +78,12 @@ class Launcher:
     def sources(self, folder: WorkflowFolder) -> Sources:
         """The code of `folder`, for functions that reach the gateway from where they run.
 
-        Raises ``unknown-function`` for tasks whose function is neither in stack.yaml nor deployed.
+        Raises ``unknown-function`` for tasks whose function is neither in stack.yaml nor deployed,
+        ``no-store`` where Maps read or write S3 and the store is none.
         """
         url_inside = self.gateway_url or self.gateway.info().url_inside
         sources = Sources.read(folder, gateway_url=url_inside, store=self.store.url)
+        require_s3(sources.stack, self.store.url)
         if before := [name for name in sources.called if name not in sources.stack.functions]:
             there = {each.name for each in self.gateway.functions()}
             for name in before:

@@ -26,10 +26,12 @@ from pathlib import Path
 import requests
 
 from chiron.generator.generate import Sources, generate
+from chiron.generator.stores import NO_STORE, StorePlace
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.function_headers import function_headers
 from chiron.openfaas.objects import LogLine
 from chiron.openfaas.stack import environment, read_stack
+from chiron.openfaas.store_function import PASSWORD, SECRET
 from chiron.templates import TEMPLATES
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
@@ -88,10 +90,12 @@ class LocalLauncher:
     """Starts the wraps of plans; `progress` is told what goes without.
 
     Their functions find the supporting ones on `gateway`, where there is one.
+    ``store`` is for Maps that read or write S3.
     """
 
     progress: Callable[[str], None]
     gateway: Gateway | None = None
+    store: StorePlace = NO_STORE
 
     @property
     def place(self) -> str:
@@ -117,7 +121,9 @@ class LocalLauncher:
         prefix: Callable[[str], Sequence[str]],
     ) -> Iterator[Running]:
         """As `launch`, each wrap started by the command `prefix` of its name, before its own."""
-        sources = Sources.read(WorkflowFolder(folder.path, workflow)).untriggered
+        sources = Sources.read(
+            WorkflowFolder(folder.path, workflow), store=self.store.url
+        ).untriggered
         there = {each.name for each in self.gateway.functions()} if self.gateway else set()
         needed = dict.fromkeys([*sources.supporting, *sources.called])
         if missing := ", ".join(name for name in needed if name not in there):
@@ -138,6 +144,8 @@ class LocalLauncher:
                 _assemble(stack_file.parent / wrap.name, image)
                 variables = environment(functions[wrap.name], stack_file.parent)
                 given = variables | {"OPENFAAS_NAME": wrap.name, "gateway_url": url}
+                if SECRET in functions[wrap.name].secrets:
+                    given[PASSWORD] = self.store.password
                 command = [*prefix(wrap.name), sys.executable, "index.py"]
                 started.append(stack.enter_context(_process(wrap.name, image, command, given)))
             _await_all(started)

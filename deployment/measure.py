@@ -15,15 +15,26 @@ from chiron.deployment.arrivals import Sent, at_rate
 from chiron.deployment.background_load import LONG_LOOK_S, busy_line, mean_share, others_share
 from chiron.deployment.function_error import TOO_MANY, FunctionFailedError
 from chiron.deployment.invoke import Answer
-from chiron.workflow.answer import ExpectedAnswer
+from chiron.workflow.answer import ExpectedAnswer, failure_text
 from chiron.workflow.documents import Document
+from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Workflow
 from chiron.workflow.payloads import PAYLOAD_FILE, Payload, turns
 from chiron.workflow.profile import LONGEST_MS, Profile
 
-#: Raises ``wrong-output`` for an answer that is wrong.
-Check = Callable[[str], None]
+
+class Check(Protocol):
+    """Holds answers against what is expected."""
+
+    def __call__(self, output: str, *, failure: ChironError | None = None) -> None:
+        """Raise ``wrong-output`` for an answer that is wrong.
+
+        A workflow that has failed by itself answers `failure`, of which `output` is the text.
+        Raises that unless it is expected.
+        """
+
+
 #: A payload, and what checks the answers to it.
 Checked = tuple[Payload, Check]
 #: Requests before the first one that counts: connections, caches and worker pools warm up.
@@ -81,8 +92,13 @@ def check_of(
 ) -> Check:
     """What holds an answer of `workflow` against `expected`; against nothing where that is None."""
     if expected is None:
-        return lambda _: None
+        return _unchecked
     return partial(expected.check, workflow=workflow, payload=payload)
+
+
+def _unchecked(output: str, *, failure: ChironError | None = None) -> None:
+    if failure is not None:
+        raise failure
 
 
 def measure(
@@ -180,9 +196,24 @@ def in_turn(checked: Sequence[Checked]) -> Iterator[Checked]:
 
 def checked_invoke(target: Invokable, request: bytes, check: Check) -> float:
     """The latency of one request in milliseconds, once `check` has had its answer."""
-    answer = target.invoke(request)
-    check(answer.output)
-    return answer.latency_ms
+    return answer_of(target, request, check).latency_ms
+
+
+def answer_of(target: Invokable, request: bytes, check: Check) -> Answer:
+    """The answer to one request, once `check` has had it."""
+    begun = time.perf_counter()
+    try:
+        answer = target.invoke(request)
+    except ChironError as error:
+        told = error.as_dict()
+        if error.code != "workflow-failed" or "error" not in told:
+            raise
+        text = failure_text(str(told["error"]), str(told["cause"]))
+        answer = Answer(text, 1000 * (time.perf_counter() - begun))
+        check(text, failure=error)
+    else:
+        check(answer.output)
+    return answer
 
 
 def percentile(values: Sequence[float], fraction: float) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from chiron.deployment.measure import Invokable
+from chiron.deployment.measure import Invokable, answer_of, check_of
 from chiron.workflow.answer import ExpectedAnswer
 from chiron.workflow.model import Workflow
 from chiron.workflow.payloads import Payload
@@ -34,8 +34,8 @@ def verify(target: Invokable, workflow: Workflow, plan: Plan, known: Sequence[Kn
 
     def invoke(each: Known) -> None:
         payload, expected = each
-        output = target.invoke(payload.content).output
-        expected.check(output, workflow, payload.name)
+        check = check_of(workflow, expected, payload.name)
+        output = answer_of(target, payload.content, check).output
         outputs[payload.name].append(output)
 
     following = [*known[1:], *known[:1]]

@@ -21,7 +21,7 @@ from chiron.generator.stack_check import (
     check_triggers,
     warnings_of,
 )
-from chiron.generator.stores import needs_of
+from chiron.generator.stores import needs_of, require_s3
 from chiron.generator.unwrapped import (
     TEMPLATE_FOLDER,
     configuration_of,
@@ -40,10 +40,12 @@ from chiron.openfaas.stack import (
     read_stack,
     write_stack,
 )
+from chiron.openfaas.store_function import PASSWORD, reads_store, with_store_function
 from chiron.predictor.forked import wrongly_forked
 from chiron.templates import TEMPLATES
 from chiron.workflow.apart import broken
 from chiron.workflow.asl_queries import uses_jsonata
+from chiron.workflow.asl_resources import STORE_FUNCTION
 from chiron.workflow.documents import writing
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
@@ -66,8 +68,8 @@ class Sources:
     Any other function of the workflow is ``called``: it stays an OpenFaaS function of its own.
     ``prefix`` is the registry that images which name none get, or is empty. ``gateway_url`` is
     what functions get that do not set it themselves, or is empty. ``store`` is the URL of the store
-    for plans whose path that is, or is empty. ``left_out`` are the functions of stack.yaml that the
-    place cannot build, by their languages: they are not in ``stack``.
+    for plans whose path that is, and for Maps, or is empty. ``left_out`` are the functions of
+    stack.yaml that the place cannot build, by their languages: they are not in ``stack``.
     """
 
     folder: WorkflowFolder
@@ -95,7 +97,8 @@ class Sources:
         raise.
         """
         prefix = image_prefix(variables)
-        stack, functions = read_stack(folder.stack_file, variables), folder.workflow.functions
+        functions = folder.workflow.functions
+        stack = with_store_function(read_stack(folder.stack_file, variables), functions, store)
         called = called_in(stack, functions)
         check_answering(folder.workflow, stack)
         inside = [name for name in functions if name not in called]
@@ -179,6 +182,8 @@ class Sources:
         """
         variables = self.variables(self.handlers)
         common, folder = {"gateway_url": gateway_url}, self.folder
+        if reads_store(self.stack):
+            variables[STORE_FUNCTION] |= {PASSWORD: os.environ.get(PASSWORD, "")}
         with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
             handlers = {}
             for name, handler in self.handlers.items():
@@ -238,8 +243,7 @@ def generate(
 
     The folder has a handler folder for every wrap, the template python3-wrap where faas-cli
     looks for it, and the functions that tasks call as they are, with the user's own templates of
-    them. It appears whole or not
-    at all, and replaces only a folder that was generated before.
+    them. It appears whole or not at all, and replaces only a folder that was generated before.
 
     Raises ``name-taken``, ``environment-conflict``, ``stack-conflict``, ``requirements-conflict``,
     ``inner-trigger``, ``no-store``, ``not-generated`` (`out` has other content), or what
@@ -256,6 +260,7 @@ def generate(
     most = allowed(plan, sources)
     durable = workflow.buckets is not None and workflow.buckets["durable"]
     needs = needs_of(plan, sources.store, durable=durable)
+    require_s3(sources.stack, sources.store)
     draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
     with writing(out):
         draft.mkdir(parents=True)

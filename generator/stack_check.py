@@ -127,6 +127,7 @@ def registry_of(functions: Iterable[StackFunction]) -> str:
 
 def warnings_of(stack: StackFile, workflow: Workflow) -> Iterator[str]:
     """A line for each field that has no effect, with the function, the reason and the mend."""
+    yield from workflow.warnings
     yield from unknown_fields(stack)
     called = called_in(stack, workflow.functions)
     tasks = {name: stack.functions[name] for name in workflow.functions if name not in called}

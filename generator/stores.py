@@ -1,4 +1,4 @@
-"""The store by which objects get to other wraps, where a plan's path is ``store``."""
+"""The store of a deployment: for objects between wraps, for durable buckets, and for Maps."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from chiron.openfaas.stack import StackFile
+from chiron.openfaas.store_function import PASSWORD, SECRET, reads_store
 from chiron.workflow.errors import ChironError
 from chiron.workflow.paths import PATHS, PathKind
 from chiron.workflow.plan import Plan
 
-#: The variable by which a wrap knows it, and the secret that has its password.
-VARIABLE, SECRET = "chiron_store", "chiron-store"
-#: The variable from which `chiron` takes the password, to make the secret of it.
-_PASSWORD = "CHIRON_STORE_PASSWORD"  # noqa: S105 (its name)
+#: The variable by which a wrap knows it.
+VARIABLE = "chiron_store"
 #: What a wrap needs for each kind of store.
 _REQUIREMENTS = {
     "redis": (),
@@ -38,7 +38,7 @@ class StorePlace(NamedTuple):
         parts = urlsplit(url)
         if parts.password is not None:
             message = (
-                f"a store's password does not belong into its URL: set {_PASSWORD}, or make "
+                f"a store's password does not belong into its URL: set {PASSWORD}, or make "
                 f"the secret {SECRET} of it"
             )
             raise ChironError("bad-store", message, path="store")
@@ -47,7 +47,7 @@ class StorePlace(NamedTuple):
         fits = path and "/" not in path if in_s3 else not path or path.isdecimal()
         if parts.scheme not in _REQUIREMENTS or not parts.hostname or not fits:
             raise ChironError("bad-store", f"{url!r} is no store: say {_FORMS}", path="store")
-        return cls(url, variables.get(_PASSWORD, ""))
+        return cls(url, variables.get(PASSWORD, ""))
 
 
 NO_STORE = StorePlace()
@@ -88,4 +88,14 @@ def require_redis(url: str) -> None:
     """Raise ``no-store`` where buckets are to be durable, and no Redis is named."""
     if urlsplit(url).scheme not in ("redis", "rediss"):
         message = f"durable buckets are kept in Redis: say which one with --store: {_FORMS}"
+        raise ChironError("no-store", message, path="store")
+
+
+def require_s3(stack: StackFile, url: str) -> None:
+    """Raise ``no-store`` where Maps read or write S3, and none is named."""
+    if reads_store(stack) and urlsplit(url).scheme not in ("s3", "s3s"):
+        message = (
+            "a Map of the workflow reads or writes S3: say where that is with "
+            "--store s3://KEY@HOST[:PORT]/BUCKET (TLS: s3s), or name a function in functions.json"
+        )
         raise ChironError("no-store", message, path="store")

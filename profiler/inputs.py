@@ -6,24 +6,40 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from math import inf
 from statistics import fmean
+from typing import Protocol
 
 from chiron.deployment.function_error import FunctionFailedError
+from chiron.workflow.answer import failure_text
+from chiron.workflow.asl_resources import tasks_of
+from chiron.workflow.asl_shapes import states_in
 from chiron.workflow.buckets import own_triggers
 from chiron.workflow.data import bytes_of, given_to, resolve, text_of
-from chiron.workflow.errors import ChironError, WorkflowFailedError
+from chiron.workflow.errors import ChironError
 from chiron.workflow.execute import execute
 from chiron.workflow.flowing import Gave, run_buckets
 from chiron.workflow.model import ANSWER, Stream, Task, Workflow, output_name
 from chiron.workflow.trace import Instance, task_of
 from chiron.wrap.core.buckets.flow import ALL
+from chiron.wrap.core.statemachine.errors import FailStateError, StatesError
 from chiron.wrap.values.in_json import from_json
 
-#: Runs a function, alone where it is deployed, on an input; its outputs by their names, and how
-#: long it took.
-Run = Callable[[str, str], tuple[Mapping[str, str], float]]
+
+class Run(Protocol):
+    """Runs a function alone, where it is deployed."""
+
+    def __call__(
+        self, function: str, text: str, limit_s: float | None = None
+    ) -> tuple[Mapping[str, str], float]:
+        """The outputs for the input `text` by their names, and the milliseconds that they took.
+
+        The function may take `limit_s`, or as long as any request.
+        """
+
+
 #: What runs of a function on two inputs differ by that says nothing, in milliseconds, and as a part
 #: of the shorter.
 _NOISE_MS, _NOISE = 0.1, 0.1
@@ -35,9 +51,10 @@ _SHOWN = 80
 class WorkflowRun:
     """One run of a workflow: the inputs and outputs of the tasks that ran.
 
-    ``output`` is the workflow's; None where a task that it needs did not run. A workflow that
-    decides while it runs has in `trace` what it did; inputs and outputs are those of instances, and
-    `took_ms` is how long each took; `lost_ms` is how long those took that failed or were late.
+    ``output`` is the workflow's; None where a task that it needs did not run. If a Fail state ends
+    it, it ``fails``, and the output is the `failure_text`. A workflow that decides has in
+    `trace` what it did; inputs and outputs are those of instances, and `took_ms` is how long each
+    took; `lost_ms` is how long those took that failed or were late.
     """
 
     inputs: dict[str, str] = field(default_factory=dict)
@@ -46,6 +63,7 @@ class WorkflowRun:
     trace: tuple[Instance, ...] = ()
     took_ms: dict[str, float] = field(default_factory=dict)
     lost_ms: dict[str, float] = field(default_factory=dict)
+    fails: bool = False
 
 
 def run_alone(
@@ -86,6 +104,8 @@ def run_alone(
         done.outputs |= {name: outputs[output_name(name)] for name in emitted}
     if workflow.by_name.keys() <= done.outputs.keys():
         done.output = resolve(workflow.output, text, done.outputs)
+        if workflow.failure is not None:
+            done.output, done.fails = failure_text(*astuple(workflow.failure)), True
     return done
 
 
@@ -99,13 +119,14 @@ def _decided(
     workflow: Workflow, request: bytes, run: Run, failures: dict[str, ChironError]
 ) -> WorkflowRun:
     """What `run_alone` does where the workflow decides: failures may be what it expects."""
-    failed = dict[str, ChironError]()
+    failed = dict[str, FunctionFailedError]()
+    limits_s = _limits_s(workflow)
     took_ms = list[float]()  # of each that began
 
     def run_or_fail(function: str, text: str) -> str:
         begun = time.monotonic()
         try:
-            outputs, latency_ms = run(function, text)
+            outputs, latency_ms = run(function, text, limits_s.get(function))
         except FunctionFailedError as error:
             took_ms.append(round(1000 * (time.monotonic() - begun), 3))
             failed[function] = error
@@ -114,15 +135,47 @@ def _decided(
         return outputs[ANSWER]
 
     done = execute(workflow, request, run_or_fail, dropped=True)
-    if done.error is not None:
-        failures.update(failed)
-        if not failed:
-            raise WorkflowFailedError(done.error.name, done.error.cause)
+    output, fails = done.output, isinstance(done.error, FailStateError)
+    if done.error is not None and fails:
+        output = failure_text(done.error.name, done.error.cause)
+    elif done.error is not None:
+        blamed = {name: error for name, error in failed.items() if _ended_by(error, done.error)}
+        failures.update(blamed)
+        if not blamed:
+            raise _failing(done.error)
     began = dict(zip(done.inputs, took_ms, strict=True))
     # A task that answered after its TimeoutSeconds has no output either.
     took = {name: ms for name, ms in began.items() if name in done.outputs}
     lost = {name: ms for name, ms in began.items() if name not in done.outputs}
-    return WorkflowRun(done.inputs, done.outputs, done.output, tuple(done.trace), took, lost)
+    trace = tuple(done.trace)
+    return WorkflowRun(done.inputs, done.outputs, output, trace, took, lost, fails)
+
+
+def _limits_s(workflow: Workflow) -> dict[str, float]:
+    """The functions each of whose tasks has a limit, and the longest of these, in seconds."""
+    found = dict[str, float]()
+    for name, state in states_in(workflow.machine or {"States": {}}):
+        if state["Type"] in ("Task", "Map"):
+            given = [state.get(field) for field in ("TimeoutSeconds", "HeartbeatSeconds")]
+            limit_s = min((each for each in given if isinstance(each, int)), default=inf)
+            for function in tasks_of(name, state).values():
+                found[function] = max(found.get(function, 0.0), limit_s)
+    return {function: limit_s for function, limit_s in found.items() if limit_s < inf}
+
+
+def _ended_by(failed: FunctionFailedError, error: StatesError) -> bool:
+    """Whether a workflow that ended with `error` did so as a function has failed so."""
+    failure = failed.failure
+    return failure.cause in error.cause and (
+        failure.name == error.name or failure.name in error.cause
+    )
+
+
+def _failing(error: StatesError) -> ChironError:
+    """Why a workflow is not profiled that ends with `error`, and no function's."""
+    shown = ": ".join(filter(None, (error.name, error.cause))) or "an error without a name"
+    message = f"the workflow fails by itself ({shown}): profile it with payloads that it answers"
+    return ChironError("workflow-failed", message)
 
 
 def _flowed(

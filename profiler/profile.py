@@ -14,6 +14,7 @@ from chiron.deployment.local_launcher import LocalLauncher
 from chiron.openfaas.handlers import Handler, read_requirements
 from chiron.openfaas.languages import called_in, find_handler
 from chiron.openfaas.stack import read_stack
+from chiron.openfaas.store_function import with_store_function
 from chiron.profiler.drift import at_one_speed
 from chiron.profiler.function_profile import function_profile, mixed, with_forks
 from chiron.profiler.holding import profiled_source
@@ -274,7 +275,7 @@ class _Profiling:
         return PayloadProfile(
             name=payload.name,
             weight=payload.weight,
-            answer=_answer(self._folder, payload, [run.output for run in runs], self._say),
+            answer=_answer(self._folder, payload, runs, self._say),
             trace=weighed(self._folder.workflow, runs, self._typical[number]),
             functions={
                 name: each[list(inputs[name]).index(number)]
@@ -298,12 +299,15 @@ class _Profiling:
 
 
 def _answer(
-    folder: WorkflowFolder, payload: Payload, outputs: Sequence[str | None], say: Progress
+    folder: WorkflowFolder, payload: Payload, runs: Sequence[WorkflowRun], say: Progress
 ) -> ExpectedAnswer:
     # Of buckets, each function has a list of what its runs gave, as they ended.
     unordered = tuple(folder.workflow.by_name) if folder.workflow.buckets else ()
-    texts = [text for text in outputs if text is not None]
+    texts = [run.output for run in runs if run.output is not None]
     known = ExpectedAnswer.learned(payload.content, texts, unordered)
+    if any(run.fails for run in runs):
+        known = known.model_copy(update={"fails": True})
+        say(f"{payload.name} ends in a Fail state, which is expected of deployments too")
     if known.varies or (not unordered and known.any_order):
         open_ = ", ".join(known.varies + known.any_order)
         say(f"answers to {payload.name} vary and are not compared at {open_}")
@@ -376,7 +380,8 @@ def _strace(say: Progress, *, probe_alone: bool) -> str | None:
 
 def _handlers(folder: WorkflowFolder) -> dict[str, Handler]:
     """The handlers of the functions in wraps, checked before anything is deployed."""
-    stack, names = read_stack(folder.stack_file, os.environ), folder.workflow.functions
+    names = folder.workflow.functions
+    stack = with_store_function(read_stack(folder.stack_file, os.environ), names)
     called = called_in(stack, names)
     found = [find_handler(stack, name, folder.path) for name in names if name not in called]
     for handler in found:

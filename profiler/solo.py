@@ -47,9 +47,11 @@ class Alone:
             if function in requests
         }
 
-    def run(self, function: str, text: str) -> tuple[dict[str, str], float]:
-        """The outputs of one of them for `text`, and how long that took, in milliseconds."""
-        ran = self.solo(function, [bytes_of(text)]).invoke(observed=True)
+    def run(
+        self, function: str, text: str, limit_s: float | None = None
+    ) -> tuple[dict[str, str], float]:
+        """See `chiron.profiler.inputs.Run`."""
+        ran = self.solo(function, [bytes_of(text)]).invoke(observed=True, limit_s=limit_s)
         emitted = {name: each.text for name, each in ran.emitted.items()}
         return {ANSWER: ran.output} | emitted, ran.latency_ms
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from chiron.openfaas.languages import called_in, language_of
 from chiron.openfaas.sharing import one_valued
 from chiron.openfaas.stack import StackFunction, environment, read_stack
+from chiron.openfaas.store_function import with_store_function
 from chiron.workflow.constraints import NO_CONSTRAINTS, Constraints
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.reference import HandlerStyle
@@ -52,9 +53,10 @@ def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> Folde
     constraints = folder.constraints()
     if not folder.stack_file.exists():
         return FolderSettings(constraints)
-    stack = read_stack(folder.stack_file, variables)
-    called = called_in(stack, folder.workflow.functions)
-    used = {name: stack.functions[name] for name in folder.workflow.functions if name not in called}
+    functions = folder.workflow.functions
+    stack = with_store_function(read_stack(folder.stack_file, variables), functions)
+    called = called_in(stack, functions)
+    used = {name: stack.functions[name] for name in functions if name not in called}
     fields = one_valued(used)
     return FolderSettings(
         constraints,

@@ -62,6 +62,8 @@ class ExpectedAnswer(Document):
     always_varies
         JSON paths at which each of three runs or more differed from each other one: such as random
         numbers. That it varied in some of them may be a cache that was filled.
+    fails
+        Whether it is what a Fail state ends the workflow with: then its output is `failure_text`.
     """
 
     request_sha256: str
@@ -70,6 +72,7 @@ class ExpectedAnswer(Document):
     varies: tuple[str, ...] = ()
     any_order: tuple[str, ...] = ()
     always_varies: tuple[str, ...] = ()
+    fails: bool = False
 
     @classmethod
     def learned(
@@ -124,11 +127,20 @@ class ExpectedAnswer(Document):
             return [Difference("$", self.output, output)]
         return list(self._compared(json.loads(self.output), json.loads(output), "$"))
 
-    def check(self, output: str, workflow: Workflow, payload: str = "payload.json") -> None:
+    def check(
+        self,
+        output: str,
+        workflow: Workflow,
+        payload: str = "payload.json",
+        failure: ChironError | None = None,
+    ) -> None:
         """Raise ``wrong-output`` with task, path and both values unless `output` is as expected.
 
-        `payload` is what to call the request that it answers.
+        `payload` is what to call the request that it answers. Raises `failure`, of which `output`
+        is the text, unless the workflow is expected to fail.
         """
+        if failure is not None and not self.fails:
+            raise failure
         for each in self.differences(output):
             task = _task_at(workflow, each.path)
             raise ChironError(
@@ -196,6 +208,11 @@ class ExpectedAnswer(Document):
                 yield from self._compared(value, its, f"{path}[{index}]")
         else:
             yield Difference(path, one, other)
+
+
+def failure_text(error: str, cause: str) -> str:
+    """What stands for the output of a workflow that a Fail state has ended."""
+    return json.dumps({"error": error, "cause": cause})
 
 
 def _always_differing(outputs: Sequence[str]) -> tuple[str, ...]:

@@ -9,11 +9,12 @@ another workflow than the one that was written.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from chiron.workflow.asl_queries import is_jsonata
-from chiron.workflow.asl_shapes import Reading
+from chiron.workflow.asl_shapes import Reading, listed
 from chiron.workflow.asl_states import read_machine
 from chiron.workflow.asl_variables import check_scopes
 from chiron.workflow.documents import check_size
@@ -60,9 +61,18 @@ def parse_states(
     with reading.faults.noting():
         name = workflow_name(name, "Name")
     reading.faults.raise_all()
+    warnings = tuple(_warnings(reading))
     if _is_static(machine):
-        return _static(machine, name)
-    return Workflow(name=name, tasks=tuple(reading.tasks), output=None, machine=machine)
+        return replace(_static(machine, name), warnings=warnings)
+    tasks = tuple(reading.tasks)
+    return Workflow(name=name, tasks=tasks, output=None, machine=machine, warnings=warnings)
+
+
+def _warnings(reading: Reading) -> Iterator[str]:
+    """What of the document has no effect."""
+    if names := reading.credentialed:
+        states = f"state{'s' * (len(names) > 1)} {listed(names)}"
+        yield f"Credentials of {states}: functions have the rights of their deployment, and no role"
 
 
 def read_states(document: dict[str, Any], names: FunctionNames) -> tuple[dict[str, Any], Reading]:

@@ -12,7 +12,7 @@ from chiron.workflow.asl_queries import (
     or_expression,
     query_template,
 )
-from chiron.workflow.asl_resources import called_by
+from chiron.workflow.asl_resources import called_by, check_place
 from chiron.workflow.asl_shapes import DROPPED, Check, Reading, Shape, bad, checked, required, typed
 from chiron.workflow.errors import ChironError
 from chiron.wrap.core.statemachine.readers import DELIMITERS
@@ -23,6 +23,11 @@ _NOT_READ = {
 }
 _CONFIG_REFUSED = {
     "ManifestType": f"a manifest is not read: {_NOT_READ['MANIFEST']}",
+}
+#: What reads S3 -> the fields that say where, and those that need not be there.
+_PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "s3:getObject": (("Bucket", "Key"), ()),
+    "s3:listObjectsV2": (("Bucket",), ("Prefix",)),
 }
 
 
@@ -44,8 +49,11 @@ def reader(
     kept = checked(value, Shape(fields, ("Resource",), refused=refused), path, reading)
     if "Resource" in kept:
         instead = f"answers the content of the file, given its {given}"
-        place = f"{path}.Resource"
-        kept["Resource"] = called_by(kept["Resource"], place, reading.functions, instead)
+        names = reading.functions
+        kept = called_by(kept, path, names, actions=_PLACES.keys(), instead=instead)
+    fields = kept.get(given, {})
+    if "Action" in kept and isinstance(fields, dict):
+        check_place(fields, f"{path}.{given}", *_PLACES[kept["Action"]])
     return kept
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
-from chiron.workflow.asl_shapes import bad, required, typed
+from chiron.workflow.asl_shapes import bad, join, listed, required, typed
 from chiron.workflow.errors import ChironError
 from chiron.workflow.names import FunctionNames, shown
 from chiron.wrap.core.statemachine.maps import reader_of, writer_of
@@ -26,6 +27,11 @@ _KINDS = {
     ".waitForTaskToken": ("a wait for a callback", "answers when that came"),
 }
 _OTHER = ("a service integration", "does the same")
+
+#: The function of ours that reads and writes an S3-compatible store for a Map.
+STORE_FUNCTION = "chiron-s3"
+#: What it does there, as Resources name it.
+_STORED = ("s3:getObject", "s3:listObjectsV2", "s3:putObject")
 
 
 def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict[str, Any]:
@@ -51,15 +57,52 @@ def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
     return state | {"Resource": functions.function(resource, f"{path}.Resource")}
 
 
-def called_by(resource: str, path: str, functions: FunctionNames, instead: str) -> str:
-    """The function that a Map calls by the Resource at `path`.
+def called_by(
+    caller: dict[str, Any],
+    path: str,
+    functions: FunctionNames,
+    *,
+    actions: Collection[str],
+    instead: str,
+) -> dict[str, Any]:
+    """The ItemReader or ResultWriter `caller` at `path`, with a function's name as Resource.
 
-    Raises ``unsupported-resource`` for an integration that functions.json does not name; a
+    `STORE_FUNCTION` does `actions` of S3 that functions.json does not name, and is told which: such
+    a caller gets the ``"Action"``.
+
+    Raises ``unsupported-resource`` for any other integration that functions.json does not name: a
     function has to do `instead`.
     """
-    if _SERVICE.fullmatch(resource) and not functions.knows(resource):
-        raise _refused(resource, _OTHER[0], instead, path)
-    return functions.function(resource, path)
+    resource, place = caller["Resource"], f"{path}.Resource"
+    if functions.knows(resource) or not _SERVICE.fullmatch(resource):
+        return caller | {"Resource": functions.function(resource, place)}
+    action = stored_action(resource)
+    if action in actions:
+        return caller | {"Resource": STORE_FUNCTION, "Action": action}
+    raise _refused(resource, _OTHER[0], instead, place)
+
+
+def stored_action(resource: str) -> str | None:
+    """What a Map with this Resource does with an S3-compatible store, None for other Resources."""
+    service = _SERVICE.fullmatch(resource)
+    if service is None or service["pattern"] or service["action"] not in _STORED:
+        return None
+    return service["action"]
+
+
+def check_place(
+    fields: dict[str, Any], path: str, needed: Collection[str], other: Collection[str] = ()
+) -> None:
+    """Raise ``missing-field`` or ``unknown-field`` unless `fields` say where objects are."""
+    names = [name.removesuffix(".$") for name in fields]
+    for name in needed:
+        if name not in names:
+            raise ChironError("missing-field", f"{name} is missing", path=join(path, name))
+    known = (*needed, *other)
+    for field, name in zip(fields, names, strict=True):
+        if name not in known:
+            what = f"only {listed(known)} say where: remove {shown(name)}"
+            raise ChironError("unknown-field", what, path=join(path, field))
 
 
 def is_call(resource: str) -> bool:

@@ -24,6 +24,8 @@ class Reading:
     #: The labels of Maps.
     labels: set[str] = dataclasses.field(default_factory=set)
     faults: Faults = dataclasses.field(default_factory=Faults)
+    #: The Tasks that name a role to assume.
+    credentialed: list[str] = dataclasses.field(default_factory=list)
     #: Whether the document is written in JSONata.
     jsonata: bool = False
 
@@ -34,9 +36,6 @@ Check = Callable[[Any, str, Reading], Any]
 
 #: What of a field's name is compared to those that are known, in characters: comparing takes long.
 _LONGEST = 40
-_REFUSED = {
-    "Credentials": "functions have the rights of their deployment: remove it",
-}
 
 
 class Shape(NamedTuple):
@@ -88,8 +87,6 @@ def _check_of(field: str, shape: Shape, path: str) -> Check:
         return known[field]
     if field in shape.refused:
         raise ChironError("unsupported-field", shape.refused[field], path=path)
-    if field in _REFUSED:
-        raise ChironError("unsupported-field", f"{field}: {_REFUSED[field]}", path=path)
     close = get_close_matches(field[:_LONGEST], known, 1, 0.85)
     what = f"did you mean {close[0]}?" if close else f"known: {listed(sorted(known), 16)}"
     raise ChironError("unknown-field", f"{shown(field)} is not supported here; {what}", path=path)

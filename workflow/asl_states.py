@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from chiron.workflow.asl_choices import choices, conditions
+from chiron.workflow.asl_credentials import PATH_CREDENTIALS, QUERY_CREDENTIALS
 from chiron.workflow.asl_fields import (
     anything,
     assigned,
@@ -113,6 +114,8 @@ def _state(state: Any, name: str, path: str, reading: Reading) -> dict[str, Any]
     with reading.faults.noting():
         if kind not in WITHOUT_NEXT:
             _check_end(state, path)
+    if "Credentials" in state:
+        reading.credentialed.append(name)
     if kind == "Task" and "Resource" in kept:
         kept = resolved(kept, path, reading.functions)
         for task, function in tasks_of(name, kept).items():
@@ -248,7 +251,7 @@ _WAITS = ("Seconds", "Timestamp", "SecondsPath", "TimestampPath")
 _PATH_SHAPES = {
     "Task": Shape(
         _RUN
-        | {"Resource": text}
+        | {"Resource": text, "Credentials": PATH_CREDENTIALS}
         | dict.fromkeys(_LIMITS, whole(1))
         | {f"{field}Path": path_of_one for field in _LIMITS},
         required=("Resource",),
@@ -310,7 +313,9 @@ _QUERY_RUN: dict[str, Check] = {
 }
 _QUERY_TABLES = {
     "Task": Shape(
-        _QUERY_RUN | {"Resource": text} | dict.fromkeys(_LIMITS, or_expression(whole(1))),
+        _QUERY_RUN
+        | {"Resource": text, "Credentials": QUERY_CREDENTIALS}
+        | dict.fromkeys(_LIMITS, or_expression(whole(1))),
         required=("Resource",),
     ),
     "Parallel": Shape(_QUERY_RUN | {"Branches": _branches}, required=("Branches",)),

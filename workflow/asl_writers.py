@@ -7,7 +7,7 @@ from typing import Any
 
 from chiron.workflow.asl_fields import one_of, template, text
 from chiron.workflow.asl_queries import NOT_IN_JSONATA, NOT_IN_JSONPATH, query_template
-from chiron.workflow.asl_resources import called_by
+from chiron.workflow.asl_resources import called_by, check_place
 from chiron.workflow.asl_shapes import Check, Reading, Shape, checked, required
 from chiron.workflow.errors import ChironError
 from chiron.wrap.core.statemachine.map_run import OUTPUT_TYPES, TRANSFORMATIONS
@@ -15,8 +15,6 @@ from chiron.wrap.core.statemachine.map_run import OUTPUT_TYPES, TRANSFORMATIONS
 _CONFIG = Shape(
     {"Transformation": one_of(*TRANSFORMATIONS), "OutputType": one_of(*OUTPUT_TYPES)},
 )
-#: What says where results are written.
-_PLACES = ("Bucket", "Prefix")
 
 
 def writer(value: Any, path: str, reading: Reading, *, given: str, check: Check) -> dict[str, Any]:
@@ -37,23 +35,12 @@ def writer(value: Any, path: str, reading: Reading, *, given: str, check: Check)
         for field in ("Resource", given):
             required(value, field, path)
         if isinstance(value[given], dict):
-            _check_places(value[given], f"{path}.{given}")
+            check_place(value[given], f"{path}.{given}", ("Bucket",), ("Prefix",))
     if "Resource" in kept:
         instead = "writes Body to Key in Bucket, given an object of these three"
-        place = f"{path}.Resource"
-        kept["Resource"] = called_by(kept["Resource"], place, reading.functions, instead)
+        names, actions = reading.functions, ("s3:putObject",)
+        return called_by(kept, path, names, actions=actions, instead=instead)
     return kept
-
-
-def _check_places(given: dict[str, Any], path: str) -> None:
-    """Raise ``missing-field`` or ``unknown-field`` unless `given` says where to write."""
-    names = [name.removesuffix(".$") for name in given]
-    if "Bucket" not in names:
-        raise ChironError("missing-field", "Bucket is missing", path=f"{path}.Bucket")
-    for field, name in zip(given, names, strict=True):
-        if name not in _PLACES:
-            what = f"a ResultWriter writes to a {' and a '.join(_PLACES)}: remove {name}"
-            raise ChironError("unknown-field", what, path=f"{path}.{field}")
 
 
 def _config(value: Any, path: str, reading: Reading) -> dict[str, Any]:

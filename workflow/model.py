@@ -71,6 +71,8 @@ class Workflow:
     One of buckets has in ``buckets`` what `wrap.core.buckets.flow` goes by. Its tasks are connected
     as if each bucket fired once, with what the tasks have given that give to it.
 
+    ``warnings`` say what of the document has no effect.
+
     Raises ``cycle`` if the tasks' sources form no DAG; the error names the tasks of one cycle.
     """
 
@@ -81,6 +83,7 @@ class Workflow:
     machine: dict[str, Any] | None = field(default=None, hash=False)
     decided: bool = False
     buckets: dict[str, Any] | None = field(default=None, hash=False)
+    warnings: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         _ = self.stages

@@ -42,6 +42,16 @@ def test_a_state_machine_becomes_a_plain_dag_on_stdout(chiron, file):
     assert json.loads(result.stdout) == {"tasks": {"a": "f"}, "edges": []}
 
 
+def test_what_has_no_effect_is_said(chiron, file):
+    role = {"RoleArn": "arn:aws:iam::111122223333:role/r"}
+    state = {"Type": "Task", "Resource": "f", "Credentials": role, "End": True}
+    result = chiron(
+        "convert", file(json.dumps({"StartAt": "a", "States": {"a": state}})), "--to", "dag"
+    )
+    assert json.loads(result.stdout) == {"tasks": {"a": "f"}, "edges": []}
+    assert result.stderr.count("Credentials of state 'a'") == 1
+
+
 def test_other_forms_are_converted_with_their_names_of_functions(chiron, file):
     result = chiron("convert", file(FLAT, "demo.yaml"), "--to", "dag")
     assert json.loads(result.stdout)["tasks"] == {"a": "F_1", "b": "g"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
 from itertools import count
@@ -13,13 +14,14 @@ from chiron.deployment.invoke import Answer
 from chiron.deployment.measure import (
     WARM_UP,
     Measurement,
+    answer_of,
     check_of,
     checked_invoke,
     measure,
     percentile,
 )
-from chiron.workflow.answer import ExpectedAnswer
-from chiron.workflow.errors import ChironError
+from chiron.workflow.answer import ExpectedAnswer, failure_text
+from chiron.workflow.errors import ChironError, WorkflowFailedError
 from chiron.workflow.folder import parse_workflow
 from chiron.workflow.payloads import Payload
 from chiron.workflow.profile import LONGEST_MS
@@ -153,3 +155,36 @@ def test_at_a_rate_a_refused_request_takes_longer_than_any_slo(status):
 def test_at_a_rate_another_failure_is_raised():
     with pytest.raises(ChironError, match="status 500"):
         measure(Shedding(500), [(Payload("payload.json", b""), RIGHT)], 20, per_s=5000)
+
+
+TOLD = {"code": "workflow-failed", "message": "Sunk: ice", "error": "Sunk", "cause": "ice"}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        WorkflowFailedError("Sunk", "ice"),
+        function_error("demo", 500, json.dumps(TOLD).encode()),
+    ],
+    ids=["client", "wrap"],
+)
+def test_a_fail_state_is_an_answer_if_it_is_expected(error):
+    class Failing:
+        def invoke(self, _: bytes) -> Answer:
+            raise error
+
+    def expected(text):
+        return ExpectedAnswer.learned(b"", [text]).model_copy(update={"fails": True})
+
+    text = failure_text("Sunk", "ice")
+    assert answer_of(Failing(), b"", check_of(WORKFLOW, expected(text))).output == text
+    for check in (RIGHT, check_of(WORKFLOW, None)):
+        with pytest.raises(ChironError) as raised:
+            answer_of(Failing(), b"", check)
+        assert raised.value is error
+    with pytest.raises(ChironError) as raised:
+        answer_of(Failing(), b"", check_of(WORKFLOW, expected(failure_text("Other", "ice"))))
+    assert raised.value.code == "wrong-output"
+    with pytest.raises(ChironError) as raised:
+        answer_of(Scripted([1.0]), b"", check_of(WORKFLOW, expected(text)))
+    assert raised.value.code == "wrong-output"

@@ -377,3 +377,13 @@ def test_variables_and_the_gateway_arrive_with_their_values(folder_of, plan_of, 
 def test_what_is_handed_on_is_what_means_the_same_for_a_wrap():
     given = {"a": "1", "chiron.b": "2", "com.openfaas.ready.http.path": "/", "topic": "t"}
     assert handed_on(given) == {"a": "1", "topic": "t"}
+
+
+def test_what_of_the_workflow_has_no_effect_is_a_warning(write_folder, tmp_path):
+    role = {"RoleArn": "arn:aws:iam::111122223333:role/r"}
+    state = {"Type": "Task", "Resource": "echo", "Credentials": role, "End": True}
+    machine = {"StartAt": "A", "States": {"A": state}}
+    code = {"echo": "def handle(req):\n    return req\n"}
+    folder = write_folder(tmp_path / "demo", machine, code, {})
+    (warning,) = Sources.read(folder, {}).warnings
+    assert "Credentials of state 'A'" in warning

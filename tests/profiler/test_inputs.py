@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chiron.deployment.function_error import FunctionFailedError
+from chiron.deployment.function_error import FunctionFailedError, Told
 from chiron.profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
 from chiron.workflow.asl import parse_states
 from chiron.workflow.buckets import parse_buckets
@@ -23,7 +23,7 @@ WORKFLOW = parse_states(
 
 
 def run(took_ms: list[float], times: float = 1.0) -> WorkflowRun:
-    def takes(_: str, text: str) -> tuple[dict[str, str], float]:
+    def takes(_: str, text: str, __: float | None = None) -> tuple[dict[str, str], float]:
         return {"output": text}, times * json.loads(text)
 
     return run_alone(WORKFLOW, json.dumps(took_ms).encode(), takes, {})
@@ -61,7 +61,7 @@ def flowed(trigger: dict[str, Any], emitted: str) -> tuple[WorkflowRun, dict[str
     failures: dict[str, ChironError] = {}
     told = json.dumps([[emitted, "g", "1"], [emitted, "h", "2"], [emitted, "g", "3"]])
 
-    def run(function: str, text: str) -> tuple[dict[str, str], float]:
+    def run(function: str, text: str, _: float | None = None) -> tuple[dict[str, str], float]:
         return ({"output": "", ALL: told} if function == "first" else {"output": text}), 1.0
 
     return run_alone(parse_buckets(document, "demo"), b"0", run, failures), failures
@@ -102,7 +102,7 @@ CAUGHT = parse_states(
 
 
 def test_a_failure_that_is_caught_took_no_time_of_others() -> None:
-    def run(function: str, text: str) -> tuple[dict[str, str], float]:
+    def run(function: str, text: str, _: float | None = None) -> tuple[dict[str, str], float]:
         if function == "tried":
             raise FunctionFailedError("function-failed", "no", functions=["tried"])
         return {"output": text}, 7.0
@@ -124,9 +124,10 @@ def test_an_answer_after_its_timeout_took_no_time(monkeypatch: pytest.MonkeyPatc
     }
     document["States"]["Instead"] = {"Type": "Pass", "Result": "instead", "End": True}
 
-    def run(_: str, text: str) -> tuple[dict[str, str], float]:
+    def run(_: str, text: str, limit_s: float | None) -> tuple[dict[str, str], float]:
         nonlocal now_s
         now_s += 2
+        assert limit_s == 1
         return {"output": text}, 2000.0
 
     done = run_alone(parse_states(document, "demo"), b"0", run, {})
@@ -149,7 +150,7 @@ def test_a_function_is_known_whose_branch_is_dropped_at_once(order: list[str]) -
     last = {"Type": "Task", "Resource": "echo", "End": True}
     workflow = parse_states({"StartAt": "Both", "States": {"Both": both, "Last": last}}, "demo")
 
-    def run(function: str, text: str) -> tuple[dict[str, str], float]:
+    def run(function: str, text: str, _: float | None = None) -> tuple[dict[str, str], float]:
         if function == "fails":
             raise FunctionFailedError("function-failed", "no", functions=["fails"])
         return {"output": text}, 7.0
@@ -160,3 +161,68 @@ def test_a_function_is_known_whose_branch_is_dropped_at_once(order: list[str]) -
     static = unrolled(workflow, done.trace)
     assert [task.name for task in static.tasks if task.name != "Echo#1"] == ["Fails#1", "Last#1"]
     assert static.output == ("Last#1" if order[0] == "Fails" else ("Echo#1", "Last#1"))
+
+
+def tasks(**limits: dict[str, Any]) -> dict[str, Any]:
+    """A machine of Tasks, one after another, each with its function and its limits."""
+    names = [*limits]
+    states = {
+        name: {"Type": "Task", "Resource": name[0].lower(), **limits[name], "Next": following}
+        for name, following in zip(names, [*names[1:], "Last"], strict=True)
+    }
+    return {"StartAt": names[0], "States": states | {"Last": {"Type": "Succeed"}}}
+
+
+def test_a_function_runs_no_longer_than_its_tasks_may() -> None:
+    seen = dict[str, float | None]()
+
+    def run(function: str, text: str, limit_s: float | None) -> tuple[dict[str, str], float]:
+        seen[function] = limit_s
+        return {"output": text}, 1.0
+
+    document = tasks(
+        A1={"TimeoutSeconds": 3},
+        A2={"TimeoutSeconds": 9, "HeartbeatSeconds": 5},
+        B1={"TimeoutSeconds": 3},
+        B2={},
+        C={"TimeoutSecondsPath": "$.n"},
+    )
+    run_alone(parse_states(document, "demo"), b'{"n": 7}', run, {})
+    assert seen == {"a": 5, "b": None, "c": None}
+
+
+def fails(function: str, _: str, __: float | None = None) -> tuple[dict[str, str], float]:
+    error = FunctionFailedError("raised", "why", functions=[function])
+    error.told = Told("raised", "why", function, ("ValueError", "why"))
+    raise error
+
+
+def test_a_fail_state_is_what_a_payload_is_answered_with() -> None:
+    document = tasks(A={"Catch": [{"ErrorEquals": ["ValueError"], "Next": "Last"}]})
+    document["States"]["Last"] = {"Type": "Fail", "Error": "Sunk", "Cause": "ice"}
+    failures = dict[str, ChironError]()
+    done = run_alone(parse_states(document, "demo"), b"0", fails, failures)
+    assert (done.fails, failures) == (True, {})
+    assert json.loads(done.output or "") == {"error": "Sunk", "cause": "ice"}
+    del document["States"]["A"]["Catch"]
+    done = run_alone(parse_states(document, "demo"), b"0", fails, failures)
+    assert (done.fails, done.output, [*failures]) == (False, None, ["a"])
+
+
+def test_a_workflow_without_decisions_can_end_in_a_fail_state() -> None:
+    document = tasks(A={})
+    document["States"]["Last"] = {"Type": "Fail", "Error": "Sunk"}
+    workflow = parse_states(document, "demo")
+    assert workflow.machine is None
+    done = run_alone(workflow, b"0", lambda _, text, __=None: ({"output": text}, 1.0), {})
+    assert done.fails
+    assert json.loads(done.output or "") == {"error": "Sunk", "cause": ""}
+
+
+def test_a_workflow_that_fails_by_itself_blames_no_function() -> None:
+    document = tasks(A={"Catch": [{"ErrorEquals": ["ValueError"], "Next": "Last"}]})
+    document["States"]["Last"] = {"Type": "Succeed", "OutputPath": "$.nothing"}
+    failures = dict[str, ChironError]()
+    with pytest.raises(ChironError, match=r"States.Runtime.*payloads") as raised:
+        run_alone(parse_states(document, "demo"), b"0", fails, failures)
+    assert (raised.value.code, failures) == ("workflow-failed", {})

@@ -150,7 +150,6 @@ REFUSED = [
             ("Task", "Arguments"),
             ("Pass", "Output"),
             ("Map", "Items"),
-            ("Task", "Credentials"),
         ]
     ],
     *[

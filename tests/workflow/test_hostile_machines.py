@@ -46,7 +46,10 @@ REFUSED = [
     *("[" * 20_000 + "]" * 20_000, '{"a":' * 500 + "1" + "}" * 500),
 ]
 #: What is no JSON.
-BROKEN = ["", "{", "\udcff", "no JSON: é", "NaN", "9" * 5000 + " apples", '{"a":1e999']
+BROKEN = [
+    *("", "{", "\udcff", "no JSON: é", "NaN", "9" * 5000 + " apples", '{"a":1e999'),
+    *('a b\n"x""y" z\n', '"a\n""', '{"a":1}\n[2]\n', "[1,[2],{}]", '{"v":[[1,2]]}'),
+]
 NAMES = ["v", "list", "i", "a", "n", "seconds", "when"]
 
 leaves = st.sampled_from([*NUMBERS, *WORDS, *DEEP])
@@ -90,6 +93,7 @@ STEPS = [
 CONTEXT = [
     *("$$", "$$.Map.Item.Value", "$$.Map.Item.Index", "$$.State.EnteredTime", "$$.Execution.Input"),
     *("$$..*", "$$.nothing"),
+    *("$x2", "$x1.a", "$x0", "$x2[*].v", "$nothing"),
 ]
 paths = st.lists(st.sampled_from(STEPS), max_size=2).map(lambda steps: "$" + "".join(steps))
 definite = st.lists(st.sampled_from(STEPS[:4]), max_size=2).map(lambda steps: "$" + "".join(steps))
@@ -176,9 +180,28 @@ RETRIERS = [
 CATCHERS = [["States.ALL"], ["States.Runtime"], ["States.TaskFailed"], ["States.IntrinsicFailure"]]
 
 
+#: What a function that reads answers is taken for.
+READ = [
+    *({}, {"InputType": "JSONL"}, {"InputType": "JSON", "ItemsPointer": "/v/0"}),
+    {"InputType": "CSV", "CSVHeaderLocation": "FIRST_ROW", "CSVDelimiter": "SPACE"},
+    {"InputType": "CSV", "CSVHeaderLocation": "GIVEN", "CSVHeaders": ["a", "a"]},
+]
+#: The forms of results that are written.
+WRITTEN = [{"Transformation": "FLATTEN"}, {"Transformation": "COMPACT", "OutputType": "JSONL"}]
 BATCHERS = st.fixed_dictionaries(
     {"MaxItemsPerBatchPath": definite},
     optional={"MaxInputBytesPerBatchPath": definite, "BatchInput": templates},
+)
+
+
+READERS = st.fixed_dictionaries(
+    {"Resource": st.just("f"), "Parameters": templates},
+    optional={"ReaderConfig": st.sampled_from(READ)},
+)
+PLACES = st.fixed_dictionaries({"Bucket.$": expressions}, optional={"Prefix.$": expressions})
+WRITERS = st.fixed_dictionaries(
+    {"Resource": st.just("f"), "Parameters": PLACES},
+    optional={"WriterConfig": st.sampled_from(WRITTEN)},
 )
 
 
@@ -198,6 +221,8 @@ def states(draw: Any, numbers: Any, depth: int, after: str | None) -> dict[str, 
         maybe("ErrorPath", expressions)
         return state
     maybe("InputPath", any_path | st.none())
+    if kind != "Succeed":
+        maybe("Assign", st.dictionaries(st.just(f"x{depth}.$"), expressions))
     maybe("OutputPath", any_path | st.none())
     if kind == "Succeed":
         return state
@@ -226,6 +251,7 @@ def states(draw: Any, numbers: Any, depth: int, after: str | None) -> dict[str, 
     if kind == "Task":
         state["Resource"] = "f"
         maybe("Parameters", templates)
+        maybe("Credentials", st.fixed_dictionaries({"RoleArn.$": expressions}))
         maybe("TimeoutSecondsPath", definite)
         maybe("HeartbeatSecondsPath", definite)
     elif kind == "Parallel":
@@ -240,7 +266,10 @@ def states(draw: Any, numbers: Any, depth: int, after: str | None) -> dict[str, 
             maybe("ItemBatcher", BATCHERS)
             maybe("ToleratedFailureCountPath", definite)
             maybe("ToleratedFailurePercentage", st.sampled_from([0, 0.5, 100]))
-        maybe("ItemsPath", any_path)
+            maybe("ItemReader", READERS)
+            maybe("ResultWriter", WRITERS)
+        if "ItemReader" not in state:
+            maybe("ItemsPath", any_path)
         maybe("ItemSelector", templates)
         maybe("MaxConcurrencyPath", definite)
     return state
@@ -254,6 +283,9 @@ def scopes(draw: Any, states: Any, numbers: Any, depth: int) -> dict[str, Any]:
         name: draw(states(numbers, depth, after))
         for name, after in zip(called, [*called[1:], None], strict=True)
     }
+    for state in made.values():
+        if state["Type"] == "Choice" and draw(st.integers(0, 3)) == 0:
+            state["Default"] = called[0]  # a loop
     return {"StartAt": called[0], "States": made}
 
 
@@ -285,6 +317,7 @@ def outcome_of(document: dict[str, Any], request: str, answers: list[Any]) -> An
         Random(1),
         check,
         Jsonata(lambda: LEFT_S),
+        longest=10_000,
     )
     step = machine.start(request, now)
     waiting: list[Begin | Delay] = []

@@ -12,7 +12,9 @@ from test_hostile_machines import (
     CATCHERS,
     EXAMPLES,
     MANY,
+    READ,
     RETRIERS,
+    WRITTEN,
     check,
     ends,
     requests,
@@ -85,6 +87,21 @@ templates = expressions | st.recursive(
 )
 
 
+BATCHERS = st.fixed_dictionaries(
+    {"MaxItemsPerBatch": expressions},
+    optional={"MaxInputBytesPerBatch": expressions, "BatchInput": templates},
+)
+READERS = st.fixed_dictionaries(
+    {"Resource": st.just("f"), "Arguments": templates},
+    optional={"ReaderConfig": st.sampled_from(READ)},
+)
+PLACES = expressions | st.fixed_dictionaries({"Bucket": expressions})
+WRITERS = st.fixed_dictionaries(
+    {"Resource": st.just("f"), "Arguments": PLACES},
+    optional={"WriterConfig": st.sampled_from(WRITTEN)},
+)
+
+
 @st.composite
 def states(draw: Any, numbers: Any, depth: int, after: str | None) -> dict[str, Any]:
     """A state in JSONata, which goes on with the state `after`."""
@@ -121,6 +138,7 @@ def states(draw: Any, numbers: Any, depth: int, after: str | None) -> dict[str, 
         state["Resource"] = "f"
         maybe("TimeoutSeconds", expressions)
         maybe("HeartbeatSeconds", expressions)
+        maybe("Credentials", expressions.map(lambda each: {"RoleArn": each}))
     elif kind == "Parallel":
         state["Branches"] = [
             draw(scopes(states, numbers, depth - 1)) for _ in range(draw(st.integers(1, 2)))
@@ -132,7 +150,10 @@ def states(draw: Any, numbers: Any, depth: int, after: str | None) -> dict[str, 
         maybe("MaxConcurrency", expressions)
         if draw(st.booleans()):
             state["ItemProcessor"]["ProcessorConfig"] = {"Mode": "DISTRIBUTED"}
-            maybe("ItemBatcher", expressions.map(lambda each: {"MaxItemsPerBatch": each}))
+            maybe("ItemBatcher", BATCHERS)
+            maybe("ResultWriter", WRITERS)
+            if "Items" not in state:
+                maybe("ItemReader", READERS)
             maybe("ToleratedFailureCount", expressions)
     return state
 

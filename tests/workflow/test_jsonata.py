@@ -12,12 +12,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jlens import Expression, JlensError
 
+from chiron.wrap.values import jsonata
 from chiron.wrap.values.jsonata import Jsonata, check_expression
 
 REFERENCE = os.environ.get("CHIRON_JSONATA", "")
@@ -138,6 +140,36 @@ def test_all_values_together_are_bounded(expression: str) -> None:
         [sys.executable, "-c", BOUNDED, expression], capture_output=True, text=True, check=True
     )
     assert "take more than 128 MiB of memory" in done.stdout
+
+
+#: An expression that jlens looks at the time in.
+EVEN = "$sum($map([1..3000], function($v) { $v * 2 }))"
+
+
+def test_memory_that_others_take_is_not_that_of_an_expression(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    peaks = count(step=1 << 28)
+    monkeypatch.setattr(jsonata, "_HELD_S", 1e-6)
+    monkeypatch.setattr(jsonata, "_peak", lambda: next(peaks))
+    monkeypatch.setattr(jsonata, "_touched", lambda: 0.0)
+    assert value(EVEN) == 9_003_000
+    for touched in (count(step=1 << 28).__next__, lambda: math.inf):
+        monkeypatch.setattr(jsonata, "_touched", touched)
+        with pytest.raises(ValueError, match="128 MiB of memory"):
+            value(EVEN)
+
+
+@pytest.mark.timeout(30)
+def test_what_is_read_is_bounded_though_its_parts_are_shared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shared: Any = 1
+    for _ in range(60):
+        shared = {"a": shared, "b": shared}
+    monkeypatch.setattr(jsonata, "_HELD_S", 1e-6)
+    with pytest.raises(ValueError, match="what it reads is about"):
+        value(f"({EVEN}; $exists($x.a))", x=shared)
 
 
 def test_without_time_nothing_is_evaluated() -> None:

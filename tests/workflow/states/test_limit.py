@@ -227,3 +227,134 @@ def test_no_wildcard_takes_an_error_that_ends_the_execution(name):
     (begin,) = machine.start("{}", 0.0).begins
     machine.failed(begin.number, StatesError(name, "it is so"), 0.0)
     assert isinstance(machine.outcome, StatesError) and machine.outcome.name == name
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        MAP,
+        {**MAP, "ItemsPath": "$.none"},
+        {"Type": "Parallel", "Branches": [PASS], "ResultPath": None},
+    ],
+)
+def test_states_that_end_at_once_are_not_nested(state: dict[str, Any]) -> None:
+    names = [f"S{number}" for number in range(1000)]
+    states = {
+        name: {**state, "Next": following}
+        for name, following in zip(names, [*names[1:], "Last"], strict=True)
+    }
+    document = {"StartAt": "S0", "States": states | {"Last": {"Type": "Succeed"}}}
+    machine = Machine(document, lambda *_: {}, Random(1))
+    machine.start('{"i": [1, 2], "none": []}', 0.0)
+    assert machine.outcome == {"i": [1, 2], "none": []}
+
+
+def test_failures_that_are_caught_at_once_are_not_nested() -> None:
+    fails = {"StartAt": "F", "States": {"F": {"Type": "Fail", "Error": "E"}}}
+    names = [f"S{number}" for number in range(1000)]
+    states = {
+        name: {
+            "Type": "Parallel",
+            "Branches": [fails],
+            "Catch": [{"ErrorEquals": ["E"], "Next": following, "ResultPath": None}],
+            "End": True,
+        }
+        for name, following in zip(names, [*names[1:], "Last"], strict=True)
+    }
+    document = {"StartAt": "S0", "States": states | {"Last": {"Type": "Succeed"}}}
+    machine = Machine(document, lambda *_: {}, Random(1))
+    machine.start("7", 0.0)
+    assert machine.outcome == 7
+
+
+@pytest.mark.parametrize("within", [PASS, {"StartAt": "M", "States": {"M": {**MAP, "End": True}}}])
+def test_a_loop_without_end_in_which_maps_end_at_once_is_an_error(within: dict[str, Any]) -> None:
+    states = {
+        "S": {**MAP, "ItemProcessor": within, "Next": "C"},
+        "C": {"Type": "Choice", "Choices": [{"Variable": "$", "IsPresent": True, "Next": "S"}]},
+    }
+    machine = Machine({"StartAt": "S", "States": states}, lambda *_: {}, Random(1))
+    machine.start('{"i": [{"i": []}]}', 0.0)
+    assert machine.outcome.name == "States.Runtime"
+    assert "more than 10000 states" in machine.outcome.cause
+
+
+def test_a_loop_that_waits_within_a_map_goes_on() -> None:
+    task = {"StartAt": "T", "States": {"T": {"Type": "Task", "Resource": "f", "End": True}}}
+    states = {
+        "S": {**MAP, "ItemProcessor": task, "Next": "C"},
+        "C": {"Type": "Choice", "Choices": [{"Variable": "$", "IsPresent": True, "Next": "S"}]},
+    }
+    machine = Machine({"StartAt": "S", "States": states}, lambda *_: {}, Random(1))
+    step = machine.start('{"i": [1]}', 0.0)
+    for _ in range(11_000):
+        step = machine.ended(step.begins[0].number, "1", 0.0)
+    assert not machine.over
+
+
+#: A value of few parts, each of which is there twice: it would have 2**60 leaves.
+SHARED: Any = 1
+NAMED: Any = 1
+for _ in range(60):
+    SHARED, NAMED = [SHARED, SHARED], {"a": NAMED, "b": NAMED}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "States.Format('{}', $.s)",
+        "States.JsonToString($.s)",
+        "States.ArrayContains($.s, 1)",
+        "States.ArrayContains($.few, $.s)",
+        "States.ArrayUnique($.s)",
+        "States.Hash($.s, 'MD5')",
+        "States.JsonMerge($.n, $.n, true)",
+        "States.MathAdd($.s, 1)",
+    ],
+)
+@pytest.mark.timeout(30)
+def test_what_a_function_looks_at_is_bounded_though_its_parts_are_shared(function: str) -> None:
+    with pytest.raises(StatesError) as caught:
+        render({"x.$": function}, {"s": SHARED, "n": NAMED, "few": [1]}, {}, Random(1))
+    assert caught.value.name == "States.IntrinsicFailure"
+
+
+@pytest.mark.timeout(30)
+def test_a_text_that_a_loop_makes_longer_and_longer_ends_in_an_error() -> None:
+    double = {"v.$": "States.Format('{}{}', $.v, $.v)"}
+    states = {
+        "S": {"Type": "Pass", "Parameters": double, "Next": "C"},
+        "C": {"Type": "Choice", "Choices": [{"Variable": "$", "IsPresent": True, "Next": "S"}]},
+    }
+    definition = {"StartAt": "S", "States": states}
+    machine = Machine(definition, lambda *_: {}, Random(1), longest=1000)
+    machine.start('{"v": "abc"}', 0.0)
+    assert machine.outcome.name == "States.IntrinsicFailure"
+    assert "may have 1000 characters, not 1536" in machine.outcome.cause
+
+
+@pytest.mark.timeout(30)
+def test_a_text_is_split_at_any_number_of_characters() -> None:
+    signs = "".join(map(chr, range(0x4E00, 0x9FFF))) * 50
+    data = {"t": f"a{signs[7]}{signs[8]}b{signs[0]}", "d": signs}
+    assert render({"x.$": "States.StringSplit($.t, $.d)"}, data, {}, Random(1)) == {"x": ["a", "b"]}
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("opened", ["$.a[?(@.b=='", "$..['"])
+def test_a_quote_without_an_end_is_looked_at_once(opened: str) -> None:
+    with pytest.raises(ValueError):
+        check_path(opened + "\\'" * 100_000)
+
+
+@pytest.mark.timeout(30)
+def test_an_output_of_shared_parts_has_the_bytes_of_all_of_them() -> None:
+    double = {"v.$": "States.Array($.v, $.v)"}
+    states = {
+        "S": {"Type": "Pass", "Parameters": double, "Next": "C"},
+        "C": {"Type": "Choice", "Choices": [{"Variable": "$", "IsPresent": True, "Next": "S"}]},
+    }
+    definition = {"StartAt": "S", "States": states}
+    machine = Machine(definition, lambda *_: {}, Random(1), most_bytes=1 << 18)
+    machine.start('{"v": 1}', 0.0)
+    assert machine.outcome.name == "States.DataLimitExceeded"

@@ -191,11 +191,13 @@ def test_an_indefinite_path_finds_nothing_below_a_missing_field(path):
         ("$[?(@.on == true)].n", [2]),
         ("$[?(@.on == null)].n", [3]),
         ("$[?(@.Name == 'Receipt')].n", [1]),
+        ("$[?(@.Name == Ärger)].n", [4]),
     ],
 )
 def test_a_bare_word_in_a_filter_is_a_string(path, found):
     data = [{"Name": "Receipt", "n": 1}, {"Name": "Cat", "n": 2, "on": True}]
-    assert evaluate(path, [*data, {"Name": "Re-Cat", "n": 3, "on": None}], {}) == found
+    data += [{"Name": "Re-Cat", "n": 3, "on": None}, {"Name": "Ärger", "n": 4}]
+    assert evaluate(path, data, {}) == found
 
 
 @pytest.mark.parametrize("value", ["[1]", '{"a": 1}', 5, None, True])

@@ -19,6 +19,7 @@ from wrap.core.program import MAIN, Call, Component, Key, Place, Program, Source
 from wrap.core.statemachine import visits as states
 from wrap.core.statemachine.context import execution_context
 from wrap.core.statemachine.errors import StatesError, failure_of, of_task
+from wrap.core.statemachine.limit import LONGEST
 from wrap.core.statemachine.values import Text, dump
 from wrap.core.triggers import MOST_AT_ONCE
 
@@ -253,7 +254,8 @@ class Deciding(Placement):
         self._patience = patience = Patience(deadline, world.clock)
         evaluator = world.evaluator(patience.left_s)
         self._machine = Machine(
-            *(entry.machine or {}, context, world.chance, patience.look, evaluator, most_bytes)
+            *(entry.machine or {}, context, world.chance, patience.look, evaluator, most_bytes),
+            min(longest, LONGEST),
         )
         self._in_stages = entry.in_stages
         self._numbers: dict[int, int] = {}

@@ -1,15 +1,19 @@
 """JSONata by jlens: expressions are compiled once, and bounded in time, depth and memory.
 
-Nothing here is of this package: chiron has the module too, under another name.
+Imports are relative: chiron has the module too, under another name.
 """
 
 from __future__ import annotations
 
+import math
 import re
+import resource
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from ..core.statemachine.values import size_of
 
 if TYPE_CHECKING:
     from jlens import Expression
@@ -22,8 +26,12 @@ _MOST_CHARACTERS, _MOST_ITEMS, _MOST_BYTES = 1 << 22, 1 << 17, 1 << 22
 #: Seconds for which an evaluation may hold the GIL. After these it begins again without.
 _HELD_S = 0.02
 #: jlens bounds each value and not all together. So an evaluation that takes longer begins again
-#: and again, with so many times as much time, as long as it has taken less than these bytes.
+#: and again, with so many times as much time, as long as it has taken less than these bytes. Its
+#: input, which jlens then copies, has no more either.
 _LONGER, _MOST_GROWTH = 4, 1 << 27
+#: How much of memory a page fault brings: huge pages, where every process gets them.
+_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+_PAGE, _HUGE_PAGE = resource.getpagesize(), 1 << 21
 _PEAK = re.compile(rb"VmHWM:\s*(\d+) kB")
 #: Values of which each may be compared with every other one.
 _FEW = 1000
@@ -144,9 +152,12 @@ class Jsonata:
         except JlensError as error:
             if error.code != _TIMEOUT or left_s <= _HELD_S:
                 raise ValueError(str(error)) from None
+        if (size := size_of(data)) > _MOST_GROWTH:
+            raise ValueError(f"what it reads is about {size} bytes")
         document, attempt_s = Document(data), _HELD_S
-        before = _peak()
-        while _peak() - before <= _MOST_GROWTH:
+        peak, touched = _peak(), _touched()
+        # The peak is of all that runs in the process, and pages may be touched again and again.
+        while _peak() - peak <= _MOST_GROWTH or _touched() - touched <= _MOST_GROWTH:
             attempt_s *= _LONGER
             left_s = max(0.0, min(_MOST_S, self._left_s()))
             timeout = min(attempt_s, left_s)
@@ -165,6 +176,20 @@ def _peak() -> int:
     except OSError:
         return 0
     return 1024 * int(found[1]) if found else 0
+
+
+def _touched() -> float:
+    """The bytes of memory that this thread has been the first to use; infinite if nobody counts."""
+    faults = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+    return faults * _bytes_of_fault() if faults else math.inf
+
+
+@cache
+def _bytes_of_fault() -> int:
+    try:
+        return _HUGE_PAGE if b"[always]" in _HUGE_PAGES.read_bytes() else _PAGE
+    except OSError:
+        return _PAGE
 
 
 def check_expression(expression: str, functions: Iterable[str]) -> None:

@@ -7,9 +7,9 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from . import map_states
-from .errors import StatesError
-from .times import moment_of, seconds_of, shown
-from .values import Text
+from .errors import FailStateError, StatesError
+from .times import moment_of, seconds_of
+from .values import Text, shown
 from .visits import MOST_SECONDS, Following, Visit, chosen_task
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _enter_fail(machine: Machine, visit: Visit) -> None:
         if not isinstance(value, str):
             message = f"{field} of state {visit.name!a} is {shown(value)}: no string"
             raise StatesError(flow.unfit, message)
-    machine.fail_scope(visit.scope, StatesError(name, cause), visit.after)
+    machine.fail_scope(visit.scope, FailStateError(name, cause), visit.after)
 
 
 def _enter_choice(machine: Machine, visit: Visit) -> Following:
@@ -60,6 +60,7 @@ def _enter_wait(machine: Machine, visit: Visit) -> None:
 def _enter_task(machine: Machine, visit: Visit) -> None:
     flow = machine.flows.of(visit)
     given = flow.given(visit)
+    _check_role(machine, visit)
     total_s = _limit_s(machine, visit, "TimeoutSeconds")
     heartbeat_s = _limit_s(machine, visit, "HeartbeatSeconds")
     visit.beats = heartbeat_s < total_s
@@ -71,6 +72,17 @@ def _enter_task(machine: Machine, visit: Visit) -> None:
         payload = given.get("Payload", {})
         given = Text(payload) if isinstance(payload, str) else payload
     machine.begin_task(visit, given, timeout_s, task)
+
+
+def _check_role(machine: Machine, visit: Visit) -> None:
+    """Raise StatesError if the role that a Task names is none; no role is assumed."""
+    if "Credentials" not in visit.state:
+        return
+    flow = machine.flows.of(visit)
+    role = flow.field(visit, "RoleArn", None, visit.state["Credentials"])
+    if not isinstance(role, str):
+        message = f"RoleArn of state {visit.name!a} is {shown(role)}: no string"
+        raise StatesError(flow.unfit, message)
 
 
 def _chosen(visit: Visit, called: object) -> str:

@@ -30,6 +30,10 @@ class StatesError(Exception):
         self.cause = cause
 
 
+class FailStateError(StatesError):
+    """What a Fail state ends with."""
+
+
 def failure_of(code: str, message: str, caught: tuple[str, str] | None = None) -> StatesError:
     """A failed task's error; `caught` is its name and cause if its function raised it.
 

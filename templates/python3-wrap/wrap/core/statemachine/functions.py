@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-import re
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .chance import Chance
-from .values import Text, dump, identity, number_of, parse
+from .limit import longest, look
+from .values import Text, dump, identity, number_of, parse, shown, size_of
 
 #: Most elements of a range, and most characters to encode or hash.
 _MOST_ELEMENTS, _MOST_CHARACTERS = 1000, 10_000
@@ -41,8 +41,15 @@ def filled(texts: Sequence[str], *values: Any) -> str:
     """`texts` with a value between each two."""
     if len(texts) - 1 != len(values):
         raise Refused(f"there are {len(texts) - 1} {{}} and {len(values)} values for them")
-    pairs = zip(texts, [*map(_shown, values), ""], strict=True)
-    return "".join(f"{text}{value}" for text, value in pairs)
+    parts = [each for pair in zip(texts, map(_filling, values), strict=False) for each in pair]
+    parts.append(texts[-1])
+    if (size := sum(map(len, parts))) > longest():
+        raise Refused(f"a string may have {longest():.0f} characters, not {size}")
+    return "".join(parts)
+
+
+def _filling(value: Any) -> str:
+    return _shown(_bounded(value))
 
 
 def _shown(value: Any) -> str:
@@ -66,7 +73,7 @@ def _string_to_json(text: Any) -> Any:
 
 
 def _json_to_string(value: Any) -> str:
-    return dump(str(value) if isinstance(value, Text) else value)
+    return dump(str(value) if isinstance(value, Text) else _bounded(value))
 
 
 def _array(*values: Any) -> list[Any]:
@@ -81,7 +88,8 @@ def _array_partition(array: Any, size: Any) -> list[list[Any]]:
 
 
 def _array_contains(array: Any, value: Any) -> bool:
-    return identity(value) in map(identity, _items(array))
+    wanted = identity(_bounded(value))
+    return any(_looked(item) == wanted for item in _bounded(_items(array)))
 
 
 def _array_range(first: Any, last: Any, step: Any) -> list[int]:
@@ -107,8 +115,8 @@ def _array_length(array: Any) -> int:
 
 def _array_unique(array: Any) -> list[Any]:
     first: dict[Any, Any] = {}
-    for item in _items(array):
-        first.setdefault(identity(item), item)
+    for item in _bounded(_items(array)):
+        first.setdefault(_looked(item), item)
     return list(first.values())
 
 
@@ -127,22 +135,23 @@ def _hash(data: Any, algorithm: Any) -> str:
     made = _HASHES.get(_text(algorithm))
     if made is None:
         raise Refused(f"the algorithm has to be one of {', '.join(_HASHES)}")
-    text = _short(data if isinstance(data, str) else dump(data))
+    text = _short(data if isinstance(data, str) else dump(_bounded(data)))
     return made(_bytes(text), usedforsecurity=False).hexdigest()
 
 
 def _json_merge(first: Any, second: Any, deep: Any) -> dict[str, Any]:
     if not isinstance(deep, bool):
         raise Refused("the third argument has to be true or false")
-    return _merged(_object(first), _object(second), deep)
+    both = _object(first), _object(second)
+    return _merged(*map(_bounded, both)) if deep else both[0] | both[1]
 
 
-def _merged(first: dict[str, Any], second: dict[str, Any], deep: bool) -> dict[str, Any]:
+def _merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     merged = first | second
-    if deep:
-        for name in first.keys() & second.keys():
-            if isinstance(first[name], dict) and isinstance(second[name], dict):
-                merged[name] = _merged(first[name], second[name], deep)
+    for name in first.keys() & second.keys():
+        look()
+        if isinstance(first[name], dict) and isinstance(second[name], dict):
+            merged[name] = _merged(first[name], second[name])
     return merged
 
 
@@ -165,9 +174,10 @@ def _math_add(first: Any, second: Any) -> int:
 
 def _string_split(text: Any, delimiters: Any) -> list[str]:
     """What is between the delimiters, each a character; nothing of what is between two in a row."""
-    around = f"[{re.escape(_text(delimiters))}]"
-    parts = re.split(around, _text(text)) if delimiters else [_text(text)]
-    return [part for part in parts if part]
+    given, signs = _text(text), _text(delimiters)
+    if signs:
+        given = given.translate(dict.fromkeys(map(ord, set(signs)), signs[0]))
+    return [part for part in (given.split(signs[0]) if signs else [given]) if part]
 
 
 def _uuid(chance: Chance) -> str:
@@ -209,7 +219,20 @@ def _bytes(text: str) -> bytes:
 
 
 def _wrong(kind: str, value: Any) -> Any:
-    raise Refused(f"an argument has to be {kind}, not {dump(value)[:60]}")
+    raise Refused(f"an argument has to be {kind}, not {shown(value)}")
+
+
+def _bounded(value: Any) -> Any:
+    """`value`, unless it has too many parts, of which each may be there again and again."""
+    if isinstance(value, dict | list) and (size := size_of(value)) > longest():
+        raise Refused(f"a value may have {longest():.0f} characters, not about {size}")
+    return value
+
+
+def _looked(item: Any) -> Any:
+    """The identity of one of many items."""
+    look()
+    return identity(item)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -1,4 +1,4 @@
-"""Ends an evaluation that takes too long.
+"""Ends an evaluation that takes too long, or would make too long a text.
 
 A value of some kilobytes can keep a path busy for minutes. So whatever visits the parts of values
 calls `look` for each part, which calls what the machine was given to look at the time.
@@ -7,7 +7,7 @@ calls `look` for each part, which calls what the machine was given to look at th
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 
 Check = Callable[[], None]
 
@@ -17,23 +17,37 @@ def unlimited() -> None:
 
 
 _check: ContextVar[Check] = ContextVar("check", default=unlimited)
+#: Characters of a text that is made of values, if who runs the machine gives no other bound.
+LONGEST = 1 << 26
+_longest: ContextVar[float] = ContextVar("longest", default=LONGEST)
 
 
 class Limited:
-    """A block, again and again, in which evaluations go on as long as `check` raises nothing."""
+    """A block, again and again, in which evaluations go on as long as `check` raises nothing.
 
-    __slots__ = ("_check", "_token")
+    Texts that they make of values have at most `longest` characters.
+    """
 
-    def __init__(self, check: Check) -> None:
+    __slots__ = ("_check", "_longest", "_tokens")
+
+    def __init__(self, check: Check, longest: float = LONGEST) -> None:
         self._check = check
+        self._longest = longest
 
     def __enter__(self) -> None:
-        self._token: Token[Check] = _check.set(self._check)
+        self._tokens = _check.set(self._check), _longest.set(self._longest)
 
     def __exit__(self, *_: object) -> None:
-        _check.reset(self._token)
+        checking, bounding = self._tokens
+        _check.reset(checking)
+        _longest.reset(bounding)
 
 
 def look() -> None:
     """Raise what ends the evaluation, if it has to end."""
     _check.get()()
+
+
+def longest() -> float:
+    """The characters that a text may have which is made of values."""
+    return _longest.get()

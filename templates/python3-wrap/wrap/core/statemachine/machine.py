@@ -7,6 +7,7 @@ decided. Definitions are as `workflow.asl` normalises them. The language: states
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from math import inf
@@ -18,7 +19,7 @@ from .entering import ENTER
 from .errors import StatesError, of_task
 from .expressions import Evaluator, NoEvaluator
 from .flows import Contexts, Flows
-from .limit import Check, Limited, unlimited
+from .limit import LONGEST, Check, Limited, unlimited
 from .maps import input_of, is_failed
 from .retries import backoff_s, covers, names_of, retrier_for
 from .values import dump, read
@@ -26,6 +27,8 @@ from .visits import After, Begin, Delay, Following, Leaving, Scope, Step, Visit,
 
 #: States that may follow each other with no task or wait among them: more are a loop without end.
 _TRANSITIONS = 10_000
+#: An output with so many times the most bytes, as `dump` estimates them, surely has too many.
+_SURELY = 8
 
 
 class Machine:
@@ -48,6 +51,8 @@ class Machine:
         What evaluates JSONata; machines without it need none.
     most_bytes
         Bytes of JSON that the result of a task, or the output of a state, may have.
+    longest
+        Characters of a text that an intrinsic function makes of values.
 
     Attributes
     ----------
@@ -75,6 +80,7 @@ class Machine:
         check: Check = unlimited,
         evaluator: Evaluator | None = None,
         most_bytes: float = inf,
+        longest: float = LONGEST,
     ) -> None:
         self.over = False
         self.outcome: Any = None
@@ -85,13 +91,15 @@ class Machine:
         self.chance = chance
         self._check = check
         self._most_bytes = most_bytes
-        self._limited = Limited(check)
+        self._limited = Limited(check, longest)
         self.contexts = Contexts()
         self.flows = Flows(chance, self.contexts, evaluator or NoEvaluator())
         self._numbers = count()
         self._awaited: dict[int, Visit | None] = {}
         self._whole: Scope
         self._step = Step([], [], [])
+        #: States that have ended in this event, and what follows: see `_proceed`.
+        self._going = deque[tuple[Visit, Following, After]]()
 
     def start(self, text: str, now: float) -> Step:
         """Begin with the input `text`; `now` is in seconds since 1970, as in all events."""
@@ -176,6 +184,10 @@ class Machine:
         with self._limited:
             try:
                 handle()
+                while self._going and not self.over:
+                    visit, following, after = self._going.popleft()
+                    if visit.scope.visit is visit:  # else it has been dropped
+                        self._go(visit.scope, *following, after)
             except RecursionError:
                 self._over(StatesError("States.Runtime", "states are nested too deep"))
         if self.over:
@@ -190,14 +202,16 @@ class Machine:
 
     def _over(self, outcome: Any) -> None:
         self.over, self.outcome = True, outcome
+        self._going.clear()
         self._drop(self._whole)
 
-    def _go(self, scope: Scope, name: str, value: Any, after: After) -> None:
-        """Enter the state `name`, and those that follow, until one has to wait."""
+    def _go(self, scope: Scope, name: str | None, value: Any, after: After) -> None:
+        """Enter the state `name`, and those that follow, until one has to wait; None is the end."""
         following: Following | None = name, value
-        for _ in range(_TRANSITIONS):
+        while scope.passed < _TRANSITIONS:
             if following is None:
                 return
+            scope.passed += 1
             name_or_end, value = following
             if name_or_end is None:
                 self._end(scope, value, after)
@@ -208,13 +222,13 @@ class Machine:
         self.fail_scope(scope, StatesError("States.Runtime", message), after)
 
     def _proceed(self, visit: Visit, following: Following | None, after: After) -> None:
-        if following is None:
-            return
-        name, value = following
-        if name is None:
-            self._end(visit.scope, value, after)
-        else:
-            self._go(visit.scope, name, value, after)
+        """Go on from a state with what follows when all else of the event is handled.
+
+        A state can end within the call that entered it: to go on there would nest all states that
+        follow.
+        """
+        if following is not None:
+            self._going.append((visit, following, after))
 
     def _entered(self, visit: Visit) -> Following | None:
         """What follows the state at once; None where it has to wait, or has failed."""
@@ -296,7 +310,7 @@ class Machine:
     def left(self, visit: Visit, name: str | None, leaving: Leaving) -> Following:
         """What follows a state, whose variables are assigned now that it has ended."""
         if self._most_bytes < inf:
-            _bound(dump(leaving.output), self._most_bytes)
+            _bound(dump(leaving.output, _SURELY * self._most_bytes), self._most_bytes)
         if leaving.assigned:
             visit.scope.variables = {**visit.scope.variables, **leaving.assigned}
         return name, leaving.output
@@ -348,6 +362,7 @@ class Machine:
         """Have the task of a state begin, which has its name unless it is `task`."""
         visit.number = number = next(self._numbers)
         self._awaited[number] = visit
+        visit.scope.waits()
         self._step.begins.append(Begin(number, task or visit.name, given, timeout_s, visit.after))
 
     def delay(self, visit: Visit | None, seconds: float, after: After) -> None:
@@ -356,6 +371,7 @@ class Machine:
         self._awaited[number] = visit
         if visit is not None:
             visit.number = number
+            visit.scope.waits()
         self._step.delays.append(Delay(number, seconds, after))
 
     def _caught(self, visit: Visit, error: StatesError, after: After) -> Following | None:

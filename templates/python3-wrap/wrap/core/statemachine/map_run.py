@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .context import timestamp
 from .distributed import Tolerance
 from .errors import StatesError
-from .limit import look
+from .limit import longest, look
 from .values import Text, dump
 
 #: The error of a Map whose results could not be written.
@@ -219,7 +219,7 @@ def written(value: Any) -> str | None:
 
 def _json(value: Any) -> str:
     """A value as JSON: also what a function answered that is none. Raises StatesError."""
-    return dump(str(value) if isinstance(value, Text) else value)
+    return dump(str(value) if isinstance(value, Text) else value, longest())
 
 
 def _line(value: Any) -> str:

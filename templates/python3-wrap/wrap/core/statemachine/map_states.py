@@ -12,6 +12,7 @@ from .errors import StatesError
 from .functions import FUNCTIONS
 from .map_run import FAILED, MapRun, written
 from .maps import (
+    asked_of,
     begins_of,
     destination_of,
     input_of,
@@ -38,7 +39,8 @@ def enter(machine: Machine, visit: Visit) -> None:
     if "ItemReader" in visit.state:
         request = flow.request(visit, "ItemReader")
         visit.origin = origin_of(request)
-        machine.begin_task(visit, request, None, reader_of(visit.name))
+        asked = asked_of(visit.state["ItemReader"], request)
+        machine.begin_task(visit, asked, None, reader_of(visit.name))
     else:
         machine.spread(visit, *_begins(machine, visit, items_of(flow, visit)))
 
@@ -127,7 +129,8 @@ def _write(machine: Machine, visit: Visit, run: MapRun, after: After) -> None:
         return
     visit.after = after
     if request is not None:
-        machine.begin_task(visit, request, None, writer_of(visit.name))
+        asked = asked_of(visit.state["ResultWriter"], request)
+        machine.begin_task(visit, asked, None, writer_of(visit.name))
     elif run.error is not None:
         machine.fail(visit, run.error, after)
     else:

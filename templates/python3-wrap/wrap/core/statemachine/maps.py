@@ -8,12 +8,12 @@ from typing import Any
 
 from .distributed import MOST_CHILDREN, Tolerance, batches, tolerance
 from .errors import StatesError
+from .limit import longest, look
 from .map_run import Destination
 from .path_flow import PathFlow
 from .query_flow import QueryFlow
 from .readers import Pair, items_in, pairs_of
-from .times import shown
-from .values import dump, number_of
+from .values import dump, number_of, shown
 from .visits import Visit
 
 Flow = PathFlow | QueryFlow
@@ -27,6 +27,13 @@ def reader_of(state: str) -> str:
 def writer_of(state: str) -> str:
     """The task that runs the function of a Map's ResultWriter."""
     return f"{state}.ResultWriter"
+
+
+def asked_of(caller: Mapping[str, Any], request: Any) -> Any:
+    """What the function of an ItemReader or ResultWriter gets: `request`, or what to do with it."""
+    if "Action" not in caller:
+        return request
+    return {"Action": caller["Action"], "Parameters": request}
 
 
 def origin_of(request: Any) -> str | None:
@@ -111,11 +118,16 @@ def _batched(flow: Flow, visit: Visit) -> list[range]:
     most_bytes = _whole_number(flow, visit, "MaxInputBytesPerBatch", batcher) or inf
     if most_bytes < inf:
         most_bytes -= _bytes(_batch(flow, visit, []))
+
+    def size_of(index: int) -> int:
+        look()
+        return _bytes(_selected(flow, visit, _item(visit, index))) + 1
+
     return batches(
         len(visit.source),
         most_items,
         most_bytes,
-        lambda index: _bytes(_selected(flow, visit, _item(visit, index))) + 1,
+        size_of,
     )
 
 
@@ -169,4 +181,4 @@ def _number(
 
 def _bytes(value: Any) -> int:
     """The bytes of `value` as JSON."""
-    return len(dump(value).encode(errors="surrogatepass"))
+    return len(dump(value, longest()).encode(errors="surrogatepass"))

@@ -39,15 +39,17 @@ from .values import Text
 _NAME = r"(?:[^\s\\.,:?@*()\[\]'\"$]|\\.)+"
 _VARIABLE = re.compile(r"\$([^\W\d]\w*)")
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+#: Something quoted; without its end, all that is left: else each quote in it would be looked at.
+_QUOTED_OR_OPEN = rf"{_QUOTED}|['\"].*"
 _STEP = re.compile(
     rf"\.(?P<name>{_NAME})|\.?\[\s*(?:(?P<index>-?\d+)|(?P<quoted>{_QUOTED}))\s*\]", re.DOTALL
 )
 #: A dot before a bracket, which Jayway allows and RFC 9535 does not; or something quoted.
-_DOTTED = re.compile(rf"({_QUOTED})|(?<!\.)\.(?=\[)", re.DOTALL)
+_DOTTED = re.compile(rf"({_QUOTED_OR_OPEN})|(?<!\.)\.(?=\[)", re.DOTALL)
 #: In a filter: something quoted, a regular expression, a path, or a word that is none of a path.
 _FILTERED = re.compile(
-    rf"(?P<kept>{_QUOTED}|(?<=~)\s*/(?:[^/\\]|\\.)*/\w*|[@$][\w.*-]*|[.\]][\w.*-]+)"
-    r"|(?P<word>(?<![\w.-])[A-Za-z_][\w-]*+)(?!\s*\()",
+    rf"(?P<kept>{_QUOTED_OR_OPEN}|(?<=~)\s*/(?:[^/\\]|\\.)*/\w*|[@$][\w.*-]*|[.\]][\w.*-]+)"
+    r"|(?P<word>(?<![\w.-])[^\W\d][\w-]*+)(?!\s*\()",
     re.DOTALL,
 )
 #: The words that mean something in a filter.

@@ -198,27 +198,28 @@ def _of_csv(text: str, config: Mapping[str, Any], most: int | None) -> Items:
 
 def _fields(record: str, delimiter: str) -> list[str]:
     """The fields of a record with repeated quotes, which stand for one also outside of quotes."""
-    fields, is_quoted, at = [""], False, 0
+    fields, field, is_quoted, at = list[str](), list[str](), False, 0
     record = record.removesuffix("\n").removesuffix("\r")
     while at < len(record):
         sign, after = record[at], record[at + 1 : at + 2]
         at += 1
-        begins = not fields[-1] and record[at - 2 : at - 1] in ("", delimiter)
+        begins = not field and record[at - 2 : at - 1] in ("", delimiter)
         if sign == "\\":
-            fields[-1] += after
+            field.append(after)
             at += 1
         elif sign == '"' and begins and not is_quoted:
             is_quoted = True
         elif sign == '"' and after == '"':
-            fields[-1] += sign
+            field.append(sign)
             at += 1
         elif sign == '"' and is_quoted:
             is_quoted = False
         elif sign == delimiter and not is_quoted:
-            fields.append("")
+            fields.append("".join(field))
+            field = []
         else:
-            fields[-1] += sign
-    return fields
+            field.append(sign)
+    return [*fields, "".join(field)]
 
 
 def _lines(text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:

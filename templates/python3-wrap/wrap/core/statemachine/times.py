@@ -5,13 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .errors import StatesError
-from .values import dump, instant, number_of
+from .values import instant, number_of, shown
 from .visits import MOST_SECONDS, Visit
-
-
-def shown(value: Any) -> str:
-    """The beginning of `value` for a message."""
-    return dump(value)[:60]
 
 
 def seconds_of(value: Any, visit: Visit, least: int, unfit: str) -> float:

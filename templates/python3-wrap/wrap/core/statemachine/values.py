@@ -18,6 +18,8 @@ from .errors import StatesError
 MOST_LEVELS = 200
 #: Characters that a number, true, false or null takes in JSON, about.
 _NUMBER = 4
+#: Characters of a value of which a message has the beginning.
+_LONGEST_SHOWN = 1 << 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d{1,99})?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))",
@@ -119,7 +121,7 @@ def dump(value: Any, most: float = math.inf) -> str:
     if isinstance(value, Text):
         return str(value)
     try:
-        if most < math.inf and (size := _size(value, {})) > most:
+        if most < math.inf and (size := size_of(value)) > most:
             cause = f"a value of about {size} bytes, and {most} are the most that a wrap handles"
             raise StatesError("States.DataLimitExceeded", cause)
         text = _ENCODER.encode(value)
@@ -128,6 +130,21 @@ def dump(value: Any, most: float = math.inf) -> str:
     except ValueError as error:
         raise StatesError("States.Runtime", f"a value is no JSON: {error}") from None
     return text if text.isascii() else _LONE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+
+
+def size_of(value: Any) -> int:
+    """About the length of `value` as JSON. Values share parts, so that it can exceed any memory."""
+    return _size(value, {})
+
+
+def shown(value: Any) -> str:
+    """The beginning of `value` for a message."""
+    try:
+        if isinstance(value, dict | list) and size_of(value) > _LONGEST_SHOWN:
+            return f"{'an object' if isinstance(value, dict) else 'an array'} that is large"
+    except RecursionError:
+        return "a value that is nested too deep"
+    return dump(value)[:60]
 
 
 def _size(value: Any, known: dict[int, int]) -> int:

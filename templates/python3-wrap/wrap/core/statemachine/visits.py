@@ -66,7 +66,7 @@ class Scope:
     and would stay until Python looks for cycles.
     """
 
-    __slots__ = ("index", "item", "parent", "states", "variables", "visit")
+    __slots__ = ("index", "item", "parent", "passed", "states", "variables", "visit")
 
     def __init__(
         self, definition: Mapping[str, Any], parent: Visit | None, index: int, item: Any
@@ -79,6 +79,15 @@ class Scope:
         #: What ``$$.Map`` is here.
         self.item = item
         self.visit: Visit | None = None
+        #: States that have been entered since one of them, or of the scopes within, had to wait.
+        self.passed = 0
+
+    def waits(self) -> None:
+        """Something is awaited in this scope, and so in those around it."""
+        scope: Scope | None = self
+        while scope is not None:
+            scope.passed = 0
+            scope = None if scope.parent is None else scope.parent.scope
 
 
 class Visit:

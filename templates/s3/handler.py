@@ -1,0 +1,100 @@
+"""Reads and writes an S3-compatible store for the Maps of a state machine.
+
+The request is ``{"Action": ..., "Parameters": {...}}``, which `chiron.workflow.asl_resources` makes
+of an ItemReader or a ResultWriter.
+"""
+
+import io
+import json
+import os
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from minio import Minio
+
+#: The store: s3://KEY@HOST[:PORT]/BUCKET, with TLS s3s. Maps name the buckets.
+_STORE = "chiron_s3"
+#: The secret with the password of KEY, and the variable that has it without a gateway.
+_SECRET, _PASSWORD = "chiron-store", "CHIRON_STORE_PASSWORD"
+#: What reading an object takes, in its size: its bytes, their text, and what is made of a part.
+_COPIES = 3
+
+
+def handle(event, context):
+    """Do what an ItemReader or a ResultWriter asks for; returns the content of what is read."""
+    asked = json.loads(event.body)
+    return _ACTIONS[asked["Action"]](asked["Parameters"])
+
+
+def _get(parameters):
+    bucket, key = _text(parameters, "Bucket"), _text(parameters, "Key")
+    answer = _client().get_object(bucket_name=bucket, object_name=key)
+    try:
+        _check_size(f"s3://{bucket}/{key}", int(answer.headers.get("Content-Length", 0)))
+        return str(answer.read(), "utf-8-sig")
+    finally:
+        answer.close()
+        answer.release_conn()
+
+
+def _check_size(name, size):
+    """Raise ValueError rather than take more memory than the wrap may."""
+    most_mib = int(os.environ.get("WRAP_MEMORY_MIB") or 0)
+    if most_mib and size * _COPIES > most_mib << 20:
+        raise ValueError(
+            f"{name} has {size >> 20} MiB, which take {_COPIES} times as much of the "
+            f"{most_mib} MiB of the wrap: split the object, or raise limits.memory of a function"
+        )
+
+
+def _list(parameters):
+    bucket, prefix = _text(parameters, "Bucket"), _text(parameters, "Prefix", "")
+    found = _client().list_objects(bucket_name=bucket, prefix=prefix, recursive=True)
+    return f"[{','.join(json.dumps(_metadata(each)) for each in found)}]"
+
+
+def _metadata(found):
+    """An object as the items of a Map have it."""
+    return {
+        "Etag": f'"{found.etag}"',
+        "Key": found.object_name,
+        "LastModified": int(found.last_modified.timestamp()),
+        "Size": found.size,
+        "StorageClass": found.storage_class or "STANDARD",
+    }
+
+
+def _put(parameters):
+    body = _text(parameters, "Body").encode()
+    _client().put_object(
+        bucket_name=_text(parameters, "Bucket"),
+        object_name=_text(parameters, "Key"),
+        data=io.BytesIO(body),
+        length=len(body),
+        content_type="application/json",
+    )
+    return ""
+
+
+def _text(parameters, name, default=None):
+    value = parameters.get(name, default) if isinstance(parameters, dict) else None
+    if not isinstance(value, str):
+        raise ValueError(f"{name} has to be a string: it says where the object is")
+    return value
+
+
+@cache
+def _client():
+    url = urlsplit(os.environ[_STORE])
+    file = Path(os.environ.get("secrets_dir") or "/var/openfaas/secrets") / _SECRET  # noqa: SIM112
+    password = file.read_text().strip() if file.is_file() else os.environ.get(_PASSWORD)
+    return Minio(
+        endpoint=url.netloc.rpartition("@")[2],
+        access_key=url.username,
+        secret_key=password,
+        secure=url.scheme == "s3s",
+    )
+
+
+_ACTIONS = {"s3:getObject": _get, "s3:listObjectsV2": _list, "s3:putObject": _put}
