@@ -14,6 +14,7 @@ from chiron.adaptation.latency import Wait
 from chiron.adaptation.version import Candidate, Serving, serving
 from chiron.deployment.deploy import remove_all
 from chiron.generator.annotations import PLANNER, ROLE, ROUTE, SUCCESSOR, WORKFLOW
+from chiron.generator.given import cut_variables, given_of
 from chiron.generator.settings import client_timeout_s
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.endings import TAIL, maybe_by_memory
@@ -195,7 +196,20 @@ def _stays(candidate: Candidate, called: FunctionStatus) -> str:
 
 def as_it_was(function: FunctionStatus, behind: str = "") -> FunctionSpec:
     """The deployment that made `function`, which hands its requests on to `behind` from its start,
-    where that is not empty."""
+    where that is not empty.
+
+    Raises ``unknown-variables`` where the gateway tells only a part of their values.
+    """
+    given = given_of(function.annotations)
+    cut = cut_variables(function.env_vars, (given and given.environment) or {})
+    if cut:
+        raise ChironError(
+            "unknown-variables",
+            f"{function.name} cannot be deployed as it was: the gateway tells only the beginning "
+            f"of {', '.join(cut)}; deploy the workflow again with chiron deploy",
+            functions=[function.name],
+            status=502,
+        )
     fields = function.model_dump(include=set(FunctionSpec.model_fields))
     fields["env_vars"] = {**function.env_vars, ROUTE: behind} if behind else function.env_vars
     return FunctionSpec(service=function.name, **fields)

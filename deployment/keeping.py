@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chiron.generator.annotations import FUNCTIONS, ROUTE
-from chiron.generator.given import Given, digested, given_of, is_ours
+from chiron.generator.given import Given, digested, given_of, is_ours, is_told
 from chiron.openfaas.objects import FunctionStatus, Resources
 from chiron.openfaas.stack import (
     StackFile,
@@ -145,7 +145,7 @@ def _compact(constraint: str) -> str:
 
 def _changed(given: Given, before: FunctionStatus) -> _Changed:
     """What of `before` is not as it was given."""
-    known = given.environment
+    known = given.environment if is_told(before.env_vars) else None
     environment = {
         name: value
         for name, value in before.env_vars.items()

@@ -36,8 +36,8 @@ FLOW = f"{PREFIX}flow"
 #: Where the first part of a state machine is; those that follow have numbers from 1 on.
 MACHINE = f"{PREFIX}machine"
 PREDICTION = f"{PREFIX}prediction"
-#: Has the Prometheus of OpenFaaS's Helm chart read the metrics of each replica: faas-netes hands
-#: annotations on to pods, and says "false" where a function says nothing.
+#: By it a Prometheus on Kubernetes finds the metrics of each replica: faas-netes hands annotations
+#: on to pods, and says "false" where a function says nothing.
 SCRAPE = "prometheus.io.scrape"
 #: What a deployment was made from, and what was asked of its plan.
 SOURCE = f"{PREFIX}source"

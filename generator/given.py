@@ -17,6 +17,8 @@ GIVEN = f"{PREFIX}given"
 _MOST = 3900
 #: A variable may be a credential: of its value stays as much as tells whether it has changed.
 _DIGITS = 6
+#: A variable that the image of each wrap has, and no stack.yaml.
+_OF_IMAGE = "upstream_url"
 
 
 class Given(Document):
@@ -58,6 +60,11 @@ def given(function: StackFunction) -> str:
     return found.model_copy(update={"environment": None}).model_dump_json()
 
 
+def is_told(environment: Mapping[str, str]) -> bool:
+    """Whether a provider tells the variables that a wrap was given, and not those of its image."""
+    return _OF_IMAGE not in environment
+
+
 def given_of(annotations: Mapping[str, str]) -> Given | None:
     """What a wrap with these annotations was given; None where it does not say."""
     try:
@@ -66,6 +73,24 @@ def given_of(annotations: Mapping[str, str]) -> Given | None:
         return None
 
 
+def cut_variables(environment: Mapping[str, str], known: Mapping[str, str]) -> list[str]:
+    """The variables of a wrap of which a provider tells only the beginning.
+
+    faasd tells the variables of the process, those of the image among them, and of each value what
+    is before an equals sign.
+
+    Parameters
+    ----------
+    environment
+        As the provider tells it.
+    known
+        The digests of what the wrap was given.
+    """
+    if is_told(environment):
+        return []
+    return [name for name, digest in known.items() if digest.endswith("=")]
+
+
 def digested(value: str) -> str:
-    """What is kept of the value of a variable."""
-    return sha256(value.encode()).hexdigest()[:_DIGITS]
+    """What is kept of the value of a variable: whether it has an equals sign, too."""
+    return sha256(value.encode()).hexdigest()[:_DIGITS] + "=" * ("=" in value)

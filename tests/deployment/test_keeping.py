@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from chiron.adaptation.blue_green import as_it_was
 from chiron.deployment.keeping import all_keeping, keeping, merged, not_kept
 from chiron.generator.annotations import FUNCTIONS, ROUTE, WORKFLOW
 from chiron.generator.given import GIVEN, given, given_of
 from chiron.openfaas.objects import FunctionStatus
 from chiron.openfaas.stack import StackFile, StackFunction
+from chiron.templates import TEMPLATES
+from chiron.workflow.errors import ChironError
 
 
 @pytest.mark.parametrize(
@@ -142,3 +145,17 @@ def test_no_record_of_more_variables_than_faasd_has_room_for() -> None:
     found = given_of({GIVEN: told})
     assert found and found.environment is None
     assert keeping(many, deployed(many, env_vars={"other": "1"})) == many
+
+
+def test_variables_are_not_taken_from_a_provider_that_cuts_their_values() -> None:
+    """As faasd does, which tells those of the image, too."""
+    made = function(environment={"HEADERS": "key=value", "MODE": "on"})
+    told = {"HEADERS": "key", "MODE": "on", "LANG": "C.UTF-8", "upstream_url": "http://x"}
+    before = deployed(made, env_vars=told)
+    assert keeping(made, before) == made
+    with pytest.raises(ChironError, match="only the beginning of HEADERS;"):
+        as_it_was(before)
+    whole = deployed(made, env_vars={"HEADERS": "key=other", "MODE": "on"})
+    assert keeping(made, whole).environment["HEADERS"] == "key=other"
+    assert as_it_was(whole).env_vars["HEADERS"] == "key=other"
+    assert "upstream_url=" in (TEMPLATES / "python3-wrap" / "Dockerfile").read_text()

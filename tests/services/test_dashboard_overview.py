@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chiron.services.dashboard.overview import sparkline, verdict
+from chiron.workflow.load import Load, LoadLatency
 
 
 @pytest.mark.parametrize(
@@ -23,3 +24,12 @@ def test_the_word_is_what_the_requests_of_the_last_minute_say(live_workflow, slo
 @pytest.mark.parametrize(("values", "drawn"), [([], ""), ([0.0], ""), ([0.0, 3.5, 7.0], "▁▅█")])
 def test_a_sparkline_goes_from_zero_to_the_largest(values, drawn):
     assert sparkline(values) == drawn
+
+
+def test_the_promise_of_a_plan_for_a_rate_names_the_rate(live_workflow):
+    live = live_workflow("w", 200.0, 0.99)
+    load = LoadLatency(load=Load(per_s=20.0), within=())
+    predicted = live.deployed.predicted.model_copy(update={"under_load": load})
+    deployed = live.deployed.model_copy(update={"predicted": predicted})
+    promised = verdict(live.model_copy(update={"deployed": deployed})).why
+    assert promised.endswith("95 % of requests within 200 ms at up to 20/s")

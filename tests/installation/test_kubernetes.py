@@ -1,7 +1,8 @@
-"""The manifest of `chiron watch` on Kubernetes says what the program understands."""
+"""What installation/ has for Kubernetes says what the program, and Prometheus, understand."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from chiron.cli.main import chiron
+from chiron.generator.annotations import SCRAPE
 from chiron.services import state_folder
 
 INSTALLATION = Path(__file__).parents[2] / "installation"
@@ -84,3 +86,22 @@ def test_images_run_as_a_number_of_which_kubernetes_sees_that_it_is_not_root(
     users = [line.split()[1] for line in lines if line.startswith("USER ")]
     assert users[-1] == "12000"
     assert any("useradd --uid 12000 " in line for line in lines)
+
+
+def test_the_job_for_prometheus_keeps_the_pods_of_wraps() -> None:
+    """Prometheus writes each sign of an annotation that is no letter or digit as an underscore."""
+    (text,) = re.findall(
+        r"```yaml\n( +- job_name: wraps\n +kubernetes_sd.*?)```",
+        (INSTALLATION / "monitoring.md").read_text(),
+        re.DOTALL,
+    )
+    (job,) = yaml.safe_load(text)
+    kept = [each for each in job["relabel_configs"] if each.get("action") == "keep"]
+    label = re.sub("[^A-Za-z0-9]", "_", SCRAPE)
+    assert kept == [
+        {
+            "action": "keep",
+            "source_labels": [f"__meta_kubernetes_pod_annotation_{label}"],
+            "regex": "true",
+        }
+    ]
