@@ -93,7 +93,8 @@ def test_under_load_only_what_a_victim_held_is_lost_and_nothing_leaks(
     ended = ask(server, REQUESTS, at)
     memory.append(main.memory_info().rss)
     stalls = loop_stalls(server)
-    print(f"{mechanism}: {dict(ended)}, memory {[size >> 10 for size in memory]} KiB, {stalls} stalls")
+    kib = [size >> 10 for size in memory]
+    print(f"{mechanism}: {dict(ended)}, memory {kib} KiB, {stalls} stalls")
     lost = ended["process-died"]
     assert ended == Counter({"right": REQUESTS - lost, "process-died": lost}) - Counter()
     assert lost <= (0 if mechanism == "threads" else 1 + AT_ONCE)
