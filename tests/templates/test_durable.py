@@ -81,7 +81,7 @@ class Replicas:
         durable._writes = True  # no thread begins to write
         numbers = {name: number for number, name in tasks.items()}
         stream: Any = BucketRuns(runtime, DECLARED or {}, numbers, 0.0, durable=durable)
-        stream._attempts.run = run
+        stream._runs.begin = run
         durable.join(stream.replica)
         return SimpleNamespace(
             stream=stream, durable=durable, works=works, attempts=attempts, redis=redis

@@ -24,6 +24,7 @@ from wrap.dispatch.runtime import Mechanism, Runtime
 from wrap.dispatch.world import WORLD
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool, Work
+from wrap.http.server.connection import Channel
 from wrap.http.server.dispatcher import Dispatcher
 from wrap.http.traffic_switch import Route
 from wrap.net.messages import Ident, Request, Result
@@ -355,3 +356,18 @@ def test_what_is_admitted_in_the_loop_begins_in_an_event_of_its_own() -> None:
     assert [order.get(timeout=BOUND_S) for _ in range(2)] == ["answered", "begins"]
     assert Admission(execution).admit()
     assert order.get(timeout=BOUND_S) == "begins"
+
+
+def test_an_answer_of_the_loop_is_sent_by_the_thread_of_the_http_server() -> None:
+    """To send it may take the kernel some milliseconds."""
+    soon, served = list[Callable[[], None]](), list[Any]()
+    channel: Any = object.__new__(Channel)
+    channel.server = SimpleNamespace(do_soon=soon.append)
+    channel.requests = [SimpleNamespace(later=False, answer=None)]
+    channel.serve_first = lambda: served.append(channel.requests[0].answer)
+    channel.answer_later()("first")
+    assert (served, soon) == (["first"], [])
+    channel.answer_later()("second", elsewhere=True)
+    assert served == ["first"]
+    soon[0]()
+    assert served == ["first", "second"]

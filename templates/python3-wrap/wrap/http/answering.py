@@ -50,7 +50,7 @@ class Answering:
         self._arrived = arrived
         self._deadline = deadline
         self._respond = respond
-        self._later: Callable[[Response], None] = request.environ[LATER]()
+        self._later: Callable[..., None] = request.environ[LATER]()
         is_entry = runtime.wrap.entry is not None
         self._forwarded = is_entry and TIMEOUT in request.environ
         self._unanswered = threading.Lock()
@@ -115,7 +115,8 @@ class Answering:
             return False
         if self._forwarded:
             response.headers[ANSWERED_HEADER] = self._runtime.wrap.name
-        self._later(response)
+        # To send may take the kernel some milliseconds, in which it also does the receiver's part.
+        self._later(response, elsewhere=self._runtime.loop.is_here)
         return True
 
     def _begin(self, body: Pieces) -> None:

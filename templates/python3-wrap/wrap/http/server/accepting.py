@@ -69,7 +69,9 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         self._counting = threading.Lock()
         self._relieved = threading.Event()
         self._probes = frozenset(probes)
-        self._at_once: deque[Channel] = deque()
+        #: What the loop does by itself: it answers what needs no other thread.
+        self._at_once: deque[Callable[[], None]] = deque()
+        self._own_thread = threading.get_ident()
         settings = Adjustments(
             sockets=[listener],
             recv_bytes=_READ,
@@ -112,7 +114,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         if self._called:
             self.accept_waiting()
         while self._at_once:
-            self._at_once.popleft().service()
+            self._at_once.popleft()()
         if self.held > self.bounds.size:
             self._relieve(self.bounds.size)
             self._relieved.set()
@@ -125,10 +127,14 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         if not request.error:
             request.is_probe = request.path in self._probes and request.command in ("GET", "HEAD")
         if request.error or request.is_probe:
-            self._at_once.append(channel)
-            self.pull_trigger()  # a thread may have found it behind another one
+            self.do_soon(channel.service)  # a thread may have found it behind another one
         else:
             super().add_task(channel)
+
+    def do_soon(self, action: Callable[[], None]) -> None:
+        """Have the loop do something; any thread may call this."""
+        self._at_once.append(action)
+        self.pull_trigger()
 
     def take(self, connection: socket.socket) -> None:
         """Serve a connection that was accepted before."""
@@ -182,7 +188,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
 
     def wait_for_relief(self) -> None:
         """Let the loop make room before another answer is made, if there is too little."""
-        if self.held > self.bounds.size:
+        if self.held > self.bounds.size and threading.get_ident() != self._own_thread:
             self._relieved.clear()
             self.pull_trigger()
             self._relieved.wait(_RELIEF_S)

@@ -23,7 +23,8 @@ from .request import FullError, Parser
 #: It may have waited for a thread since then.
 ARRIVED = "chiron.arrived"
 #: Where it has what an application calls that answers later, by any thread: no thread waits for it.
-#: It gets a function that takes the answer, a WSGI application; what it returns itself is dropped.
+#: It gets a function that takes the answer, a WSGI application, and whether the server's own thread
+#: is to send it, as the calling one has no time; what it returns itself is dropped.
 LATER = "chiron.later"
 #: Where it has what says how many requests are served, and how many wait.
 LOAD = "chiron.load"
@@ -149,14 +150,17 @@ class Channel(HTTPChannel):  # type: ignore[misc]
             return str(request.error.code)
         return request.status or (_NO_ANSWER if self.connected else _CLIENT_GONE)
 
-    def answer_later(self) -> Callable[[Callable[..., Iterable[bytes]]], None]:
-        """Keep the request until what is returned here is called, with the answer."""
+    def answer_later(self) -> Callable[..., None]:
+        """Keep the request until what is returned here is called, as `LATER` says."""
         request = self.requests[0]
         request.later = True
 
-        def answer(application: Callable[..., Iterable[bytes]]) -> None:
+        def answer(application: Callable[..., Iterable[bytes]], *, elsewhere: bool = False) -> None:
             request.answer = application
-            self.serve_first()
+            if elsewhere:
+                self.server.do_soon(self.serve_first)
+            else:
+                self.serve_first()
 
         return answer
 
