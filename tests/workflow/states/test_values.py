@@ -98,13 +98,11 @@ def deep(levels):
     return value
 
 
-@pytest.mark.parametrize(
-    "value", [[float("nan")], 10**5000, deep(100_000)], ids=["nan", "digits", "deep"]
-)
-def test_what_is_no_json_is_not_dumped(value):
-    with pytest.raises(StatesError) as caught:
-        dump(value)
-    assert caught.value.name == "States.Runtime"
+def test_what_is_no_json_is_not_dumped():
+    for value in ([float("nan")], 10**5000, deep(100_000)):
+        with pytest.raises(StatesError) as caught:
+            dump(value)
+        assert caught.value.name == "States.Runtime"
 
 
 def test_a_fraction_of_a_second_has_no_more_digits_than_can_be_read():
