@@ -5,11 +5,10 @@ Imports are relative: chiron has the module too, under another name.
 
 from __future__ import annotations
 
-import math
 import re
-import resource
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +28,6 @@ _HELD_S = 0.02
 #: and again, with so many times as much time, as long as it has taken less than these bytes. Its
 #: input, which jlens then copies, has no more either.
 _LONGER, _MOST_GROWTH = 4, 1 << 27
-#: How much of memory a page fault brings: huge pages, where every process gets them.
-_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-_PAGE, _HUGE_PAGE = resource.getpagesize(), 1 << 21
 _PEAK = re.compile(rb"VmHWM:\s*(\d+) kB")
 #: Values of which each may be compared with every other one.
 _FEW = 1000
@@ -39,6 +35,8 @@ _FEW = 1000
 _KEPT = 4096
 #: The code of jlens for an evaluation that takes too long.
 _TIMEOUT = "D1012"
+#: The module of the error that a panic of jlens is.
+_OF_PANICS = "pyo3_runtime"
 _NAME = r"[^\W\d]\w*"
 _VARIABLE = re.compile(rf"\$({_NAME})")
 #: A variable, and names of fields in it: what most expressions are.
@@ -73,12 +71,19 @@ def _key(value: Any) -> Any:
     return (bool, value) if isinstance(value, bool) else value
 
 
+#: Characters of a replacement, and matches of a regular expression, from which on a replacement is
+#: refused: jlens looks at the time after some 50 matches.
+_LONG, _SEVERAL = 1 << 16, 8
+_TOO_OFTEN = f"$replace takes {_LONG} characters at most for {_SEVERAL} matches and more"
 #: Functions for which jlens looks at no limit, and that take quadratic memory or time -> what is
 #: bound in their place, and the function that this calls by the name ``$checked``.
 _GUARDS: dict[str, tuple[str, Callable[..., Any]]] = {
     "replace": (
         "function($s, $p, $by, $n)<s-(sf)(sf)n?:s> {("
         "($type($s) & $type($p) & $type($by)) = 'stringstringstring' ? $checked($s, $p, $by, $n);"
+        f"$type($by) = 'string' and $length($by) > {_LONG}"
+        f" and ($exists($n) ? $n : {_SEVERAL}) >= {_SEVERAL}"
+        f" and $count($match($s, $p, {_SEVERAL})) = {_SEVERAL} ? $error('{_TOO_OFTEN}');"
         "$own($s, $p, $by, $n))}",
         _replaceable,
     ),
@@ -119,9 +124,9 @@ class Jsonata:
         bound = tuple(name for name in mentioned if name in names)
         called = {name: functions[name] for name in mentioned if name in functions}
         called |= {f"checked_{name}": _GUARDS[name][1] for name in mentioned if name in _GUARDS}
-        result = self._result(
-            _compiled(expression, bound), {name: names[name] for name in bound}, called, now, seed
-        )
+        data = {name: names[name] for name in bound}
+        with _no_panic():
+            result = self._result(_compiled(expression, bound), data, called, now, seed)
         if "value" not in result:
             raise ValueError("it has no value")
         return result["value"]
@@ -155,9 +160,8 @@ class Jsonata:
         if (size := size_of(data)) > _MOST_GROWTH:
             raise ValueError(f"what it reads is about {size} bytes")
         document, attempt_s = Document(data), _HELD_S
-        peak, touched = _peak(), _touched()
-        # The peak is of all that runs in the process, and pages may be touched again and again.
-        while _peak() - peak <= _MOST_GROWTH or _touched() - touched <= _MOST_GROWTH:
+        before = _peak()
+        while _peak() - before <= _MOST_GROWTH:
             attempt_s *= _LONGER
             left_s = max(0.0, min(_MOST_S, self._left_s()))
             timeout = min(attempt_s, left_s)
@@ -169,6 +173,17 @@ class Jsonata:
         raise ValueError(f"its values take more than {_MOST_GROWTH >> 20} MiB of memory")
 
 
+@contextmanager
+def _no_panic() -> Iterator[None]:
+    """Raise ValueError if jlens breaks off by a panic, which is no Exception of Python."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__module__ != _OF_PANICS:
+            raise
+        raise ValueError(f"jlens cannot evaluate it: {error}") from None
+
+
 def _peak() -> int:
     """The most bytes of memory that this process has had; 0 if the system does not say."""
     try:
@@ -176,20 +191,6 @@ def _peak() -> int:
     except OSError:
         return 0
     return 1024 * int(found[1]) if found else 0
-
-
-def _touched() -> float:
-    """The bytes of memory that this thread has been the first to use; infinite if nobody counts."""
-    faults = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
-    return faults * _bytes_of_fault() if faults else math.inf
-
-
-@cache
-def _bytes_of_fault() -> int:
-    try:
-        return _HUGE_PAGE if b"[always]" in _HUGE_PAGES.read_bytes() else _PAGE
-    except OSError:
-        return _PAGE
 
 
 def check_expression(expression: str, functions: Iterable[str]) -> None:
@@ -203,7 +204,8 @@ def check_expression(expression: str, functions: Iterable[str]) -> None:
     from jlens import Expression, JlensError
 
     try:
-        compiled = Expression(expression)
+        with _no_panic():
+            compiled = Expression(expression)
         for name in functions:
             compiled.register_function(name, lambda *_: None)
         reads = compiled.reads()
