@@ -137,6 +137,10 @@ def start(tmp_path: Path, preloaded: Preloaded) -> Iterator[Start]:
     for server in servers:
         with contextlib.suppress(ProcessLookupError):  # what a module has started ends with it
             os.killpg(server.process.pid, signal.SIGKILL)
+        for pid in psutil.pids():  # processes that are forked for requests have groups of their own
+            with contextlib.suppress(ProcessLookupError):
+                if os.getsid(pid) == server.process.pid:
+                    os.kill(pid, signal.SIGKILL)
         server.process.wait(BOUND_S)
         log = server.log.read_text(errors="replace")
         assert BROKEN not in log, log

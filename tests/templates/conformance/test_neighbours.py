@@ -38,6 +38,7 @@ def _are_apart(plan: Plan) -> None:
     assert {name: _beside(plan, name) for name in tasks} == expected
 
 
+@pytest.mark.slow
 def test_what_changes_its_process_has_a_process_of_its_own(
     write_folder: Any, profile_of: Any, platform: Any, tmp_path: Path
 ) -> None:
