@@ -43,6 +43,13 @@ class Threads:
         self.works.append(work)
 
 
+class Timers:
+    """Keeps what is to be called."""
+
+    def call_at(self, _: float, forget: Callable[[], None]) -> None:
+        self.forget = forget
+
+
 @pytest.fixture
 def place(monkeypatch: pytest.MonkeyPatch) -> str:
     from wrap.pipes import broker
@@ -71,6 +78,21 @@ def test_another_user_is_refused_and_takes_no_thread(
     said = [line for line in capfd.readouterr().out.splitlines() if "was refused streams" in line]
     assert said[-1] == f"user {NOBODY} was refused streams, the 64. so far"
     assert len(said) == 7
+
+
+def test_a_stream_for_an_execution_that_may_begin_is_in_hand_for_a_while(place: str) -> None:
+    from wrap.pipes.broker import Broker, Which
+
+    unused: Any = None
+    timers: Any = Timers()
+    broker = Broker(unused, unused, timers, unused)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert not broker.in_hand
+        broker.arrived(Which(execution=7, output=0, reader=1), ours)
+        assert broker.in_hand
+        timers.forget()
+        assert not broker.in_hand
 
 
 @pytest.mark.parametrize("said", [b"", b"nonsense", b"[]", json.dumps([1, True]).encode()])

@@ -87,9 +87,11 @@ class Participant:
 
     @property
     def busy(self) -> bool:
-        """Whether something is in hand, or an answer has still to be sent."""
-        answers = bool(self._answering or self._answers)
-        return answers or (self._protocol is not None and self._protocol.busy)
+        """Whether something is in hand or may begin, or an answer has still to be sent."""
+        broker, protocol = self._runtime.broker, self._protocol
+        early = broker is not None and broker.in_hand
+        executions = early or (protocol is not None and protocol.busy)
+        return executions or bool(self._answering or self._answers)
 
     def got(self, connection: PeerConnection, message: Received) -> None:
         """Do what a message says. Raises ValueError or TypeError where it is none."""

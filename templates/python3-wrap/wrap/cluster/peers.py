@@ -77,8 +77,8 @@ class PeerProtocol:
 
     @property
     def busy(self) -> bool:
-        """Whether any has not ended."""
-        return len(self._executions) > 0
+        """Whether any has not ended, or has not begun that objects are here for."""
+        return self._executions.in_hand
 
     def routes(self, execution: int) -> dict[str, str] | None:
         """The addresses of all wraps for an execution; None where one of them has none.

@@ -31,9 +31,10 @@ class Executions(Generic[Running, Given]):
         #: Whether all its tasks here ended.
         self._ended = OrderedDict[int, bool]()
 
-    def __len__(self) -> int:
-        """How many run."""
-        return len(self._running)
+    @property
+    def in_hand(self) -> bool:
+        """Whether any runs, or something has come for an execution that may begin."""
+        return bool(self._running or self._early)
 
     def get(self, number: int) -> Running | None:
         """The execution of a number, while it runs."""

@@ -178,6 +178,12 @@ class Broker:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
+    @property
+    def in_hand(self) -> bool:
+        """Whether streams wait for an execution that has not begun here."""
+        with self._changed:
+            return any(which.execution not in self._opened for which in self._waiting)
+
     def expects(self, execution: int) -> bool:
         """Whether an execution runs here, or streams of it wait."""
         with self._changed:
