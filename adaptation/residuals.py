@@ -6,6 +6,7 @@ these two learns from it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from chiron.deployment.background_load import disturbance
 from chiron.deployment.verdict import Trial
 from chiron.generator.fingerprint import digest
 from chiron.pipeline.deploy import Try
+from chiron.predictor.speed import at_any_speed
 from chiron.workflow.documents import Document, dump, read_document, write_atomically
 from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
@@ -55,9 +57,13 @@ class Residuals:
 
     @classmethod
     def of(cls, folder: Path, profile: Profile, platform: Platform) -> Residuals:
-        """Those in `folder`; none where the file is of another profile or platform."""
+        """Those in `folder`; none where the file is of another profile or calibration.
+
+        How fast the machine was makes no difference: predictions are for that speed.
+        """
         path = folder / FILE
-        empty = ResidualsFile(profile=digest([dump(profile)]), platform=digest([dump(platform)]))
+        calibration = json.dumps(at_any_speed(platform), sort_keys=True)
+        empty = ResidualsFile(profile=digest([dump(profile)]), platform=digest([calibration]))
         if not path.exists():
             return cls(path, empty)
         found = read_document(ResidualsFile, path, "residuals")

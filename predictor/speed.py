@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from chiron.workflow.platform import PathCost, Platform
 from chiron.workflow.profile import FunctionProfile, Profile, in_a_row
 
+#: Constants that are as they are set, however fast the machine is, or say that.
+_SET = {"switch_interval_ms", "short_release_ms", "cpu_probe_ms"}
+
 
 def slower(then_ms: float | None, now_ms: float | None) -> float:
     """How many times as long computing takes now; 1 where the probe's time is not known."""
@@ -56,21 +59,29 @@ def profile_at(profile: Profile, cpu_probe_ms: float | None) -> Profile:
 
 def platform_at(platform: Platform, cpu_probe_ms: float) -> Platform:
     """`platform` as it would be when the CPU-speed probe takes `cpu_probe_ms`."""
-    factor = slower(platform.cpu_probe_ms, cpu_probe_ms)
-    at_speed = platform_slower(platform, factor)
+    at_speed = platform_slower(platform, slower(platform.cpu_probe_ms, cpu_probe_ms))
     return at_speed.model_copy(update={"cpu_probe_ms": round(cpu_probe_ms, 4)})
 
 
 def platform_slower(platform: Platform, factor: float) -> Platform:
-    """`platform` where all that was timed there takes `factor` times as long."""
-    timed = [name for name in platform.spread if name.endswith(("_ms", "_ms_per_mb"))]
+    """`platform` where all that was timed there takes `factor` times as long.
+
+    What has no spread was not timed but given.
+    """
+    timed = _timed(platform)
     constants = {name: factor * getattr(platform, name) for name in timed}
-    paths = {
-        path: PathCost(ms=factor * cost.ms, ms_per_mb=factor * cost.ms_per_mb)
-        for path, cost in platform.paths.items()
-    }
+    spread = {name: _times(platform.spread[name], factor) for name in timed & {*platform.spread}}
+    paths = {path: _path_slower(cost, factor) for path, cost in platform.paths.items()}
     idle = {name: factor * more_ms for name, more_ms in platform.idle.items()}
-    return platform.model_copy(update={**constants, "idle": idle, "paths": paths})
+    update = {**constants, "idle": idle, "paths": paths, "spread": platform.spread | spread}
+    return platform.model_copy(update=update)
+
+
+def at_any_speed(platform: Platform) -> dict[str, object]:
+    """What is the same of a calibration at any speed of the machine, and of no other."""
+    return platform.model_dump(
+        exclude={*_timed(platform), "spread", "idle", "paths", "cpu_probe_ms"}, mode="json"
+    )
 
 
 def function_at(function: FunctionProfile, cpu_probe_ms: float) -> FunctionProfile:
@@ -94,6 +105,24 @@ def function_at(function: FunctionProfile, cpu_probe_ms: float) -> FunctionProfi
         ratio = latency_ms / function.latency_ms
         times["spread_ms"] = (low_ms * ratio, high_ms * ratio)
     return function.model_copy(update=times)
+
+
+def _timed(platform: Platform) -> set[str]:
+    """The constants that get longer with all computing."""
+    if not platform.spread:
+        return set()
+    constants = {name for name in Platform.model_fields if name.endswith(("_ms", "_ms_per_mb"))}
+    return {name for name in constants - _SET if getattr(platform, name) is not None}
+
+
+def _path_slower(cost: PathCost, factor: float) -> PathCost:
+    spread = {name: _times(ends, factor) for name, ends in cost.spread.items()}
+    times = {"ms": factor * cost.ms, "ms_per_mb": factor * cost.ms_per_mb}
+    return cost.model_copy(update={**times, "spread": spread})
+
+
+def _times(ends: tuple[float, float], factor: float) -> tuple[float, float]:
+    return factor * ends[0], factor * ends[1]
 
 
 def _all_at(

@@ -295,7 +295,8 @@ def test_what_was_measured_is_learned_from_by_the_next_search(proof, place, tmp_
     second, _ = proof(45.0)
     assert cpus(second) == [first.plan.cpus]
 
-    third, _ = proof(45.0, slo_ms=SLO_MS + 1)  # another SLO, the same profile and platform
+    # Another SLO and another speed of the machine, the same profile and calibration.
+    third, _ = proof(45.0, slo_ms=SLO_MS + 1, place_has={"cpu_probe_ms": 2.0})
     assert cpus(third) == [first.plan.cpus]
     again = json.loads((tmp_path / "out" / FILE).read_text())
     assert len(again["measured"]) == 2  # each plan once, as it was measured last

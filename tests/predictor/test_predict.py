@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from chiron.predictor.explain import explanation
 from chiron.predictor.predict import Predictor, predict
-from chiron.predictor.speed import platform_at, profile_at
+from chiron.predictor.speed import at_any_speed, platform_at, profile_at
 from chiron.predictor.wiring import as_idle
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Task, Workflow
 from chiron.workflow.plan import Plan, Wrap
-from chiron.workflow.platform import Platform
+from chiron.workflow.platform import PathCost, Platform
 from chiron.workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
@@ -361,10 +361,17 @@ def test_whatever_is_told_of_a_plan_is_at_that_speed(slowed):
 
 
 def test_a_platform_at_another_speed_costs_what_it_would_there(costs):
-    known = {"request_ms": 1.0, "spread": {"request_ms": (0.5, 2.0)}, "idle": {"stage_ms": 0.5}}
-    then = costs.model_copy(update={"cpu_probe_ms": 1.0, **known})
+    measured = {"spread": {"request_ms": (0.5, 2.0)}, "idle": {"stage_ms": 0.5}}
+    path = PathCost(ms=2.0, ms_per_mb=4.0, spread={"ms": (1.0, 3.0)})
+    then = costs.model_copy(update={"cpu_probe_ms": 1.0, "paths": {"direct": path}, **measured})
     now = platform_at(then, 1.5)
-    assert (now.request_ms, now.idle, now.cpu_probe_ms) == (1.5, {"stage_ms": 0.75}, 1.5)
+    assert (now.request_ms, now.rpc_ms, now.cpu_probe_ms) == (1.5, 12.0, 1.5)
+    assert (now.idle, now.spread) == ({"stage_ms": 0.75}, {"request_ms": (0.75, 3.0)})
+    assert now.paths == {"direct": PathCost(ms=3.0, ms_per_mb=6.0, spread={"ms": (1.5, 4.5)})}
+    assert now.switch_interval_ms == then.switch_interval_ms
+    assert at_any_speed(now) == at_any_speed(then)
+    given = then.model_copy(update={"spread": {}})
+    assert platform_at(given, 1.5).request_ms == 1.0
     unknown = then.model_copy(update={"cpu_probe_ms": None})
     assert platform_at(unknown, 1.5).request_ms == 1.0
 
