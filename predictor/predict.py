@@ -107,7 +107,7 @@ class Predictor:
         input_mb, output_mb = (function.input_bytes or 0) / 1e6, function.output_bytes / 1e6
         for mark, before_ms, after_ms in (
             (_JOINING, input_mb * platform.joined_ms_per_mb, 0.0),
-            (_DECIDED, platform.instance_ms, 0.0),
+            (_DECIDED, 0.0 if name in BESIDE else platform.instance_ms, 0.0),
             (_FORKED, self._slower * function.new_process_ms, 0.0),
             (_SENDING, 0.0, output_mb * platform.shared_ms_per_mb),
         ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -61,6 +62,15 @@ def connected(platform: Make) -> Make:
         return made
 
     return connected
+
+
+def test_where_runs_are_decided_a_stream_ends_as_ever(profile: Make, connected: Make) -> None:
+    """What is computed for a run is not computed for what it emits or awaits."""
+    decided = replace(WORKFLOW, decided=True)
+    predictor = Predictor(known(profile, BLOCKING), connected(instance_ms=1.0))
+    assert predictor.plan_ms(plan(PLACES[2]), decided) > predictor.plan_ms(
+        plan(PLACES[2]), WORKFLOW
+    )
 
 
 @pytest.mark.parametrize("wraps", PLACES)
