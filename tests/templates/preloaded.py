@@ -39,9 +39,7 @@ class Forked:
     def __init__(self, pid: int, told: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
-        self._told = told
-        self._ended = select.poll()
-        self._ended.register(told, select.POLLIN)
+        self._told = open(told, "rb", buffering=0)  # noqa: SIM115 (as long as this is there)
         self._reading = threading.Lock()
 
     def poll(self) -> int | None:
@@ -61,12 +59,13 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
     def _look(self, timeout_s: float | None) -> int | None:
+        ended = select.poll()  # each thread has its own
+        ended.register(self._told, select.POLLIN)
         wait_ms = None if timeout_s is None else 1000 * timeout_s
-        if self.returncode is None and self._ended.poll(wait_ms):
+        if self.returncode is None and ended.poll(wait_ms):
             with self._reading:
                 if self.returncode is None:
-                    self.returncode = int(os.read(self._told, 16))
-                    os.close(self._told)
+                    self.returncode = int(self._told.read(16))
         return self.returncode
 
 
