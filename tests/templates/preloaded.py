@@ -171,7 +171,7 @@ class _Forking:
         if listener != LISTENER:
             os.dup2(listener, LISTENER, inheritable=False)
             os.close(listener)
-        if not (Path(image) / "wrap" / "core").is_dir():  # what runs wraps freezes all itself
+        if not (Path(image) / "wrap" / "core" / "run.py").exists():  # wraps freeze all themselves
             gc.unfreeze()
         os.chdir(image)
         os.environ.clear()
