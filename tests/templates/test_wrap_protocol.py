@@ -348,21 +348,6 @@ def test_frames_arrive_whole_whatever_pieces_they_come_in(
     assert split(body) == sent
 
 
-def test_no_read_brings_more_results_than_the_loop_handles_in_a_moment() -> None:
-    """All that come at once are handled before any other event."""
-    from wrap.net.framing import Inflow, pieces
-    from wrap.net.messages import Result
-
-    results = [Result(1, task, "f", "w", 1, 0.0, 0.0) for task in range(500)]
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.sendall(b"".join(pieces(frame for each in results for frame in each.frames())))
-        inflow, found = Inflow(), list[int]()
-        while sum(found) < 2 * len(results):
-            found.append(len(inflow.receive(ours)))
-    assert max(found) <= 2 * 150
-
-
 def test_frames_leave_whole_whatever_the_socket_takes() -> None:
     from wrap.net.framing import Outflow, pieces
 

@@ -32,9 +32,6 @@ _LENGTH = struct.Struct("!I")
 #: Longer frames are taken for garbage that something else wrote into the socket.
 LONGEST = 1 << 30
 _SMALL = 1 << 16
-#: Bytes that are read at once, but for the rest of a large frame. The loop handles all that is in
-#: them before it looks at anything else: that may be a hundred results.
-_READ = 1 << 14
 #: In place of a length: shared memory with bytes, with a text that is ASCII.
 _SHARED_BYTES, _SHARED_ASCII = 0xFFFFFFFE, 0xFFFFFFFF
 #: Room for as many descriptors as Linux sends at once.
@@ -132,8 +129,8 @@ class Inflow:
         OSError
             As the socket does: BlockingIOError where there is nothing to read now.
         """
-        if self._frame is None or len(self._frame) - self._filled < _READ:
-            piece, came, _, _ = channel.recvmsg(_READ, _ANCILLARY)
+        if self._frame is None or len(self._frame) - self._filled < _SMALL:
+            piece, came, _, _ = channel.recvmsg(_SMALL, _ANCILLARY)
             self._note(came)
             return self._feed(piece) if piece else None
         rest = memoryview(self._frame)[self._filled :]
