@@ -14,7 +14,7 @@ from pathlib import Path
 
 from chiron.deployment.deploy import removed_on_failure, spec_of
 from chiron.deployment.invoke import Invoker
-from chiron.deployment.keeping import all_keeping, not_kept
+from chiron.deployment.keeping import all_keeping, left_behind, not_kept
 from chiron.deployment.launcher import Launcher, invoker_for
 from chiron.deployment.measure import Measurement
 from chiron.deployment.replicas import await_replicas
@@ -197,7 +197,9 @@ def deploy_beside(
         await_replicas(gateway, plan)
         measured = check(invoker)
     entry = spec_of(generated, plan.wraps[0].name, stack_file.parent)
-    lost = tuple(not_kept(made, before))
+    replaced = {function.name for function in before.values()}
+    gone = [each for each in current.wraps if each.name not in replaced] if current else []
+    lost = (*not_kept(made, before), *left_behind(gone))
     return Candidate(version, entry, created, ready_s, measured, before, lost)
 
 

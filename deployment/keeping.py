@@ -109,6 +109,21 @@ def not_kept(stack: StackFile, before: Mapping[str, FunctionStatus]) -> Iterator
             )
 
 
+def left_behind(gone: Iterable[FunctionStatus]) -> Iterator[str]:
+    """A line for each function with something set by hand whose place nothing takes."""
+    for old in gone:
+        if (given := given_of(old.annotations)) is None:
+            continue
+        as_given = StackFunction(
+            labels=given.labels,
+            annotations={**given.annotations, FUNCTIONS: old.annotations.get(FUNCTIONS, "")},
+            constraints=given.constraints,
+            readonly_root_filesystem=given.readonly_root_filesystem,
+        )
+        if keeping(as_given, old) != as_given:
+            yield f"nothing takes the place of {old.name}, so what somebody has set there is gone"
+
+
 def all_keeping(stack: StackFile, before: Mapping[str, FunctionStatus]) -> StackFile:
     """`stack`, each function of which keeps what was set on the one `before` it."""
     functions = {

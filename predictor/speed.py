@@ -95,9 +95,11 @@ def function_at(function: FunctionProfile, cpu_probe_ms: float) -> FunctionProfi
     ]
     latency_ms = sum(lengths)
     periods = in_a_row(function.periods, lengths)
-    times: dict[str, object] = {"periods": periods, "latency_ms": latency_ms}
-    if function.cpu_probe_ms is not None:
-        times["cpu_probe_ms"] = cpu_probe_ms
+    times: dict[str, object] = {
+        "periods": periods,
+        "latency_ms": latency_ms,
+        "cpu_probe_ms": cpu_probe_ms,
+    }
     if function.forked_ms is not None:
         times["forked_ms"] = latency_ms + function.further_ms * factor
     if function.spread_ms is not None and function.latency_ms > 0:

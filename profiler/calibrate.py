@@ -160,11 +160,11 @@ class _Place:
         launch = self.launcher.launch
         launched = [launch(each.workflow, self.folder, each.plan) for each in plans]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            entered = [pool.submit(each.__enter__) for each in launched]
-        for one, future in zip(launched, entered, strict=True):
-            if future.exception() is None:
-                until.push(one)
-        return [future.result() for future in entered]
+            try:
+                return list(pool.map(until.enter_context, launched))
+            except BaseException:  # also Ctrl-C: what is under way ends first, and is removed
+                pool.shutdown(cancel_futures=True)
+                raise
 
 
 def _object_costs(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chiron.adaptation.blue_green import as_it_was
-from chiron.deployment.keeping import all_keeping, keeping, merged, not_kept
+from chiron.deployment.keeping import all_keeping, keeping, left_behind, merged, not_kept
 from chiron.generator.annotations import FUNCTIONS, ROUTE, WORKFLOW
 from chiron.generator.given import GIVEN, given, given_of
 from chiron.openfaas.objects import FunctionStatus
@@ -136,6 +136,15 @@ def test_what_belongs_to_the_functions_inside_is_not_given_to_others_and_that_is
     (line,) = not_kept(stack, {"w-wrap1-b": before})
     assert line.startswith("w-wrap1-b runs other functions than w-wrap1, whose limits somebody")
     assert list(not_kept(stack, {"w-wrap1-b": deployed(planned())})) == []
+
+
+def test_what_was_set_on_a_wrap_that_has_no_successor_is_told() -> None:
+    untouched = deployed(planned())
+    touched = [{"limits": {"memory": "1Gi", "cpu": "1"}}, {"labels": {"tier": "gold"}}]
+    touched += [{"secrets": ["token", "extra"]}, {"constraints": ["zone == a", "disk=ssd"]}]
+    for fields in touched:
+        (line,) = left_behind([untouched, deployed(planned(), **fields)])
+        assert line == "nothing takes the place of w-wrap1, so what somebody has set there is gone"
 
 
 def test_no_record_of_more_variables_than_faasd_has_room_for() -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier, Event, Thread, current_thread
+from typing import Any
 
 import pytest
 
@@ -36,6 +40,7 @@ from chiron.profiler.noop_shapes import (
     write_folder,
 )
 from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Workflow
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, Profile
 from chiron.workflow.trace import Instance, unrolled
@@ -234,6 +239,47 @@ def test_of_two_as_doubtful_calibrations_that_with_the_smaller_error_is_kept(
         for error in errors
     ]
     assert best_of(lambda: attempts.pop(0), lambda _: None).prediction_error == 0.4
+
+
+def _fails() -> None:
+    raise ChironError("built", "no room")
+
+
+def _interrupts() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    ("ends", "error"), [(_fails, ChironError), (_interrupts, KeyboardInterrupt)]
+)
+def test_of_plans_that_are_deployed_at_a_time_none_stays_where_that_ends(
+    tmp_path: Path, ends: Callable[[], None], error: type[BaseException]
+) -> None:
+    """Also what is being deployed when another one fails, or somebody ends the command."""
+    running, threads, begun, ended = set[str](), list[Thread](), Barrier(2), Event()
+
+    class Place:
+        @contextmanager
+        def launch(self, workflow: Workflow, *_: object) -> Iterator[str]:
+            threads.append(current_thread())
+            begun.wait(60)
+            if workflow.name.endswith("wide"):
+                ended.set()
+                ends()
+            assert ended.wait(60)
+            running.add(workflow.name)
+            try:
+                yield workflow.name
+            finally:
+                running.remove(workflow.name)
+
+    launcher: Any = Place()
+    place = calibration._Place(launcher, write_folder(tmp_path), lambda _: None)
+    with pytest.raises(error) as caught, ExitStack() as stack:
+        place.deploy(stack, *numerous()[:2])
+    for thread in threads:
+        thread.join(60)
+    assert running == set() and caught.tb  # whose frames keep what is open
 
 
 @pytest.mark.slow
