@@ -23,7 +23,7 @@ _SHOWN = 200
 
 
 @click.command("dead-letters")
-@click.argument("workflow")
+@options.deployed_workflow
 @click.argument("names", nargs=-1)
 @options.deployed_planner
 @click.option("--retry", "verb", flag_value="retry", help="Run them again.")

@@ -19,7 +19,7 @@ from chiron.workflow.data import bytes_of, in_json
 
 
 @click.command("invoke")
-@click.argument("workflow")
+@options.deployed_workflow
 @options.deployed_planner
 @options.trace
 @options.timeline

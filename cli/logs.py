@@ -13,7 +13,7 @@ from chiron.openfaas.objects import LogLine
 
 
 @click.command("logs")
-@click.argument("workflow")
+@options.deployed_workflow
 @click.argument("function", required=False)
 @options.deployed_planner
 @click.option(

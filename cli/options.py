@@ -45,6 +45,21 @@ DURATION = Quantity("DURATION", parse_duration_ms)
 RATE = Quantity("RATE", parse_rate_per_s)
 
 
+class DeployedName(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """The name of a deployed workflow: verbs for what is not deployed take its folder instead."""
+
+    name = "workflow"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if os.sep in value or value in (os.curdir, os.pardir):
+            self.fail(f"{value} is a folder: give the name that chiron list shows", param, ctx)
+        return value
+
+
+#: The workflow that is deployed.
+deployed_workflow = click.argument("workflow", type=DeployedName())
+
+
 class Output(click.Path):
     """A file to write, or a folder to write to: refused at once where that is impossible."""
 

@@ -12,7 +12,7 @@ from chiron.deployment.deployed import only_for, wraps_of
 
 
 @click.command("remove")
-@click.argument("workflow")
+@options.deployed_workflow
 @options.deployed_planner
 @place()
 def command(workflow: str, planner: str | None, place: Place) -> None:

@@ -324,6 +324,14 @@ def test_where_nothing_can_be_written_nothing_is_measured(arguments, chiron, pla
     assert "name another place" in error
 
 
+@pytest.mark.parametrize("verb", ["invoke", "logs", "remove", "dead-letters"])
+@pytest.mark.parametrize("folder", [".", "..", "benchmarks/finra"])
+def test_a_folder_is_not_taken_for_the_name_of_a_deployed_workflow(chiron, verb, folder):
+    result = chiron(verb, folder, OPENFAAS_URL="http://127.0.0.1:1")
+    assert (result.status, result.stdout) == (2, "")
+    assert f"{folder} is a folder: give the name that chiron list shows" in result.stderr
+
+
 def test_a_cache_that_cannot_be_written_is_named_with_its_variable(chiron, small):
     result = chiron("build", "-f", small.stack_file, CHIRON_HOME="/proc/home")
     assert result.status == 2
