@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
@@ -97,20 +97,19 @@ def embedded_gateway(
     backend: Backend = "process",
     user: str | None = None,
     password: str | None = None,
-    *,
-    noticed: bool = False,
+    lost: threading.Event | None = None,
 ) -> Iterator[str]:
     """The URL of an embedded gateway for the length of the block; port 0 takes a free one.
 
     Its management API asks for `user` and `password`, or for nothing where neither is given.
 
-    With `noticed`, for the main thread, the block ends by SystemExit where the gateway ends by
-    itself, and ``gateway-lost`` is raised: another one would have none of the deployments.
+    `lost` is set where the gateway ends by itself. The block has to end then, and ``gateway-lost``
+    is raised: another gateway would have none of the deployments.
     """
     try:
         with (
             EmbeddedGateway(port, user=user, password=password, backend=backend) as embedded,
-            _noticing(embedded) if noticed else nullcontext(),
+            _noticing(embedded, lost) if lost else nullcontext(),
         ):
             yield embedded.url
     except GatewayError as error:
@@ -118,28 +117,18 @@ def embedded_gateway(
 
 
 @contextmanager
-def _noticing(gateway: EmbeddedGateway) -> Iterator[None]:
-    lost: list[str] = []
+def _noticing(gateway: EmbeddedGateway, lost: threading.Event) -> Iterator[None]:
+    # An error that a handler of SIGCHLD raises is lost where a C extension runs: by a thread.
+    def watch() -> None:
+        gateway.wait()
+        lost.set()
 
-    def look(*_: object) -> None:
-        how = gateway.how_it_ended()
-        if how and not lost:
-            lost.append(how)
-            raise SystemExit  # what waits in the main thread lets nothing else through
-
-    before = signal.signal(signal.SIGCHLD, look)
-    try:
-        look()  # it may have ended already
-        yield
-    except SystemExit:
-        if not lost:
-            raise
-    finally:
-        signal.signal(signal.SIGCHLD, before)
-    if lost:
+    threading.Thread(target=watch, daemon=True).start()
+    yield
+    if lost.is_set():
         message = (
-            f"the embedded gateway {lost[0]}; what was deployed on it is gone: start it again, and "
-            "deploy again"
+            f"the embedded gateway {gateway.how_it_ended()}; what was deployed on it is gone: "
+            "start it again, and deploy again"
         )
         raise ChironError("gateway-lost", message, status=500)
 

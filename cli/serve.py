@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -77,29 +77,34 @@ def command(
     everything = not parts or _ALL in parts
     wanted = [name for name in NAMES if everything or name in parts]
     embedded = gateway is None and (everything or _GATEWAY in parts)
+    lost = threading.Event()
     place = (
-        _embedded(gateway_port, backend, *credentials)
+        _embedded(gateway_port, backend, *credentials, lost)
         if embedded
         else nullcontext(gateway_url(gateway, os.environ))
     )
     if not wanted:
         with place:
-            while True:
-                signal.pause()
+            lost.wait()
+            return
     fork_server.prepare()
     from chiron.cli.serve_components import serve_components  # which the fork server does meanwhile
 
     secrets = basic_auth_dir, token_file
-    serve_components(wanted, place, host, port, root, *secrets, tls_no_verify, store)
+    serve_components(wanted, place, host, port, root, *secrets, tls_no_verify, store, lost)
 
 
 @contextmanager
 def _embedded(
-    port: int, backend: Backend | None, user: str | None, password: str | None
+    port: int,
+    backend: Backend | None,
+    user: str | None,
+    password: str | None,
+    lost: threading.Event,
 ) -> Iterator[str]:
     """The URL of an embedded gateway, which lives as long as the block."""
     from chiron.cli.place import embedded_gateway
 
-    with embedded_gateway(port, backend or "process", user, password, noticed=True) as url:
+    with embedded_gateway(port, backend or "process", user, password, lost) as url:
         progress(f"embedded gateway on {url}")
         yield url

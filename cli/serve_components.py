@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
@@ -34,8 +35,11 @@ def serve_components(
     token_file: Path | None,
     tls_no_verify: bool,
     store: str,
+    lost: threading.Event,
 ) -> None:
     """Serve `components` until SIGINT or SIGTERM, with the gateway whose URL `gateway` gives.
+
+    They end where `lost` is set, too.
 
     The other parameters are options of the verb.
     """
@@ -60,7 +64,7 @@ def serve_components(
             credentials = _credentials(basic_auth_dir, token_file)
             typed = "-H 'Content-Type: application/json'"
             next_step(f"curl -s {credentials}{reached}/deployments {typed} -d {shlex.quote(body)}")
-        serve(listener, create_app(config), secret)
+        serve(listener, create_app(config), secret, lost)
 
 
 def address(host: str, port: int) -> str:

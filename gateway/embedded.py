@@ -87,6 +87,10 @@ class EmbeddedGateway:
                 # Its supervisor ends the functions when it sees it gone.
                 self._process.kill()
 
+    def wait(self) -> None:
+        """Return when it has ended."""
+        self._process.wait()
+
     def how_it_ended(self) -> str | None:
         """How it has ended by itself, with its last words; None while it runs."""
         status = self._process.poll()

@@ -79,14 +79,15 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         )
         self.channel_class = _Connection
 
-    def run(self) -> None:
-        """Serve until SystemExit, or until all is closed."""
+    def run(self, ended: threading.Event) -> None:
+        """Serve until SystemExit, until `ended` is set, or until all is closed."""
         try:
-            while self._map:
+            while self._map and not ended.is_set():
                 wasyncore.loop(timeout=1, use_poll=True, map=self._map, count=1)
                 self._close_overdue()  # not in the loop, which may have events for them
         except (SystemExit, KeyboardInterrupt):
-            self.task_dispatcher.shutdown()
+            pass
+        self.task_dispatcher.shutdown()
 
     def handle_accept(self) -> None:
         """Accept those that have connected: one a turn would leave the last waiting."""

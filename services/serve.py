@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import signal
 import socket
+import threading
 from types import FrameType
 from typing import NoReturn, cast
 
@@ -49,8 +50,15 @@ def listen(
         raise ChironError("cannot-listen", message) from None
 
 
-def serve(listener: socket.socket, app: Flask, secret: Credentials | None = None) -> None:
+def serve(
+    listener: socket.socket,
+    app: Flask,
+    secret: Credentials | None = None,
+    ended: threading.Event | None = None,
+) -> None:
     """Answer requests on `listener` and run jobs, until SIGTERM or SIGINT; closes `listener`.
+
+    It ends within a second where `ended` is set, too.
 
     A job that runs then is interrupted, and removes what it deployed. A client that does not send
     the `secret` that `app` asks for is refused before the body is read.
@@ -62,7 +70,7 @@ def serve(listener: socket.socket, app: Flask, secret: Credentials | None = None
         server = Server(app, listener, secret)
         before = {number: signal.signal(number, _stop) for number in _SIGNALS}
         try:
-            server.run()
+            server.run(ended or threading.Event())
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
