@@ -7,7 +7,7 @@ import resource
 import socket
 import threading
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from waitress import wasyncore
@@ -63,14 +63,15 @@ def server(application, secret, monkeypatch):
     monkeypatch.setattr(connections, "_HELD", 24 * MIB)
     listener = listen(port=0)
     server = Server(application, listener, secret)
-    thread = threading.Thread(target=server.run)
+    ended = threading.Event()
+    thread = threading.Thread(target=server.run, args=(ended,))
     thread.start()
     yield server
     application.go.set()
-    with suppress(OSError):  # done before it could be told that there is something to do
-        server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map))
+    ended.set()
+    server.pull_trigger()  # it looks now
     thread.join()
-    server.task_dispatcher.shutdown()
+    wasyncore.close_all(server._map)
 
 
 @pytest.fixture
