@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from chiron.deployment.background_load import await_quiet, mean_share, others_share
+from chiron.deployment.background_load import await_quiet, is_quiet, mean_share, others_share
 from chiron.deployment.invoke import Answer
 from chiron.deployment.launcher import Deployment, Launcher
 from chiron.profiler import constants
@@ -65,8 +65,6 @@ _FURTHER = 3
 _CROWDS = 4
 #: Every constant is found once more for each of so many parts of the rounds, for its spread.
 _PARTS = 8
-#: For how long the machine may take to get quiet before it is measured once more, in seconds.
-_QUIET_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -74,16 +72,17 @@ class Effort:
     """How thorough a calibration is.
 
     No new round is begun when the rounds have taken ``budget_s`` seconds. What objects cost is
-    timed ``object_rounds`` times. What is not to be relied on is measured up to ``attempts`` times.
+    timed ``object_rounds`` times. What is not to be relied on is measured once more: when the
+    machine has got quiet, or after ``quiet_s`` seconds. With 0 that is only if it is quiet now.
     """
 
     budget_s: float = 47.0
     object_rounds: int = 40
-    attempts: int = 2
+    quiet_s: float = 20.0
 
 
 #: As for `chiron calibrate`, and as for a deployment, which waits for it and is measured anyway.
-THOROUGH, BRIEF = Effort(), Effort(budget_s=11.0, object_rounds=8, attempts=1)
+THOROUGH, BRIEF = Effort(), Effort(budget_s=11.0, object_rounds=8, quiet_s=0.0)
 
 
 def calibrate(
@@ -143,7 +142,7 @@ def calibrate(
             say("checking predictions")
             return calibration.checked(found, found.platform.model_copy(update=known))
 
-        return best_of(attempt, say, effort.attempts)
+        return best_of(attempt, say, effort.quiet_s)
 
 
 @dataclass(frozen=True)
@@ -255,15 +254,13 @@ class _Calibration:
 
 
 def best_of(
-    attempt: Callable[[], Platform], say: Progress, attempts: int = THOROUGH.attempts
+    attempt: Callable[[], Platform], say: Progress, quiet_s: float = THOROUGH.quiet_s
 ) -> Platform:
     """The first platform that is to be relied on; else the better one, with its warnings said."""
     best = attempt()
-    for _ in range(attempts - 1):
-        if not best.warnings:
-            break
+    if best.warnings and (quiet_s or is_quiet()):
         say("this is not to be relied on: measuring once more when the machine is quiet")
-        await_quiet(_QUIET_S)
+        await_quiet(quiet_s)
         best = min(best, attempt(), key=lambda each: (len(each.warnings), each.prediction_error))
     for line in best.warnings:
         say(f"warning: {line}")

@@ -24,7 +24,7 @@ from chiron.predictor.predict import Predictor, predict
 from chiron.predictor.unrolling import Run
 from chiron.profiler import calibrate as calibration
 from chiron.profiler import noop_handler
-from chiron.profiler.calibrate import best_of, calibrate
+from chiron.profiler.calibrate import BRIEF, best_of, calibrate
 from chiron.profiler.constants import SHORT_RELEASE_MS, Interpreter, Seen, platform, spread
 from chiron.profiler.known_work import HASH, NOTHING, PAUSE, WORK, Work
 from chiron.profiler.noop_handler import BLOCK
@@ -227,6 +227,20 @@ def test_a_bad_calibration_is_repeated_once_and_the_better_one_is_kept(
     assert best_of(lambda: left.pop(0), said.append) == attempts[kept]
     assert left == []
     assert [line for line in said if "warning" in line] == [f"warning: {w}" for w in found[kept]]
+
+
+@pytest.mark.parametrize(("quiet", "kept"), [(True, 0.1), (False, 0.5)])
+def test_what_waits_for_nothing_is_repeated_on_a_quiet_machine_only(
+    platform_of: Platform, monkeypatch: pytest.MonkeyPatch, quiet: bool, kept: float
+) -> None:
+    monkeypatch.setattr(calibration, "is_quiet", lambda: quiet)
+    attempts = [
+        platform_of.model_copy(update={"warnings": ("off",), "prediction_error": error})
+        for error in (0.5, 0.1)
+    ]
+    said = list[str]()
+    found = best_of(lambda: attempts.pop(0), said.append, BRIEF.quiet_s)
+    assert found.prediction_error == kept
 
 
 @pytest.mark.usefixtures("quiet_now")
