@@ -18,6 +18,7 @@ def main() -> None:
 def _serve() -> None:
     """Listen, then import the rest, which takes ten times as long; requests wait meanwhile."""
     arguments = sys.argv[1:]
+    del sys.argv[1:]  # they are none of the functions'
     try:
         # A fork server takes no requests.
         sockets = [] if "--fork-server" in arguments else server.listen(os.environ)

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -420,3 +421,54 @@ def test_daemons_of_handlers_end_with_a_forked_process_alone(
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+LEAVES = """
+    import threading, time
+    from concurrent.futures import ThreadPoolExecutor
+    from pathlib import Path
+
+    POOL = ThreadPoolExecutor(1)
+
+    def go_on(folder, name):
+        while not (folder / "answered").exists():
+            time.sleep(0.01)
+        (folder / name).touch()
+
+    def handle(req):
+        threading.Thread(target=go_on, args=(Path(req), "thread")).start()
+        POOL.submit(go_on, Path(req), "executor")
+        return "ok"
+"""
+
+
+@pytest.mark.parametrize("where", ["main", "fork", "pool"])
+def test_what_a_handler_has_begun_in_a_thread_is_done_after_its_answer(
+    where: str, start: Any, wrap_image: Any, eventually: Any, tmp_path: Path
+) -> None:
+    image = wrap_image(
+        {"one": LEAVES},
+        [[0]] if where == "main" else [[], [0]],
+        mechanism="pool" if where == "pool" else "fork",
+        entry={"output": 0},
+    )
+    assert start(image).request(body=str(tmp_path)).text == "ok"
+    (tmp_path / "answered").touch()
+    assert eventually(lambda: all((tmp_path / name).exists() for name in ("thread", "executor")))
+
+
+def test_a_thread_that_never_ends_keeps_no_forked_process(
+    start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    handler = """
+        import threading
+        def handle(req):
+            threading.Thread(target=threading.Event().wait, name="waits").start()
+            return "ok"
+    """
+    server = start(wrap_image({"one": handler}, [[], [0]], entry={"output": 0}, timeout_s=0.5))
+    idle = len(server.family())
+    assert eventually(lambda: server.request().text == "ok")
+    told = "ended waits, still running 0.5 s after the answer of its request"
+    assert eventually(lambda: told in server.log.read_text())
+    assert eventually(lambda: len(server.family()) == idle)

@@ -41,14 +41,15 @@ ASKED = {
     "spawned('fork')": [1, 4, 9],
     "spawned('spawn')": [1, 4, 9],
     "spawned('forkserver')": [1, 4, 9],
+    "joblib.Parallel(2)(joblib.delayed(square)(x) for x in (1, 2, 3))": [1, 4, 9],
     "process('spawn')": [0, "own"],
     "len(logging.getLogger(__name__).handlers)": 1,
 }
 HANDLER = """
 from __future__ import annotations
 
-import concurrent.futures, copy, dataclasses, importlib, importlib.resources, inspect, json
-import logging, multiprocessing, pathlib, pickle, pkgutil, sys, typing
+import concurrent.futures, copy, dataclasses, importlib, importlib.resources, inspect, joblib
+import json, logging, multiprocessing, pathlib, pickle, pkgutil, sys, typing
 import function
 import function.pack.inner
 from function import model, pack
@@ -149,3 +150,40 @@ def test_beside_a_function_with_modules_of_the_same_names(
     handlers = {"one": files("own"), "two": files("other")}
     found = answers(start(wrap_image(handlers, entry={"output": 0}, **layout)))
     assert {asked: each for asked, each in found.items() if each != ASKED[asked]} == {}
+
+
+BY_PATH = """
+    import json, os, pickle, sys
+    sys.path.insert(0, os.path.dirname(__file__))
+    import model
+
+    def handle(req):
+        found = [pickle._loads(b"clate\\nNAME\\n."), pickle.loads(b"cpack.inner\\nNAME\\n.")]
+        return json.dumps([*found, pickle.loads(b"cmodel\\nNAME\\n."), sys.modules["model"].NAME])
+"""
+
+
+@pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]]], ids=["thread", "fork"])
+def test_names_of_modules_by_path_mean_each_functions_own(
+    processes: list[list[int]], start: Any, wrap_image: Any
+) -> None:
+    def modules(name: str) -> dict[str, str]:
+        places = ("model.py", "late.py", "pack/inner.py")
+        return {"handler.py": BY_PATH, **dict.fromkeys(places, f"NAME = {name!r}\n")}
+
+    handlers = {name: modules(name) for name in ("one", "two")}
+    server = start(wrap_image(handlers, processes, entry={"output": [0, 1]}))
+    assert [server.request().json for _ in range(2)] == [[["one"] * 4, ["two"] * 4]] * 2
+
+
+def test_a_module_of_another_function_is_none(start: Any, wrap_image: Any) -> None:
+    ships = {"handler.py": "import model\ndef handle(req):\n    return '1'\n", "model.py": ""}
+    lacks = """
+        def handle(req):
+            try:
+                import model
+            except ModuleNotFoundError:
+                return "none"
+    """
+    image = wrap_image({"ships": ships, "lacks": lacks}, entry={"output": [0, 1]})
+    assert start(image).request().json == [1, "none"]

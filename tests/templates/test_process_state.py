@@ -50,6 +50,9 @@ IN_RUNS = {
         ["sys.setrecursionlimit"],
     ),
     "switch-interval": ("sys.setswitchinterval(0.5)", ["sys.setswitchinterval"]),
+    "path-hook": ("sys.path_hooks.append(print)", ["sys.path_hooks"]),
+    "dlopen": ("sys.setdlopenflags(258)", ["sys.setdlopenflags"]),
+    "asyncgen-hooks": ("sys.set_asyncgen_hooks(firstiter=print)", ["sys.set_asyncgen_hooks"]),
     "gc": ("gc.disable()", ["gc.disable"]),
     "gc-thresholds": ("gc.set_threshold(1, 1, 1)", ["gc.set_threshold"]),
     "locale": ("locale.setlocale(locale.LC_ALL, 'C.UTF-8')", ["locale.setlocale"]),
@@ -104,6 +107,31 @@ IN_RUNS = {
     "numpy-seed": ("numpy.random.seed(42)", ["numpy.random.seed"]),
     "numpy-seed-by-another-name": ("numpy_seed(42)\nnumpy.random.rand()", ["numpy.random.seed"]),
     "csv-limit": ("csv.field_size_limit(1 << 30)", ["csv.field_size_limit"]),
+    "dialect": ("csv.register_dialect('own', delimiter=';')", ["csv.register_dialect"]),
+    "text-domain": ("import gettext\ngettext.textdomain('own')", ["gettext.textdomain"]),
+    "first-weekday": ("import calendar\ncalendar.setfirstweekday(6)", ["calendar.setfirstweekday"]),
+    "archive-format": (
+        "import shutil\nshutil.register_archive_format('own', print)",
+        ["shutil.register_archive_format"],
+    ),
+    "codec-errors": (
+        "import codecs\ncodecs.register_error('own', codecs.ignore_errors)",
+        ["codecs.register_error"],
+    ),
+    "logging-config": (
+        "import logging.config\nlogging.config.dictConfig({'version': 1})",
+        ["logging.config"],
+    ),
+    "start-method": (
+        "import multiprocessing\nmultiprocessing.set_start_method('spawn', force=True)",
+        ["multiprocessing.set_start_method"],
+    ),
+    "main-module": ("import __main__\n__main__.Own = object()", ["__main__.Own"]),
+    "own-module-by-another-name": ("import util\nsys.modules['old'] = util", ["sys.modules"]),
+    "registry-of-a-class": (
+        "import yaml\nyaml.SafeLoader.add_constructor('!own', handle)",
+        ["yaml.loader.SafeLoader.yaml_constructors"],
+    ),
     "xml-namespace": (
         "ElementTree.register_namespace('x', 'urn:x')",
         ["xml.etree.ElementTree.register_namespace"],
@@ -188,6 +216,22 @@ AT_IMPORT = {
     "logging": ("import logging\nlogging.disable()", ["logging.disable"], []),
     "seed": ("import random, numpy\nrandom.seed(1)\nnumpy.random.seed(1)", [], []),
     "libraries": ("import numpy, matplotlib.pyplot, sqlite3", [], []),
+    "logging-config": (
+        "import logging.config\nlogging.config.dictConfig({'version': 1})",
+        ["logging.config"],
+        [],
+    ),
+    "start-method": (
+        "import multiprocessing\nmultiprocessing.set_start_method('spawn')",
+        ["multiprocessing.set_start_method"],
+        [],
+    ),
+    "main-module": ("import __main__\n__main__.Own = dict", [], ["__main__.Own"]),
+    "metric": (
+        "from prometheus_client import Counter\nCounter('orders', 'all')",
+        [],
+        ["prometheus_client.REGISTRY"],
+    ),
     "basic-config": (
         "import logging\nlogging.basicConfig(level=logging.INFO)\n"
         "logging.getLogger().setLevel(logging.DEBUG)",
@@ -283,3 +327,76 @@ def test_a_seed_at_import_is_not_that_of_other_functions(start, wrap_image):
     image = wrap_image(handlers, [[0, 1]], entry={"output": [0, 1]})
     answers = [start(image).request().json for _ in range(2)]
     assert len({number for answer in answers for number in answer}) == 4
+
+
+@pytest.mark.parametrize("processes", [[[0], [1]], [[], [0], [1]]])
+def test_how_processes_start_is_each_functions_own_choice(processes, start, wrap_image):
+    chooses = """
+        import multiprocessing
+        multiprocessing.set_start_method("{}")
+        def handle(req):
+            return multiprocessing.get_start_method()
+    """
+    handlers = {how: chooses.replace("{}", how) for how in ("spawn", "fork")}
+    server = start(wrap_image(handlers, processes, entry={"output": [0, 1]}))
+    assert [server.request().json for _ in range(2)] == [["spawn", "fork"]] * 2
+
+
+@pytest.mark.parametrize("processes", [[[0], [1]], [[], [0], [1]]])
+def test_the_logging_of_a_function_silences_no_other(processes, start, wrap_image, eventually):
+    warns = """
+        import logging
+        LOGGERS = [logging.getLogger(name) for name in (__name__, "orders")]
+        def handle(req):
+            for each in LOGGERS:
+                each.warning("careful")
+            return "1"
+    """
+    configures = """
+        import logging.config
+        logging.config.dictConfig({"version": 1})
+        def handle(req):
+            return "1"
+    """
+    handlers = {"warns": warns, "configures": configures}
+    server = start(wrap_image(handlers, processes, entry={"output": [0, 1]}))
+    assert server.request().status == 200
+    assert eventually(lambda: server.log.read_text() == "[warns] careful\n" * 2)
+
+
+@pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]]])
+def test_no_function_gets_the_event_loop_that_another_has_set(processes, start, wrap_image):
+    sets = """
+        import asyncio
+        def handle(req):
+            loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(loop)
+            loop.run_until_complete(asyncio.sleep(0))
+            loop.close()
+            return "1"
+    """
+    gets = """
+        import asyncio
+        def handle(req):
+            try:
+                loop = asyncio.get_event_loop()
+            except RuntimeError:
+                loop = asyncio.new_event_loop()
+            return loop.run_until_complete(asyncio.sleep(0, "ran"))
+    """
+    handlers, inputs = {"sets": sets, "gets": gets}, {0: None, 1: 0}
+    image = wrap_image(handlers, processes, inputs=inputs, entry={"output": 1})
+    server = start(image)
+    assert [server.request().text for _ in range(3)] == ["ran"] * 3
+
+
+def test_functions_do_not_see_how_the_wrap_was_started(start, wrap_image):
+    """Nor if it has begun anew."""
+    handler = """
+        import json, os, sys
+        LEFT_OPEN = os.pipe()
+        def handle(req):
+            return json.dumps(sys.argv[1:])
+    """
+    server = start(wrap_image({"late": handler}, [[], [0]], entry={"output": 0}))
+    assert server.request().json == []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
 import pytest
+from wrap.observe.log import Log
 
 TWO: dict[str, Any] = {"output": [0, 1]}
 ONE: dict[str, Any] = {"output": 0}
@@ -55,6 +57,14 @@ def test_every_line_names_its_function(
         ("sys.stdout.reconfigure(line_buffering=True); print('a')", ["[one] a"]),
         ("sys.stdout.close(); sys.stderr.close(); print('a')", ["[one] a"]),
         ("t = threading.Thread(target=say); t.start(); t.join()", ["[one] said"]),
+        ("t = threading.Thread(target=begin); t.start(); t.join()", ["[one] begun"]),
+        (
+            "begin(); os.fork() or (print('b'), os._exit(0)); os.wait(); print()",
+            ["[one] b", "[one] begun"],
+        ),
+        ("io.TextIOWrapper(sys.stdout.detach(), 'utf-8').write('ü\\n')", ["[one] ü"]),
+        ("subprocess.run(['echo', 'a'], stdout=sys.stdout.buffer)", ["a"]),
+        ("print(sys.stdout.name, sys.stderr.name)", ["[one] <stdout> <stderr>"]),
         ("os.write(1, b'raw\\n')", ["raw"]),
         ("req == 'first' and os.close(1); print('a')", ["[one] a"]),
     ],
@@ -63,9 +73,11 @@ def test_however_it_is_printed(
     code: str, lines: list[str], processes: Any, start: Any, wrap_image: Any, eventually: Any
 ) -> None:
     handler = f"""
-        import logging, os, sys, threading
+        import io, logging, os, subprocess, sys, threading
         def say():
             print("said")
+        def begin():
+            print("begun", end="")
         def handle(req):
             {code}
             return "ok"
@@ -83,6 +95,45 @@ def test_what_a_function_prints_while_it_is_imported_has_its_name(
     files = {"handler.py": "import util\ndef handle(req): return req\n", "util.py": "print('hi')\n"}
     server = start(wrap_image({"one": files}, entry=ONE))
     assert server.log.read_text() == "[one] hi\n"
+
+
+@pytest.mark.parametrize("processes", [[[0, 1]], [[], [0, 1]]], ids=["main", "further"])
+def test_a_line_that_an_import_has_begun_is_no_part_of_a_request(
+    processes: Any, start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    handler = "print('loading', end='')\ndef handle(req):\n    print('ran')\n    return '1'\n"
+    server = start(wrap_image(dict.fromkeys(("one", "two"), handler), processes, entry=TWO))
+    assert [server.request().status for _ in range(2)] == [200, 200]
+    lines = [f"[{name}] {text}" for name in ("one", "two") for text in ("loading", "ran", "ran")]
+    assert eventually(lambda: sorted(server.log.read_text().splitlines()) == lines)
+
+
+@pytest.mark.parametrize("ends", ["os._exit(3)", "os.kill(os.getpid(), 9)", "os.abort()"])
+def test_a_line_that_was_begun_is_there_though_its_process_ends(
+    ends: str, start: Any, wrap_image: Any
+) -> None:
+    handler = f"import os\ndef handle(req):\n    print('begun', end='')\n    {ends}\n"
+    server = start(wrap_image({"one": handler}, [[], [0]], entry=ONE))
+    assert server.request().json["code"] == "process-died"
+    assert "[one] begun\n" in server.log.read_text()
+
+
+def test_bytes_are_in_the_log_as_they_were_written() -> None:
+    read, write = os.pipe()
+    log = Log(write, "<stdout>")
+    for octets in (b"gr\xc3", b"\xbc \xff", b"\n"):
+        log.buffer.write(octets)
+    assert os.read(read, 100) == b"gr\xc3\xbc \xff\n"
+
+
+def test_what_is_no_text_is_refused_and_leaves_nothing_behind() -> None:
+    read, write = os.pipe()
+    log = Log(write, "<stdout>")
+    log.write("a")
+    with pytest.raises(TypeError, match="must be str, not bytes"):
+        log.write(b"b\n")  # type: ignore[arg-type]
+    log.write("c\n")
+    assert os.read(read, 100) == b"ac\n"
 
 
 @pytest.mark.parametrize("processes", [[[0]], [[], [0]]], ids=["main", "further"])
@@ -130,6 +181,20 @@ def test_lines_say_which_execution_they_are_of_where_the_request_does(
         )
     }  # fmt: skip
     assert eventually(lambda: set(server.log.read_text().splitlines()) == expected)
+
+
+def test_a_line_says_why_an_execution_has_failed_wherever_stderr_leads(
+    start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    handler = """
+        import io, sys
+        sys.stderr = io.StringIO()
+        def handle(req):
+            raise ValueError("x")
+    """
+    server = start(wrap_image({"one": handler}, entry=ONE))
+    assert server.request().status == 500
+    assert eventually(lambda: "[one] failed with raised" in server.log.read_text())
 
 
 @pytest.mark.each_once

@@ -17,6 +17,8 @@ from functools import wraps
 from types import ModuleType
 from typing import Any
 
+from wrap.observe import log
+
 _SIGNAL = importlib.import_module("_signal")  # it has no type hints
 #: They stop the server, as it has handlers of its own for them.
 _STOP = (signal.SIGTERM, signal.SIGINT)
@@ -38,7 +40,10 @@ class Ended(SystemExit):
 
 
 def contain() -> None:
-    """Have the calls raise `Ended` in this process. In those that it forks they do as ever."""
+    """Have the calls raise `Ended` in this process.
+
+    In those that it forks they do as ever, once the line that was begun is in the log.
+    """
     server = os.getpid()
     for name, (modules, ends) in _CALLS.items():
         contained = _contained(server, f"{modules[-1].__name__}.{name}", modules[0], name, ends)
@@ -53,8 +58,10 @@ def _contained(
 
     @wraps(original)
     def contained(*arguments: Any, **options: Any) -> Any:
-        if os.getpid() == server and ends(*arguments, **options):
-            raise Ended(call, *arguments[:1])
+        if ends(*arguments, **options):
+            if os.getpid() == server:
+                raise Ended(call, *arguments[:1])
+            log.end_own_lines()  # what is begun would end with the process
         return original(*arguments, **options)
 
     return contained

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import gc
 import io
+import logging.handlers
 import os
 import signal
 import socket
@@ -20,7 +21,7 @@ import time
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 _OWN = Path("/proc/self")
 _DESCRIPTORS = _OWN / "fd"
@@ -31,7 +32,7 @@ _LISTED_S, _AGAIN_S = 0.1, 0.005
 #: The files of named semaphores, which processes are meant to have in common.
 _SEMAPHORE = "/dev/shm/sem."  # noqa: S108
 
-_Writer = io.BufferedWriter | io.TextIOWrapper
+_Writer = io.BufferedWriter | io.TextIOWrapper | logging.handlers.BufferingHandler
 
 
 class Descriptor(NamedTuple):
@@ -162,18 +163,20 @@ def alive(*kinds: type) -> list[Any]:
 
 
 def writers() -> list[_Writer]:
-    """The file objects of this process that may hold back what is to be written."""
-    return list(filter(_can_write, alive(io.BufferedWriter, io.TextIOWrapper)))
+    """The files and log handlers of this process that may hold back what is to be written."""
+    return list(filter(_can_write, alive(*get_args(_Writer))))
 
 
 def flush(files: Iterable[_Writer]) -> None:
     """Write out what `files` hold back, as far as they are open."""
     for file in files:
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(Exception):  # handlers may raise anything
             file.flush()
 
 
 def _can_write(file: _Writer) -> bool:
+    if isinstance(file, logging.handlers.BufferingHandler):
+        return True
     try:
         return not file.closed and file.writable()
     except ValueError:  # its buffer has been detached

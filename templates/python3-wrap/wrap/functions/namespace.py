@@ -57,8 +57,8 @@ def _imports(folder: Path, *packages: str) -> list[bool]:
 @functools.cache
 def _is_installed(name: str) -> bool:
     """Whether there is an installed module of that name, and not just a folder without code."""
-    image = str(Path(__file__).parents[2])
-    places = [place for place in sys.path if place != image]
+    ours = {str(Path(__file__).parents[2]), *public.folders()}
+    places = [place for place in sys.path if place not in ours]
     try:
         found = PathFinder.find_spec(name, places)
     except (ImportError, ValueError):  # its entry in sys.modules has no __spec__
@@ -176,11 +176,15 @@ class Namespace(MetaPathFinder):
                 return builtins.__import__(name, globals, locals, fromlist or (), 0)
         own = self._own(name)
         if own is not None:
+            top = name.partition(".")[0]
             leaf = builtins.__import__(own, globals, locals, fromlist or ("__name__",), 0)
+            if top != PACKAGE:
+                public.share_own(name)
             if fromlist:
                 return leaf
-            top = name.partition(".")[0]
             return sys.modules[self.package if top == PACKAGE else f"{self.package}.{top}"]
+        if public.is_of_others(name):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         if name == "flask" or name.startswith("flask."):
             self.uses_flask = True
         elif name == "chiron_io":

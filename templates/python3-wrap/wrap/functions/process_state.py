@@ -16,8 +16,9 @@ context has.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,7 +103,7 @@ class ProcessState:
         with self._setting:
             if self.waits:
                 for name, (_, after) in self._set.items():
-                    assign(name, after)
+                    assign(name, _with_others(after) if name == "sys.path" else after)
                 self.waits = False
 
     @contextlib.contextmanager
@@ -125,6 +126,11 @@ class ProcessState:
         taken_back = {each for each in at_import if each in SETTERS or each.startswith(VARIABLE)}
         everywhere = at_import - taken_back
         return Changes(*map(_sorted, (self._in_runs, taken_back, everywhere)))
+
+
+def _with_others(path: Sequence[str]) -> list[str]:
+    """``sys.path`` as it was set, and the folders of other functions of the process behind it."""
+    return [*path, *(each for each in sys.path if each not in path)]
 
 
 def _sorted(found: set[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """The names ``function`` and ``function.util`` in ``sys.modules``: each function's own modules.
 
+So are names such as ``util``, by which functions import modules of their own.
 Pickles name classes by them, and so does what looks a class's module up: `dataclasses`, `typing`,
 ``importlib.resources``. Several functions of a process have modules of the same name, so what is
 there under it answers as the module of the function that asks, which the call stack tells.
@@ -24,10 +25,13 @@ from typing import Any
 PACKAGE = "function"
 #: What a thread has that code of a function started: the function's package.
 _STARTED = "_chiron_package"
-_SPAWN = "multiprocessing.spawn"
+#: The modules that prepare spawned processes.
+_SPAWN = ("multiprocessing.spawn", "joblib.externals.loky.backend.spawn", "loky.backend.spawn")
 _SPAWNED = Path(__file__).with_name("spawned.py")
 #: The folders of functions by the names of their packages.
 _folders: dict[str, Path] = {}
+#: The first parts of names in ``sys.modules`` that mean another module for each function.
+SHARED = {PACKAGE}
 
 
 def add(package: str, folder: Path) -> None:
@@ -39,7 +43,7 @@ def add(package: str, folder: Path) -> None:
         # A logger of a function's module is the function's own, as are its handlers.
 
         def logger(name: str) -> logging.Logger:
-            own = _own(name)
+            own = _own(name) if str(name).partition(".")[0] == PACKAGE else None
             found = usual(own or name)
             if own is not None:
                 found.name = name
@@ -64,9 +68,35 @@ def share(name: str) -> None:
         sys.modules[name] = _Shared(name, found)
 
 
+def share_own(name: str) -> None:
+    """Share a name without the package's by which a function has imported a module of its own.
+
+    What else has that name, such as the wrap's own package, keeps it.
+    """
+    top = name.partition(".")[0]
+    if not isinstance(sys.modules.get(top), _Shared | None):
+        return
+    SHARED.add(top)
+    while name:
+        share(name)
+        name = name.rpartition(".")[0]
+
+
+def is_of_others(name: str) -> bool:
+    """Whether at `name` is no module but those of functions that import theirs by it."""
+    found = sys.modules.get(name)
+    return isinstance(found, _Shared) and ModuleType.__getattribute__(found, "_chiron")[1] is None
+
+
+def folders() -> set[str]:
+    """The folders of all functions, which these may have added to ``sys.path``."""
+    return {str(folder) for folder in _folders.values()}
+
+
 def is_public(module: str) -> bool:
     """Whether what is at `module` in ``sys.modules`` is not of a function's own."""
-    return module.partition(".")[0] not in (PACKAGE, *_folders)
+    top = module.partition(".")[0]
+    return top not in SHARED and top not in _folders
 
 
 def package_of(names: Mapping[str, Any]) -> str | None:
@@ -94,10 +124,23 @@ def _caller() -> str | None:
 
 def _own(name: object) -> str | None:
     """The name in ``sys.modules`` of the caller's own module that it calls `name`."""
-    if not isinstance(name, str) or name.partition(".")[0] != PACKAGE:
-        return None
-    package = _caller()
-    return package and package + name.removeprefix(PACKAGE)
+    top = name.partition(".")[0] if isinstance(name, str) else ""
+    package = _caller() if top in SHARED else None
+    if package is None or top == PACKAGE:
+        return package and package + str(name).removeprefix(PACKAGE)
+    own = f"{package}.{top}"
+    is_here = own in sys.modules or importlib.util.find_spec(own) is not None
+    return f"{package}.{name}" if is_here else None
+
+
+def _is_found_by_path(name: str) -> bool:
+    """Whether ``sys.path`` leads to a function's module: functions add their folders to it."""
+    own = folders()
+    if own.isdisjoint(sys.path):
+        return False
+    found = PathFinder.find_spec(name)
+    origin = (found and found.origin) or ""
+    return any(origin.startswith(f"{folder}/") for folder in own)
 
 
 class _Shared(ModuleType):
@@ -141,11 +184,13 @@ class _Finder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Part of the import protocol."""
-        if fullname == _SPAWN:
+        if fullname in _SPAWN:
             spec = PathFinder.find_spec(fullname, path)
             if spec is not None and spec.loader is not None:
                 spec.loader = _SpawnLoader(spec.loader)
             return spec
+        if path is None and _is_found_by_path(fullname):
+            SHARED.add(fullname)
         own = _own(fullname)
         found = None if own is None else importlib.util.find_spec(own)
         if found is None:
@@ -172,7 +217,7 @@ class _SharedLoader(Loader):
 
 
 class _SpawnLoader(Loader):
-    """Loads `multiprocessing.spawn`, and has what handlers spawn begin with `spawned.py`."""
+    """Loads a module of `_SPAWN`, and has what handlers spawn begin with `spawned.py`."""
 
     def __init__(self, usual: Loader) -> None:
         self._usual = usual
@@ -184,8 +229,8 @@ class _SpawnLoader(Loader):
         self._usual.exec_module(module)
         usual = module.__dict__["get_preparation_data"]
 
-        def get_preparation_data(name: str) -> Mapping[str, Any]:
-            found: dict[str, Any] = usual(name)
+        def get_preparation_data(*arguments: Any, **named: Any) -> Mapping[str, Any]:
+            found: dict[str, Any] = usual(*arguments, **named)
             if package := _caller():
                 found["sys_path"] = [*found["sys_path"], str(_folders[package])]
                 found["init_main_from_path"] = str(_SPAWNED)

@@ -19,6 +19,7 @@ from wrap.functions.function_runner import FunctionRunner, Place
 from wrap.functions.namespace import Namespace
 from wrap.functions.process_state import Changes, ProcessState
 from wrap.functions.public import PACKAGE
+from wrap.observe import log
 
 if TYPE_CHECKING:
     from wrap.config.wrap_spec import Seen, Wrap
@@ -138,6 +139,7 @@ class PythonHandler(FunctionRunner):
             if not self._alone:
                 self._state.take_back()
         finally:
+            log.end_lines()  # else each process that is forked has what was begun
             os.chdir(self._directory if self._apart and not self.unsettled else before)
         handle: Callable[..., Any] | None = getattr(module, "handle", None)
         if not callable(handle):

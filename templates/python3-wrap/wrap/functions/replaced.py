@@ -1,10 +1,10 @@
-"""The methods of libraries' classes in whose place a function has put its own code."""
+"""The attributes of libraries' classes in which a function has put its own code."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 
 from wrap.functions.public import PACKAGE
 from wrap.functions.snapshot import FUNCTION, is_ours
@@ -34,16 +34,22 @@ def _modules_in(module: ModuleType) -> list[ModuleType]:
 
 
 def methods_replaced(modules: Iterable[ModuleType]) -> set[str]:
-    """The methods of classes in `modules` that are a function's own code."""
+    """The methods and registries of classes in `modules` with a function's own code."""
     found = set()
     classes = {id(value): value for module in modules for value in _classes_of(module)}
     for each in classes.values():
         for name, value in list(vars(each).items()):
-            if isinstance(value, FunctionType):
-                by = value.__globals__.get("__name__", "")
-                if by == PACKAGE or str(by).startswith(f"{PACKAGE}."):
-                    found.add(f"{each.__module__}.{each.__qualname__}.{name}")
+            if any(map(_is_own, list(value.values()) if type(value) is dict else [value])):
+                found.add(f"{each.__module__}.{each.__qualname__}.{name}")
     return found
+
+
+def _is_own(value: object) -> bool:
+    code = getattr(value, "__func__", value) if isinstance(value, MethodType) else value
+    if not isinstance(code, FunctionType):
+        return False
+    by = str(code.__globals__.get("__name__", ""))
+    return by == PACKAGE or by.startswith(f"{PACKAGE}.")
 
 
 def _classes_of(module: ModuleType) -> list[type]:

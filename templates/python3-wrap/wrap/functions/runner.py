@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import socket
+import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -42,6 +44,8 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 #: What the kernel tells of a process's memory (proc(5)).
 _KIB = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
+#: Has as `function` what a thread has run last.
+_thread = threading.local()
 
 
 def _in_new_context(call: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -55,6 +59,16 @@ def _in_new_context(call: Callable[_P, _T]) -> Callable[_P, _T]:
         return Context().run(call, *arguments, **named)
 
     return called
+
+
+def _forget_loop(function: str) -> None:
+    """Have this thread lose the event loop that another function has set, which may be closed."""
+    if getattr(_thread, "function", None) == function:
+        return
+    _thread.function = function
+    policy = getattr(sys.modules.get("asyncio.events"), "_event_loop_policy", None)
+    if local := getattr(policy, "_local", None):
+        vars(local).clear()
 
 
 @_in_new_context
@@ -81,6 +95,7 @@ def run(
             begins()  # an import can take long
         function.settle()
     function.restore()
+    _forget_loop(function.name)
     log.mark(ident.mark)
     begun = time.monotonic()
     result = Result(ident.number, task, function.name, wrap.name, process, begun, 0.0)

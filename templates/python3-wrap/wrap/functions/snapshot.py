@@ -20,12 +20,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from wrap.functions.public import PACKAGE
+from wrap.functions.public import SHARED
 
 #: What the names in ``sys.modules`` of functions' packages begin with.
 FUNCTION = "_function_"
 #: Packages and modules that are functions' own, or the wrap's.
-_OURS = frozenset({PACKAGE, "wrap", "chiron_io", "__main__"})
+_OURS = frozenset({"wrap", "chiron_io"})
 #: Variables that change how fast libraries compute, and what they write to the log: a function
 #: that shares the process answers the same.
 _TUNING = re.compile(
@@ -34,6 +34,8 @@ _TUNING = re.compile(
 )
 _STANDARD = ("stdin", "stdout", "stderr")
 _UMASK = re.compile(r"^Umask:\s*([0-7]+)$", re.MULTILINE)
+#: Stands for the loggers of other functions.
+_LOGGER = logging.getLogger(FUNCTION)
 ENVIRONMENT = "os.environ"
 VARIABLE = f"{ENVIRONMENT}["
 
@@ -120,13 +122,16 @@ def _folder() -> str | None:
 
 
 def _made_modules() -> set[str]:
-    """The modules that no import has made."""
+    """The modules that no import has made, and functions' own by names that others may have too."""
     modules = list(sys.modules.items())
-    return {
-        name
-        for name, each in modules
-        if "." not in name and not is_ours(name) and getattr(each, "__spec__", None) is None
-    }
+    return {name for name, each in modules if not is_ours(name) and _is_made(name, each)}
+
+
+def _is_made(name: str, module: object) -> bool:
+    spec = getattr(module, "__spec__", None)
+    if spec is None:
+        return "." not in name
+    return str(getattr(spec, "name", "")).startswith(FUNCTION)
 
 
 def _umask() -> int:
@@ -144,7 +149,8 @@ def _file(number: int) -> tuple[int, int] | None:
 
 
 def is_ours(module: str) -> bool:
-    return module.startswith(FUNCTION) or module.partition(".")[0] in _OURS
+    top = module.partition(".")[0]
+    return top.startswith(FUNCTION) or top in _OURS or top in SHARED
 
 
 def _attributes(stream: object) -> list[tuple[str, int]]:
@@ -170,6 +176,23 @@ def _root_logger() -> tuple[bool, list[int]]:
 def raising() -> list[str]:
     """The filters that turn warnings into errors; others change only what the log says."""
     return [repr(each) for each in warnings.filters if each[0] == "error"]
+
+
+def _start_method() -> str | None:
+    """How `multiprocessing` starts processes; None if nothing has chosen, or used, that yet."""
+    get = getattr(sys.modules.get("multiprocessing"), "get_start_method", None)
+    return None if get is None else get(allow_none=True)
+
+
+def _set_start_method(method: str | None) -> None:
+    sys.modules["multiprocessing"].set_start_method(method, force=True)
+
+
+def _enable_loggers(disabled: bool) -> None:
+    """Enable all loggers, or leave them: what disables those of others then runs without others."""
+    for each in () if disabled else list(logging.root.manager.loggerDict.values()):
+        if isinstance(each, logging.Logger):
+            each.disabled = False
 
 
 def _policy(asyncio: Any) -> str:
@@ -202,6 +225,10 @@ STATE: Mapping[str, Callable[[], Any]] = {
     "sys.path": lambda: tuple(sys.path),
     "sys.argv": lambda: tuple(sys.argv),
     "sys.meta_path": lambda: len([f for f in sys.meta_path if not is_ours(type(f).__module__)]),
+    "sys.path_hooks": lambda: len(sys.path_hooks),
+    "sys.setdlopenflags": sys.getdlopenflags,
+    "sys.set_asyncgen_hooks": lambda: tuple(sys.get_asyncgen_hooks()),
+    "sys.set_coroutine_origin_tracking_depth": sys.get_coroutine_origin_tracking_depth,
     "sys.modules": lambda: _made_modules(),
     "sys.settrace": sys.gettrace,
     "sys.setprofile": sys.getprofile,
@@ -216,7 +243,9 @@ STATE: Mapping[str, Callable[[], Any]] = {
     "signal.pthread_sigmask": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, ()),
     "resource.setrlimit": lambda: [resource.getrlimit(n) for n in _LIMITS],
     "logging.disable": lambda: logging.root.manager.disable,
+    "logging.config": lambda: _LOGGER.disabled,
     "logging.root": _root_logger,
+    "multiprocessing.set_start_method": _start_method,
     "socket.setdefaulttimeout": socket.getdefaulttimeout,
     "warnings.filterwarnings": raising,
 }
@@ -231,6 +260,11 @@ _WHERE_IMPORTED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
         "sqlite3.register_converter": lambda sqlite3: len(sqlite3.converters),
     },
     "numpy": {"numpy.set_printoptions": lambda numpy: repr(_afresh(numpy.get_printoptions))},
+    "torch": {"torch.set_grad_enabled": lambda torch: torch.is_grad_enabled()},
+    "prometheus_client.registry": {
+        "prometheus_client.REGISTRY": lambda of: sorted(of.REGISTRY._names_to_collectors)
+    },
+    "sklearn": {"sklearn.set_config": lambda sklearn: repr(sklearn.get_config())},
     "pandas._config.config": {"pandas.set_option": lambda config: repr(config._global_config)},
     "matplotlib": {"matplotlib.rcParams": lambda matplotlib: _parameters(matplotlib)},
     "matplotlib._pylab_helpers": {"matplotlib.pyplot.figure": lambda them: list(them.Gcf.figs)},
@@ -251,5 +285,7 @@ SETTERS: Mapping[str, Callable[[Any], Any]] = {
     "gc.set_threshold": lambda thresholds: gc.set_threshold(*thresholds),
     "locale.setlocale": lambda value: locale.setlocale(locale.LC_ALL, value),
     "logging.disable": logging.disable,
+    "logging.config": _enable_loggers,
+    "multiprocessing.set_start_method": _set_start_method,
     "socket.setdefaulttimeout": socket.setdefaulttimeout,
 }

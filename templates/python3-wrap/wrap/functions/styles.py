@@ -220,7 +220,7 @@ def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
     # Flask makes the answer where the handler has left it something to do with that.
     if not (has_request_context() and request_ctx._after_request_functions):
         match value:
-            case tuple((str(body), 200, pairs)):
+            case tuple((str(body), int(status), pairs)) if status == _OK:
                 headers = Headers(pairs or ())
                 value, kind = body, headers.pop("Content-Type", "") or kind
                 if headers and seen is not Seen.BY_NOBODY:

@@ -26,6 +26,8 @@ from wrap.functions.namespace import function_of
 _WHOLE = select.PIPE_BUF
 #: A longer line is broken: of-watchdog refuses to pass on more than 64 KiB.
 _LONGEST = 1 << 15
+#: What becomes of halves of surrogate pairs, which UTF-8 does not have.
+_ERRORS = "backslashreplace"
 
 
 #: How the line of an execution begins that has failed.
@@ -48,56 +50,55 @@ def marked() -> str:
 class Log(io.TextIOBase):
     """A text stream whose lines go to a descriptor, each after its function's name.
 
-    A thread's line goes out when it is complete, when it is flushed, or with the end of its task.
+    A thread's line goes out when it is complete, when it is flushed, or with the end of its task or
+    of the thread.
 
     Parameters
     ----------
     descriptor
         Where to; it is this object's alone, as handlers may close the standard ones.
+    name
+        As Python calls the stream.
     """
 
     encoding = "utf-8"
-    errors = "backslashreplace"
+    errors = _ERRORS
+    mode = "w"
+    line_buffering = True
+    write_through = False
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, name: str) -> None:
+        self.name = name
         self._descriptor = descriptor
         self._begun = threading.local()
         self.buffer = _Bytes(self)
 
     def write(self, text: str) -> int:
         """Take in `text`: part of a line, or several."""
-        begun = self._begun
-        if not getattr(begun, "pieces", None):
-            begun.pieces, begun.size, begun.name = [], 0, _writer()
-        begun.pieces.append(text)
-        begun.size += len(text)
-        if "\n" in text or begun.size > _LONGEST:
-            whole = "".join(begun.pieces)
-            end = whole.rfind("\n") + 1 or len(whole) // _LONGEST * _LONGEST
-            begun.pieces = [whole[end:]] if end < len(whole) else []
-            begun.size = len(whole) - end
-            self.emit(begun.name, whole[:end])
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        self.put(text.encode(errors=_ERRORS))
         return len(text)
+
+    def put(self, data: bytes) -> None:
+        """Take in what a text becomes."""
+        line: _Line | None = getattr(self._begun, "line", None)
+        if line is None or not line.goes_on:
+            line = self._begun.line = _Line(self)
+        line.add(data)
 
     def flush(self) -> None:
         """End the line that this thread has begun."""
-        pieces = getattr(self._begun, "pieces", None)
-        if pieces:
-            self._begun.pieces = []
-            self.emit(self._begun.name, "".join(pieces))
+        line: _Line | None = getattr(self._begun, "line", None)
+        if line is not None:
+            line.end()
 
-    def emit(self, function: str | None, text: str, execution: str | None = None) -> None:
-        """Write the lines of `text` as `function`'s. A log without a reader is no failure.
-
-        They are of the `execution` that this thread works for where none is given.
-        """
-        if execution is None:
-            execution = marked()
+    def emit(self, function: str | None, data: bytes, execution: str = "") -> None:
+        """Write the lines of `data` as the function's. A log without a reader is no failure."""
         origin = f"{function} {execution}" if execution else function
         prefix = f"[{origin}] ".encode() if function else b""
-        lines = text.encode(errors=self.errors).splitlines()
         with contextlib.suppress(OSError):
-            for piece in _pieces(_prefixed(prefix, lines)):
+            for piece in _pieces(_prefixed(prefix, data.splitlines())):
                 view = memoryview(piece)
                 while view:
                     view = view[os.write(self._descriptor, view) :]
@@ -110,12 +111,55 @@ class Log(io.TextIOBase):
         """It is."""
         return True
 
+    def detach(self) -> _Bytes:  # type: ignore[override]
+        """The stream of bytes; this one stays, as it belongs to all functions."""
+        self.flush()
+        return self.buffer
+
     def close(self) -> None:
         """Flush only: the log belongs to all functions."""
         self.flush()
 
     def reconfigure(self, **_: object) -> None:
         """Nothing to choose."""
+
+
+class _Line:
+    """The line that a thread has begun; it goes out with the thread at the latest.
+
+    It stays with the process that began it: a fork copies it.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._process = os.getpid()
+        self._function, self._execution = _writer(), marked()
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it has begun in this process, and not ended."""
+        return bool(self._pieces) and self._process == os.getpid()
+
+    def add(self, data: bytes) -> None:
+        """Take in what follows, and write out what is complete."""
+        self._pieces.append(data)
+        self._size += len(data)
+        if b"\n" in data or self._size > _LONGEST:
+            whole = b"".join(self._pieces)
+            end = whole.rfind(b"\n") + 1 or len(whole) // _LONGEST * _LONGEST
+            self._pieces = [whole[end:]] if end < len(whole) else []
+            self._size = len(whole) - end
+            self._log.emit(self._function, whole[:end], self._execution)
+
+    def end(self) -> None:
+        """Write out what there is."""
+        if self.goes_on:
+            pieces, self._pieces = self._pieces, []
+            self._log.emit(self._function, b"".join(pieces), self._execution)
+
+    __del__ = end
 
 
 class _Bytes(io.RawIOBase):
@@ -126,11 +170,14 @@ class _Bytes(io.RawIOBase):
 
     def write(self, data: object) -> int:
         octets = bytes(memoryview(data))  # type: ignore[arg-type]
-        self._log.write(octets.decode(errors="backslashreplace"))
+        self._log.put(octets)
         return len(octets)
 
     def flush(self) -> None:
         self._log.flush()
+
+    def fileno(self) -> int:
+        return self._log.fileno()
 
     def writable(self) -> bool:
         return True
@@ -139,42 +186,57 @@ class _Bytes(io.RawIOBase):
         self.flush()
 
 
+#: In the place of ``sys.stderr``, whatever handlers put there.
+_stderr: Log | None = None
+
+
 def install() -> None:
     """Prefix what is printed from now on; what goes to the descriptors directly stays as it is."""
+    global _stderr
     for name in ("stdout", "stderr"):
         stream: TextIO | None = getattr(sys, name)
         if stream is not None:
-            setattr(sys, name, Log(os.dup(stream.fileno())))
+            setattr(sys, name, Log(os.dup(stream.fileno()), f"<{name}>"))
+    _stderr = sys.stderr if isinstance(sys.stderr, Log) else None
 
 
 def report(function: str, error: BaseException) -> None:
-    """Write the traceback of `error` to stderr as if `function` had."""
+    """Write the traceback of `error` to stderr as if `function` had, unless that is replaced."""
     with contextlib.suppress(Exception):  # little memory may be left
-        tell(function, "".join(traceback.format_exception(error)))
+        if isinstance(sys.stderr, Log):
+            tell(function, "".join(traceback.format_exception(error)))
 
 
 def tell(function: str, text: str) -> None:
-    """Write the lines of `text` to stderr as if `function` had, unless it has replaced that."""
-    if isinstance(sys.stderr, Log):
-        sys.stderr.emit(function, text)
+    """Write the lines of `text` to stderr as if `function` had."""
+    if _stderr is not None:
+        _stderr.emit(function, text.encode(errors=_ERRORS), marked())
 
 
 def pass_on(line: bytes) -> None:
     """Write a line that has its function's name already."""
-    if isinstance(sys.stderr, Log):
-        sys.stderr.emit(None, line.decode(errors="backslashreplace"))
+    if _stderr is not None:
+        _stderr.emit(None, line)
 
 
 def failed(function: str, execution: str, code: str, message: str) -> None:
     """Write to stderr, in one line, why an execution has no answer but an error."""
-    if isinstance(sys.stderr, Log):
-        sys.stderr.emit(function, f"{FAILED}{code}: {' '.join(message.split())}", execution)
+    if _stderr is not None:
+        line = f"{FAILED}{code}: {' '.join(message.split())}"
+        _stderr.emit(function, line.encode(errors=_ERRORS), execution)
 
 
 def end_lines() -> None:
     """Write out what this thread has printed so far."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # a handler may have put anything there
+            stream.flush()
+
+
+def end_own_lines() -> None:
+    """Write out what this thread has begun in the log, before its process ends by a call."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, Log):
             stream.flush()
 
 

@@ -2,14 +2,16 @@
 
 It shares nothing with other processes that its functions have opened or seeded when they were
 imported: generators of random numbers have been seeded for it alone, and functions that had to be
-late are imported now.
+late are imported now. It awaits the threads that handlers have left, as a program does.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from wrap.config.wrap_spec import Wrap
@@ -17,6 +19,9 @@ from wrap.functions import leftovers, runner
 from wrap.functions.function_runner import FunctionRunner
 from wrap.http import server
 from wrap.workers import randomness, worker_main
+
+#: What Python calls before it awaits threads; `concurrent.futures` adds to it.
+_AT_EXIT: list[Callable[[], None]] = vars(threading)["_threading_atexits"]
 
 
 class WorkerProgram:
@@ -34,6 +39,8 @@ class WorkerProgram:
         self._seeds = randomness.generators() if wrap.slots else []
         self._files = leftovers.writers() if wrap.slots else []
         leftovers.flush(self._files)  # else each process writes out what was held back by now
+        #: Those that imports have started, which end with the process.
+        self._threads = set[threading.Thread]()
 
     def renew(self) -> None:
         """Seed what the next process is to have, in the one that it is forked from.
@@ -47,15 +54,16 @@ class WorkerProgram:
     def serve(self, channel: socket.socket, process: int) -> None:
         """Be the process of that number in the plan, or one whose calls tell it, with 0."""
         for function in self._late.values():
-            function.after_import = _seed_made
+            function.after_import = self._imported
         if self._late and process:
             self._load(self._wrap.processes[process])
         known = leftovers.count()
         worker_main.serve(channel, self._wrap, self._run_task, self._load if self._late else None)
-        # It does not end as programs do, which write out what files hold back.
-        leftovers.flush(self._files)
-        if self._late or not known or leftovers.count() != known:
-            leftovers.flush(leftovers.writers())
+        # It does not end as programs do, which await threads and write out what files hold back.
+        flush = partial(self._flush, known)
+        if self._left() or self._threads:
+            self._await_threads(flush)
+        flush()
 
     def _load(self, tasks: Iterable[int]) -> None:
         """Import the late functions of `tasks`. Where one fails, its call tries again and tells."""
@@ -63,8 +71,38 @@ class WorkerProgram:
             with server.OneProcess(), contextlib.suppress(Exception):
                 self._late[name].prepare()
 
+    def _imported(self) -> None:
+        """Seed what a late function has made: other processes make the same."""
+        for seed in randomness.generators():
+            seed()
+        self._threads.update(threading.enumerate())
 
-def _seed_made() -> None:
-    """Seed what a late function has made: other processes make the same."""
-    for seed in randomness.generators():
-        seed()
+    def _left(self) -> list[threading.Thread]:
+        """The threads that handlers have left, and that Python awaits before it ends."""
+        known = {*self._threads, threading.main_thread()}
+        return [each for each in threading.enumerate() if not each.daemon and each not in known]
+
+    def _await_threads(self, flush: Callable[[], None]) -> None:
+        """Await the threads that handlers have left, as long as a request may take."""
+        limit_s = self._wrap.timeout_s
+
+        def give_up() -> None:
+            names = ", ".join(each.name for each in self._left())
+            print(f"ended {names}, still running {limit_s:g} s after the answer of its request")
+            flush()
+            os._exit(1)
+
+        timer = threading.Timer(limit_s, give_up)
+        timer.daemon = True
+        timer.start()
+        for call in reversed(_AT_EXIT):  # executors finish what they were given
+            call()
+        for thread in self._left():
+            thread.join()
+        timer.cancel()
+
+    def _flush(self, known: int) -> None:
+        """Write out what files hold back; there were `known` descriptors in the beginning."""
+        leftovers.flush(self._files)
+        if self._late or not known or leftovers.count() != known:
+            leftovers.flush(leftovers.writers())
