@@ -60,11 +60,17 @@ def wait_ready(
 
 
 def describe_line(name: str, namespace: str) -> str:
-    """The command line that tells why Kubernetes does not make, start, or end a function's pods.
-
-    A quota or a policy refuses a pod before it is there: its replica set tells that.
-    """
+    """The command line that tells what keeps a function's pods from ending."""
     return f"kubectl -n {namespace or _NAMESPACE} describe replicaset,pod -l faas_function={name}"
+
+
+def events_line(name: str, namespace: str) -> str:
+    """The command line that tells why Kubernetes does not make or start a function's pods.
+
+    What could not be deployed is removed, and its events stay for an hour. A quota or a policy
+    refuses a pod before it is there: that is an event of its replica set, which has the name too.
+    """
+    return f"kubectl -n {namespace or _NAMESPACE} get events | grep {name}"
 
 
 def shown(answer: Response) -> str:
@@ -131,6 +137,6 @@ def _last_words(gateway: Gateway, name: str) -> str:
         if not function.available_replicas and gateway.info().on_kubernetes:
             return (
                 "it is pending: no node has room for what it requests, its image cannot be pulled, "
-                f"or a quota or policy refuses it: see {describe_line(name, function.namespace)}"
+                f"or a quota or policy refuses it: see {events_line(name, function.namespace)}"
             )
     return "it has no log: does its image exist, and has a node room for it?"

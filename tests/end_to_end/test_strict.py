@@ -123,7 +123,7 @@ def test_on_kubernetes_what_finds_no_room_is_called_pending(
         ):
             pass
         assert names(launcher) == set()
-    assert "kubectl -n openfaas-fn describe replicaset,pod" in raised.value.message
+    assert "kubectl -n openfaas-fn get events | grep " in raised.value.message
 
 
 @pytest.mark.parametrize("strict", [None, "faasd"])

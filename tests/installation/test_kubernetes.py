@@ -9,6 +9,7 @@ from typing import Any
 import click
 import pytest
 import yaml
+from docker.utils.build import exclude_paths
 
 from chiron.cli.main import chiron
 from chiron.generator.annotations import SCRAPE
@@ -86,6 +87,26 @@ def test_images_run_as_a_number_of_which_kubernetes_sees_that_it_is_not_root(
     users = [line.split()[1] for line in lines if line.startswith("USER ")]
     assert users[-1] == "12000"
     assert any("useradd --uid 12000 " in line for line in lines)
+
+
+def test_what_docker_is_sent_has_all_that_the_image_is_built_of_and_no_environment(
+    tmp_path: Path,
+) -> None:
+    """Docker's older builder sends the whole context before it begins."""
+    wanted = {
+        ".venv/bin/faas-cli",
+        "build/wheel/chiron_openfaas.whl",
+        "benchmarks/finra/stack.yaml",
+        "installation/Dockerfile",
+    }
+    unwanted = {".venv/lib/large.so", ".git/objects/pack", ".mypy_cache/a", "cli/__pycache__/a.pyc"}
+    for name in wanted | unwanted:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    lines = (INSTALLATION.parent / ".dockerignore").read_text().splitlines()
+    patterns = [line for line in lines if line and not line.startswith("#")]
+    sent = exclude_paths(str(tmp_path), patterns, "installation/Dockerfile")
+    assert {name for name in sent if (tmp_path / name).is_file()} - {".dockerignore"} == wanted
 
 
 def test_the_job_for_prometheus_keeps_the_pods_of_wraps() -> None:

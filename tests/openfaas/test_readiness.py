@@ -96,7 +96,7 @@ def test_on_kubernetes_what_has_neither_replica_nor_log_is_pending(client, gatew
 
     assert "it is pending: no node has room" in raised.value.message
     assert raised.value.message.endswith(
-        f"kubectl -n {namespace or 'openfaas-fn'} describe replicaset,pod -l faas_function=side"
+        f"kubectl -n {namespace or 'openfaas-fn'} get events | grep side"
     )
 
 
