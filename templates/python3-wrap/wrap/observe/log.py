@@ -107,7 +107,6 @@ class Log(io.TextIOBase):
         return self._descriptor
 
     def writable(self) -> bool:
-        """It is."""
         return True
 
     def close(self) -> None:
