@@ -37,7 +37,6 @@ def wait_ready(
     *,
     answers_options: bool,
 ) -> None:
-    """As `chiron.openfaas.client.Gateway.wait_ready` says."""
     deadline = time.monotonic() + timeout_s
     imports = FailedImports()
     for probe in count():

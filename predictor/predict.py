@@ -35,8 +35,8 @@ _DIGITS = 6
 #: same few again and again.
 _REMEMBERED = 200
 
-#: What a function has to do besides, by where it runs: to join its inputs, to write to memory that
-#: is still shared with the process that its own was forked from, to give its output to others.
+#: What a function has to do besides, by where it runs: join its inputs; begin as an instance of a
+#: state machine; write to memory that a fork shares; give its output to other processes.
 _JOINING, _DECIDED, _FORKED, _SENDING = "joining", "decided", "forked", "sending"
 
 #: Of a wrap that has no further process.
@@ -254,9 +254,9 @@ def _joins(plan: Plan, workflow: Workflow) -> set[str]:
 
 
 def _sends(plan: Plan, workflow: Workflow) -> set[str]:
-    """The tasks of which other processes of their wrap get what they give.
+    """The tasks whose outputs go to another process of their wrap.
 
-    That is processes that need it, or the main one, which has what leaves the wrap.
+    That process needs the output, or it is the main process, which sends outputs to other wraps.
     """
     place = {
         task: (wrap.name, number)
@@ -350,8 +350,7 @@ def at_percentile(mix: Sequence[Share], values: Sequence[float], percent: float)
 
 
 def _predict_one(plan: Plan, run: Run, platform: Platform) -> tuple[float, float, float]:
-    """The median of the requests with a single payload, after the low end of its range and before
-    the high one."""
+    """The low end, the median and the high end of the requests with a single payload."""
     (plan, workflow), profile = run.placed(plan), run.profile
     latency = Predictor(profile, platform).plan_ms(plan, workflow)
     below_ms = [latency * platform.prediction_error]

@@ -50,7 +50,6 @@ class Alone:
     def run(
         self, function: str, text: str, limit_s: float | None = None
     ) -> tuple[dict[str, str], float]:
-        """See `chiron.profiler.inputs.Run`."""
         ran = self.solo(function, [bytes_of(text)]).invoke(observed=True, limit_s=limit_s)
         emitted = {name: each.text for name, each in ran.emitted.items()}
         return {ANSWER: ran.output} | emitted, ran.latency_ms

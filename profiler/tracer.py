@@ -154,7 +154,6 @@ class Launched:
     output: Path
 
     def runs(self, numbers: Sequence[int]) -> list[HandlerRun]:
-        """As `Tracer.runs`."""
         return [run for run in map(self._run, numbers) if run]
 
     def _run(self, number: int) -> HandlerRun | None:

@@ -114,10 +114,6 @@ class Traffic:
                 partners[other] = partners.get(other, 0.0) + weight.ms
         return found
 
-    def cut_ms(self, group_of: GroupOf) -> float:
-        """What all edges between groups weigh."""
-        return sum(weight.ms for edge, weight in self.weights.items() if _crosses(edge, group_of))
-
     def critical_path(self, group_of: GroupOf) -> tuple[float, list[Edge]]:
         """The latency of the longest path, and its edges between groups, the heaviest first.
 

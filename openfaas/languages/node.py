@@ -31,7 +31,6 @@ class Node:
     build_args: Mapping[str, str] = {"RUNTIME_IMAGE": "node:20-bookworm-slim"}
 
     def handler(self, name: str, function: StackFunction, folder: Path, extra: Extra) -> Handler:
-        """See `Language.handler`."""
         place = handler_folder(name, function, folder, "with its handler.js")
         if not any(there((place / entry).is_file) for entry in _ENTRIES):
             message = f"function {name}: handler.js missing at {place}: create it or mend handler"

@@ -53,3 +53,16 @@ def profile() -> Callable[..., Profile]:
         return Profile(format=1, workflow="demo", functions=profiles)
 
     return profile
+
+
+@pytest.fixture
+def costs(platform) -> Platform:
+    return platform(
+        request_ms=1.0,
+        rpc_ms=8.0,
+        invoke_ms=1.0,
+        ipc_ms=0.5,
+        process_startup_ms=3.0,
+        process_block_ms=2.0,
+        pool_dispatch_ms=0.25,
+    )

@@ -1,5 +1,4 @@
-"""The engines of a plan's wraps, in virtual time: the oracle of `chiron.predictor.wiring` and the
-kernel.
+"""The engines of a plan's wraps, in virtual time: they call each other through the home.
 
 They go by the triggers that wraps go by, and start tasks in the processes of `oracle`.
 """
@@ -12,16 +11,14 @@ from functools import partial
 from itertools import takewhile
 from typing import Any
 
-from oracle import Cores, Gil, Simulation, Thread
+from oracle import Simulation, Thread
+from sandboxes import Sandbox
 
-from chiron.predictor.emissions import expanded, known_with
-from chiron.predictor.mechanisms import mechanism_of
 from chiron.predictor.moments import Flow, Moment, work_with
 from chiron.predictor.paths import taken_by
 from chiron.predictor.simulator import Interpreter, Span, Work
-from chiron.predictor.streams import streams_of
 from chiron.workflow.model import Task, Workflow, names_in
-from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.plan import Plan
 from chiron.workflow.platform import PathCost, Platform
 from chiron.workflow.profile import Profile
 from chiron.wrap.core.triggers import BySet, Group, buckets, groups
@@ -30,95 +27,6 @@ Action = Callable[[], None]
 #: After all else that happens at an instant.
 _LAST = 1 << 30
 FREE = PathCost(ms=0.0, ms_per_mb=0.0)
-
-
-def request_ms(
-    plan: Plan,
-    workflow: Workflow,
-    profile: Profile,
-    platform: Platform,
-    record: Callable[[Span], None] | None = None,
-) -> float:
-    """When the client of one execution has its answer."""
-    straight = plan.path == "auto" and plan.orchestrator == "wrap" and "direct" in platform.paths
-    kind = Straight if straight and not workflow.decided else Engines
-    moments = dict[str, tuple[str, tuple[Moment, ...]]]()
-
-    def variant(function: str, its: Sequence[Moment]) -> str:
-        moments[name := f"{function} {len(moments)}"] = function, tuple(its)
-        return name
-
-    profile, streams = known_with(profile), streams_of(plan, workflow, profile, platform)
-    plan, workflow, flows = expanded(plan, workflow, profile, streams, variant)
-    varied = {name: profile.functions[function] for name, (function, _) in moments.items()}
-    profile = profile.model_copy(update={"functions": profile.functions | varied})
-    engines = kind(plan, workflow, profile, platform, record)
-    engines.moments = {name: its for name, (_, its) in moments.items()}
-    engines.await_flows(flows)
-    engines.simulation.run()
-    assert engines.replied_ms is not None
-    return engines.replied_ms
-
-
-class Sandbox:
-    """A wrap with its processes, and what its engine knows of them."""
-
-    def __init__(self, wrap: Wrap, cores: Cores, simulation: Simulation, place: Platform) -> None:
-        self.simulation, self.cores = simulation, cores
-        self.costs = mechanism_of(wrap.mechanism).costs(place)
-        self.lasting = mechanism_of(wrap.mechanism).lasting
-        self.gils = [simulation.add_process(cores) for _ in wrap.processes]
-        for gil in self.gils[1:]:
-            gil.starter.position = -1  # it is not there yet
-        self.alive = {0}
-        self.gathered = set[str]()
-        self.known = set[int]()  # the processes that have given a result
-        self.free_ms = 0.0
-        self.forked_last: Gil | None = None
-
-    def gathering_ms(self, results: Iterable[tuple[str, int]]) -> float:
-        """Equation (3), for results of tasks that ended in some processes."""
-        new = {(t, p) for t, p in results if p and t not in self.gathered}
-        self.gathered |= {task for task, _ in new}
-        processes = {process for _, process in new}
-        first = bool(processes - self.known)
-        self.known |= processes
-        return len(processes) * self.costs.gather_ms + first * self.costs.first_gather_ms
-
-    def delays_ms(self, leading_ms: dict[int, float]) -> dict[int, float]:
-        """Equation (4): start processes that are to run what computes so long at first.
-
-        How long each has to wait that is there when it begins to wait.
-        """
-        costs, now = self.costs, self.simulation.now
-        new = [process for process in sorted(leading_ms) if process not in self.alive]
-        if not new:
-            return dict.fromkeys(leading_ms, 0.0)
-        wait_ms = 0.0
-        if 0 in leading_ms and 1 + len(new) <= self.cores.count:
-            wait_ms = min(costs.core_wait_ms, leading_ms[0], max(leading_ms[p] for p in new))
-        turn_ms = max(now, self.free_ms)
-        for number, process in enumerate(new):
-            block_ms = costs.block_ms + (costs.first_block_ms if number == 0 else 0.0)
-            self._fork(self.gils[process], turn_ms + wait_ms, block_ms)
-            turn_ms += block_ms
-        self.free_ms = turn_ms
-        self.alive.update(new)
-        waits = dict.fromkeys(leading_ms, 0.0)
-        if 0 in waits:
-            waits[0] = wait_ms + (costs.main_ms if costs.main_ms >= 0 else turn_ms - now)
-        return waits
-
-    def _fork(self, gil: Gil, turn_ms: float, block_ms: float) -> None:
-        costs, before = self.costs, self.forked_last
-        if not costs.blocks_computing:
-            self.simulation.fork(gil, turn_ms + costs.ready_ms, 0.0, costs.computing_ms)
-            return
-        alive_ms: float | None = self.simulation.now + costs.ready_ms
-        if before is not None and before.being_forked:
-            before.follower, alive_ms = gil, None
-        self.simulation.fork(gil, alive_ms, block_ms, costs.computing_ms - block_ms)
-        self.forked_last = gil
 
 
 class Engines:
@@ -203,7 +111,7 @@ class Engines:
             for (wrap, process), tasks in evaluated.items():
                 gathers = bucket.awaits if process is None else ()
                 self._expect(
-                    map(_ended, bucket.awaits),
+                    map(ended, bucket.awaits),
                     index,
                     partial(self._taking_in_ms, wrap, gathers),
                     partial(self._start, wrap, tasks),
@@ -220,7 +128,7 @@ class Engines:
                     self.simulation.later(begins_ms, index, fire)
         for group, tasks in members.items():
             self._expect(
-                map(_ended, tasks),
+                map(ended, tasks),
                 self._turn(group),
                 partial(self._gathering_ms, group.place[0], tasks),
                 partial(self._give_back, group),
@@ -233,13 +141,13 @@ class Engines:
             wraps = {self.place[each][0] for each in (awaited, *awaits)}
             delay_ms = self.cost.ms if len(wraps) > 1 else 0.0
             action = partial(self._start_awaited, awaited)
-            self._expect(map(_ended, awaits), key, partial(float, delay_ms), action)
+            self._expect(map(ended, awaits), key, partial(float, delay_ms), action)
 
     def _start_awaited(self, awaited: str) -> None:
         """What a task awaits is there when it began, and what it awaits has come."""
         self.started[awaited] += 1
         if self.started[awaited] == 2:
-            self._came(_ended(awaited))
+            self._came(ended(awaited))
             task = awaited.partition(" ")[0]
             process = self._process_of(task)
             number = process.index(awaited) - process.index(task)
@@ -251,7 +159,7 @@ class Engines:
 
     def _gives(self, task: str, number: int) -> None:
         process = self._process_of(task)
-        self._came(_ended(process[process.index(task) + number]))
+        self._came(ended(process[process.index(task) + number]))
 
     def _seen(self, task: str) -> tuple[int, Hashable]:
         """Where a task runs as the home sees it; a client calls for every task alone."""
@@ -296,10 +204,10 @@ class Engines:
 
         if own and returned:
             gathered = partial(self._gathering_ms, 0, own)
-            self._expect(map(_ended, own), key, gathered, partial(self._came, key))
+            self._expect(map(ended, own), key, gathered, partial(self._came, key))
             self._expect([key, *returned], key, lambda: delay_ms, action)
         else:
-            self._expect([*map(_ended, own), *returned], key, after_ms, action)
+            self._expect([*map(ended, own), *returned], key, after_ms, action)
 
     def _taking_in_ms(self, wrap: int, tasks: Sequence[str]) -> float:
         return self._gathering_ms(wrap, tasks) + self.platform.stage_ms
@@ -473,12 +381,12 @@ class Engines:
             process = self.place[task][1]
             number = self.plan.wraps[wrap].processes[process].index(task)
             work = self._work(task, forked=process > 0 and not sandbox.lasting)
-            ended = partial(self._came, _ended(task))
+            comes = partial(self._came, ended(task))
             self.threads[task] = self.simulation.start(
                 sandbox.gils[process],
                 number,
                 work,
-                ended,
+                comes,
                 waits_ms.get(process, 0.0),
                 partial(self._gives, task),
             )
@@ -518,110 +426,11 @@ class Engines:
         return task in taken_by(consumer) and process != (its if wrap == other else 0)
 
 
-class Straight(Engines):
-    """Engines that send each other what they await, and tell the home when all theirs has ended."""
-
-    def _begin(self) -> None:
-        self.rpc_ms = self.platform.rpc_ms
-        inner = groups(self.buckets, self.place)
-        answer = set(names_in(self.workflow.output))
-        #: (task, wrap) that gets it -> whether with its object.
-        messages = {(task, 0): True for task in answer if self.place[task][0] != 0}
-        waits = defaultdict[tuple[int, int, int | None], set[str]](set)
-        starts = defaultdict[tuple[int, int, int | None], list[str]](list)
-        for task in sorted(self.place, key=list(self.place).index):
-            index = next(i for i, bucket in enumerate(self.buckets) if task in bucket.starts)
-            wrap, process = self.place[task]
-            seen = process if process and inner[task].bucket != index else None
-            starts[index, wrap, seen].append(task)
-            needed = set(taken_by(self.workflow.by_name[task]))
-            waits[index, wrap, seen] |= needed | set(self.buckets[index].awaits)
-            for other in waits[index, wrap, seen]:
-                if self.place[other][0] != wrap:
-                    with_object = messages.get((other, wrap), False) or other in needed
-                    messages[other, wrap] = with_object
-        self.leaving = {task for task, _ in messages}
-        for task in self.leaving:
-            wrap, gathered = self.place[task][0], partial(self._came, ("gathered", task))
-            after_ms = partial(self._gathering_ms, wrap, [task])
-            self._expect([_ended(task)], 0, after_ms, gathered)
-        for (task, wrap), with_object in messages.items():
-            send = partial(self._tell, task, wrap, with_object)
-            self._expect([("gathered", task)], self._number(task), lambda: self.cost.ms, send)
-        for place in sorted(starts, key=lambda place: place[0]):
-            index, wrap, process = place
-            start = partial(self._start, wrap, starts[place])
-            if process is not None:
-                objects = map(_ended, self.buckets[index].awaits)
-                self._expect(objects, index, self._stage_ms, start)
-            elif index:
-                self._in_wrap(index, wrap, waits[place], self._stage_ms(), start)
-            elif wrap:
-                self._expect([("begun", wrap)], 0, lambda: 0.0, start)
-        others = range(1, len(self.plan.wraps))
-        begins = [partial(self._told_to_begin, wrap) for wrap in others]
-        own = starts[0, 0, None]
-        fire = partial(self._fire, 0, own, begins, int(bool(own)), ways=1)
-        self.simulation.later(self._request_ms(), 0, fire)
-        last = len(self.buckets)
-        for wrap in others:
-            tasks = set(self.plan.wraps[wrap].tasks)
-            end = partial(self._came, ("all ended", wrap))
-            self._in_wrap(last, wrap, tasks, self.rpc_ms / 2, end)
-        waited = [("at", task, 0) for task, wrap in messages if wrap == 0]
-        waited += [("all ended", wrap) for wrap in others]
-        self._in_wrap(last, 0, set(self.plan.wraps[0].tasks), 0.0, self._reply, waited)
-
-    def _told_to_begin(self, wrap: int) -> None:
-        tasks = (self.workflow.by_name[task] for task in self.plan.wraps[wrap].tasks)
-        megabytes = self.request_bytes() / 1e6 * any(task.source is None for task in tasks)
-        begun = partial(self._came, ("begun", wrap))
-        if megabytes * self.cost.ms_per_mb:
-            send = partial(self.send, -1, megabytes, (0, wrap), begun)
-            self.simulation.later(self.simulation.now, -1, send)
-        else:
-            begun()
-
-    def _tell(self, task: str, wrap: int, with_object: bool) -> None:
-        own, megabytes = self.place[task][0], self._output_bytes(task) / 1e6 * with_object
-        there = partial(self._came, ("at", task, wrap))
-        self.send(0, megabytes, (own, wrap), there)
-
-    def _in_wrap(
-        self,
-        key: int,
-        wrap: int,
-        tasks: set[str],
-        delay_ms: float,
-        action: Callable[[], None],
-        others: Sequence[Hashable] = (),
-    ) -> None:
-        """When a wrap has tasks' objects, its own and others', do something so much later.
-
-        What leaves it is gathered for that; the rest is when all of it is there.
-        """
-        own = [task for task in tasks if self.place[task][0] == wrap]
-        staying = [task for task in own if task not in self.leaving]
-        awaited = [*others, *(("gathered", task) for task in own if task in self.leaving)]
-        awaited += [("at", task, wrap) for task in tasks if task not in own]
-        if wrap and not own:
-            awaited.append(("begun", wrap))
-        gathering = partial(self._gathering_ms, wrap, staying)
-        if staying and awaited:
-            gathered = ("gathered", key, wrap)
-            self._expect(map(_ended, staying), key, gathering, partial(self._came, gathered))
-            self._expect([*awaited, gathered], key, lambda: delay_ms, action)
-        elif staying:
-            self._expect(map(_ended, staying), key, lambda: gathering() + delay_ms, action)
-        else:
-            self._expect(awaited, key, lambda: delay_ms, action)
-
-
 def _nothing() -> None:
     """What happens when a call has computed that arrives all the same."""
 
 
-def _ended(task: str) -> Hashable:
+def ended(task: str) -> Hashable:
     return "ended", task
 
 

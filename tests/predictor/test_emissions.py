@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
-from by_hand import plan
+from by_hand import plan as plan_by_hand
 
 from chiron.predictor.explain import explain
 from chiron.predictor.plan_timeline import plan_timeline
@@ -25,6 +26,7 @@ WORKFLOW = Workflow(
 FUNCTIONS = {"a": "block 16 cpu 4", "b": "block 30", "c": "block 5", "d": "block 1"}
 
 Make = Callable[..., Any]
+plan = partial(plan_by_hand, mechanism="pool", trigger="data")
 
 
 def known(profile: Make, after: float | None, functions: dict[str, str] = FUNCTIONS) -> Profile:
@@ -48,7 +50,7 @@ def test_the_consumer_begins_when_its_input_is_emitted(
 
 def test_with_stages_it_waits_for_the_producers_end(platform: Make, profile: Make) -> None:
     predictor = Predictor(known(profile, 0.2), platform())
-    assert predictor.plan_ms(plan([["abcd"]], "stage"), WORKFLOW) == 20 + 30 + 1
+    assert predictor.plan_ms(plan([["abcd"]], trigger="stage"), WORKFLOW) == 20 + 30 + 1
 
 
 def test_the_producer_goes_on_beside_its_consumer(platform: Make, profile: Make) -> None:

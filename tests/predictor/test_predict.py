@@ -1,39 +1,23 @@
-"""Plans are predicted as the equations and the simulation say, with a range, or refused."""
+"""Plans are predicted as the equations and the simulation say, or refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
+from by_hand import FUNCTIONS, TWO_WRAPS, WORKFLOW, Wraps, plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chiron.predictor.explain import explanation
 from chiron.predictor.predict import Predictor, predict
-from chiron.predictor.speed import at_any_speed, platform_at, profile_at
 from chiron.predictor.wiring import as_idle
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Task, Workflow
-from chiron.workflow.plan import Plan, Wrap
-from chiron.workflow.platform import PathCost, Platform
-from chiron.workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile
+from chiron.workflow.platform import Platform
+from chiron.workflow.profile import FunctionProfile, Period, Profile
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(90, method="thread")
-
-#: a, b and c in parallel, then d.
-WORKFLOW = Workflow(
-    "demo", (*(Task(t, t, None) for t in "abc"), Task("d", "d", ("a", "b", "c"))), "d"
-)
-ALONE = Workflow("demo", (Task("a", "a", None),), "a")
-FUNCTIONS = {"a": "cpu 10", "b": "cpu 4", "c": "block 3", "d": "cpu 2"}
-
-#: The processes of every wrap, each as a string of its one-letter tasks.
-Wraps = list[list[str]]
-#: a and b in two processes of wrap 1, c in wrap 2, then d in wrap 1.
-TWO_WRAPS: Wraps = [["ad", "b"], ["c"]]
-
 
 times = st.floats(0.0, 30.0).map(lambda time: round(time, 3))
 
@@ -68,35 +52,6 @@ shapes = st.sampled_from(
         [["a"], ["bd", "c"]],
     ]
 )
-
-
-@pytest.fixture
-def costs(platform) -> Platform:
-    return platform(
-        request_ms=1.0,
-        rpc_ms=8.0,
-        invoke_ms=1.0,
-        ipc_ms=0.5,
-        process_startup_ms=3.0,
-        process_block_ms=2.0,
-        pool_dispatch_ms=0.25,
-    )
-
-
-def plan(wraps: Wraps, cpus: int = 2, mechanism: str = "fork", **fields: Any) -> Plan:
-    """A plan of these wraps, all of so many CPUs."""
-    made = [
-        Wrap(
-            name=f"demo-wrap{number}",
-            cpus=cpus,
-            memory_mib=64,
-            mechanism=mechanism,
-            processes=tuple(map(tuple, processes)),
-        )
-        for number, processes in enumerate(wraps, start=1)
-    ]
-    known = {"format": 2, "workflow": "demo", "planner": "pgp"}
-    return Plan(**(known | {"wraps": tuple(made), "cpus": cpus * len(made)} | fields))
 
 
 def test_a_plan_of_forks_and_a_remote_wrap_adds_up(costs, profile):
@@ -295,95 +250,6 @@ def test_a_client_calls_every_task_when_what_it_needs_is_there(costs, profile):
         plan(wraps, cpus=1, orchestrator="client", trigger="data"), CHAINS, known, costs
     )
     assert found.latency_ms == max(8.0 + 10.0 + 8.0 + 3.0, 1.0 + 8.0 + 4.0 + 8.0 + 2.0)
-
-
-def test_the_range_is_what_the_spread_of_the_functions_makes_of_it(costs, profile):
-    functions = profile(**FUNCTIONS).functions
-    spread = functions["a"].model_copy(update={"spread_ms": (8.0, 12.0)})
-    uncertain = Profile(format=1, workflow="demo", functions=functions | {"a": spread})
-    prediction = predict(plan(TWO_WRAPS), WORKFLOW, uncertain, costs)
-    # At 8 ms the wrap ends at 10.5 and the remote one (12) decides; at 12 ms it ends at 14.5.
-    assert (prediction.low_ms, prediction.high_ms) == (15.0, 17.5)
-
-
-def test_the_range_is_what_the_spread_of_the_constants_makes_of_it(costs, profile):
-    """The remote wrap decides: T_RPC and T_INV come once each before its 10 ms."""
-    rpc = (costs.rpc_ms - 1.0, costs.rpc_ms + 3.0)
-    uncertain = costs.model_copy(update={"spread": {"rpc_ms": rpc}})
-    wraps: Wraps = [["abc"], ["d"]]
-    certain = predict(plan(wraps, cpus=1), WORKFLOW, profile(**FUNCTIONS), costs)
-    found = predict(plan(wraps, cpus=1), WORKFLOW, profile(**FUNCTIONS), uncertain)
-    assert found.latency_ms == certain.latency_ms
-    assert (found.low_ms, found.high_ms) == (found.latency_ms - 1.0, found.latency_ms + 3.0)
-
-
-def test_the_range_is_wider_by_the_error_of_predictions(costs, profile):
-    uncertain = costs.model_copy(update={"prediction_error": 0.2})
-    found = predict(plan(TWO_WRAPS), WORKFLOW, profile(**FUNCTIONS), uncertain)
-    assert found.low_ms == pytest.approx(0.8 * found.latency_ms)
-    assert found.high_ms == pytest.approx(1.2 * found.latency_ms)
-
-
-def test_the_range_has_the_speeds_that_the_machine_may_have(costs, profile):
-    """What is computed and what was timed there changes, waiting does not."""
-    drifting = costs.model_copy(update={"speed_drift": 0.25})
-    found = predict(plan([["a"]]), ALONE, profile(a="cpu 20 block 10"), drifting)
-    assert found.low_ms == pytest.approx(found.latency_ms - 20 * (1 - 1 / 1.25))
-    assert found.high_ms == pytest.approx(found.latency_ms + 20 * 0.25)
-    timed = drifting.model_copy(update={"request_ms": 4.0, "spread": {"request_ms": (4.0, 4.0)}})
-    found = predict(plan([["a"]]), ALONE, profile(a="cpu 20 block 10"), timed)
-    assert found.high_ms == pytest.approx(found.latency_ms + 24 * 0.25)
-
-
-@pytest.fixture
-def slowed(costs, profile) -> tuple[Profile, Platform]:
-    """Functions profiled while the cores were half as fast as when the platform was calibrated."""
-    slow = profile(a="cpu 20 block 10", b="cpu 8", c="block 3", d="cpu 4")
-    for name, function in slow.functions.items():
-        slow.functions[name] = function.model_copy(update={"cpu_probe_ms": 2.0})
-    return slow, costs.model_copy(update={"cpu_probe_ms": 1.0})
-
-
-def test_functions_are_as_fast_as_the_platform_was_when_it_was_calibrated(slowed):
-    """The request takes 1 ms; a computes for 10 then, and waits for 10 as ever."""
-    found = predict(plan([["a"]]), ALONE, *slowed)
-    assert found.latency_ms == found.low_ms == found.high_ms == 21.0
-
-
-def test_whatever_is_told_of_a_plan_is_at_that_speed(slowed):
-    of_all = plan(TWO_WRAPS)
-    found = predict(of_all, WORKFLOW, *slowed)
-    same = profile_at(slowed[0], 1.0), slowed[1].model_copy(update={"cpu_probe_ms": None})
-    assert found == predict(of_all, WORKFLOW, *same)
-    told, (timeline,) = explanation(of_all, WORKFLOW, *slowed)
-    assert told.prediction == found
-    assert timeline.latency_ms == pytest.approx(found.latency_ms)
-
-
-def test_a_platform_at_another_speed_costs_what_it_would_there(costs):
-    measured = {"spread": {"request_ms": (0.5, 2.0)}, "idle": {"stage_ms": 0.5}}
-    path = PathCost(ms=2.0, ms_per_mb=4.0, spread={"ms": (1.0, 3.0)})
-    then = costs.model_copy(update={"cpu_probe_ms": 1.0, "paths": {"direct": path}, **measured})
-    now = platform_at(then, 1.5)
-    assert (now.request_ms, now.rpc_ms, now.cpu_probe_ms) == (1.5, 12.0, 1.5)
-    assert (now.idle, now.spread) == ({"stage_ms": 0.75}, {"request_ms": (0.75, 3.0)})
-    assert now.paths == {"direct": PathCost(ms=3.0, ms_per_mb=6.0, spread={"ms": (1.5, 4.5)})}
-    assert now.switch_interval_ms == then.switch_interval_ms
-    assert at_any_speed(now) == at_any_speed(then)
-    given = then.model_copy(update={"spread": {}})
-    assert platform_at(given, 1.5).request_ms == 1.0
-    unknown = then.model_copy(update={"cpu_probe_ms": None})
-    assert platform_at(unknown, 1.5).request_ms == 1.0
-
-
-def test_no_range_passes_the_longest_time_that_there_is(costs, profile):
-    uncertain = costs.model_copy(update={"prediction_error": 0.5, "request_ms": 0.9 * LONGEST_MS})
-    assert predict(plan(TWO_WRAPS), WORKFLOW, profile(**FUNCTIONS), uncertain).high_ms == LONGEST_MS
-
-
-def test_without_a_spread_the_range_is_the_latency(costs, profile):
-    prediction = predict(plan(TWO_WRAPS), WORKFLOW, profile(**FUNCTIONS), costs)
-    assert prediction.low_ms == prediction.latency_ms == prediction.high_ms
 
 
 def test_a_workflow_may_take_longer_than_an_hour(platform, profile):

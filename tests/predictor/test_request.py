@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from engines import request_ms
+from by_engines import request_ms
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracle import Process, simulate

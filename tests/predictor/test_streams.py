@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
-from by_hand import plan
+from by_hand import plan as plan_by_hand
 
 from chiron.predictor.explain import explain
 from chiron.predictor.plan_timeline import plan_timeline
@@ -33,6 +34,7 @@ PLACES = [[["abcd"]], [["acd", "b"]], [["a", "bcd"]], [["acd"], ["b"]], [["a"], 
 BLOCKING = {"a": "block 20", "b": "block 10", "c": "block 1", "d": "block 1"}
 
 Make = Callable[..., Any]
+plan = partial(plan_by_hand, mechanism="pool", trigger="data")
 
 
 def known(
@@ -120,7 +122,7 @@ def test_with_stages_and_without_connections_it_begins_with_the_writers_end(
     platform: Make, connected: Make, profile: Make
 ) -> None:
     made = known(profile, BLOCKING)
-    in_stages = Predictor(made, connected()).plan_ms(plan([["abcd"]], "stage"), WORKFLOW)
+    in_stages = Predictor(made, connected()).plan_ms(plan([["abcd"]], trigger="stage"), WORKFLOW)
     by_calls = Predictor(made, platform()).plan_ms(plan([["acd"], ["b"]]), WORKFLOW)
     assert in_stages == by_calls == 20 + 10 + 1
 

@@ -81,7 +81,8 @@ def test_another_user_is_refused_and_takes_no_thread(
 
 
 def test_a_stream_for_an_execution_that_may_begin_is_in_hand_for_a_while(place: str) -> None:
-    from wrap.pipes.broker import Broker, Which
+    from wrap.core.streams import StreamId
+    from wrap.pipes.broker import Broker
 
     unused: Any = None
     timers: Any = Timers()
@@ -89,7 +90,7 @@ def test_a_stream_for_an_execution_that_may_begin_is_in_hand_for_a_while(place: 
     ours, theirs = socket.socketpair()
     with ours, theirs:
         assert not broker.in_hand
-        broker.arrived(Which(execution=7, output=0, reader=1), ours)
+        broker.arrived(StreamId(execution=7, output=0, reader=1), ours)
         assert broker.in_hand
         timers.forget()
         assert not broker.in_hand

@@ -20,7 +20,7 @@ from wrap.core.placement import Deciding
 from wrap.core.triggers import MOST_AT_ONCE
 from wrap.dispatch.admission import Admission
 from wrap.dispatch.execution import Execution, Outcome
-from wrap.dispatch.runtime import Mechanism, Runtime
+from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.world import WORLD
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool, Work
@@ -31,7 +31,7 @@ from wrap.net.messages import Ident, Request, Result
 from wrap.net.transport import Transport
 from wrap.values.inputs import Inputs
 from wrap.values.value import Object
-from wrap.workers.mechanisms import Candidate
+from wrap.workers.mechanisms.mechanism import Candidate, Mechanism
 
 BOUND_S = 60.0
 

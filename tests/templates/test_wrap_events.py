@@ -5,21 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from chiron.workflow.buckets import parse_buckets
+from tests.templates.bucket_workflows import composing, lines, metric, noting, window
 
-#: Appends what it gets to a file, and returns it; null where the text has "drop".
-NOTE = """
-from pathlib import Path
-
-def handle(req):
-    with Path("{file}").open("a") as file:
-        file.write(req + "\\n")
-    return "null" if "drop" in req else req
-"""
 FLAKY = """
 from pathlib import Path
 
@@ -34,48 +24,7 @@ def handle(req):
 
 @pytest.fixture
 def compose(wrap_image: Callable[..., Path]) -> Callable[..., Path]:
-    """An image of the workflow that a document of buckets defines."""
-
-    def compose(
-        document: dict[str, Any], handlers: dict[str, str], triggers: str = "", **others: Any
-    ) -> Path:
-        workflow = parse_buckets(document, "test")
-        numbers = {task.name: number for number, task in enumerate(workflow.tasks)}
-        entry = {"output": None, "states": numbers, "buckets": workflow.buckets}
-        tasks = {numbers[task.name]: task.function for task in workflow.tasks}
-        image = wrap_image(handlers, tasks=tasks, entry=entry, **others)
-        if triggers:
-            (image / "function" / "triggers").mkdir()
-            (image / "function" / "triggers" / "mine.py").write_text(triggers)
-        return image
-
-    return compose
-
-
-def window(trigger: dict[str, Any], function: str = "last", **fields: Any) -> dict[str, Any]:
-    """Events go through `first` to a bucket, of which a function gets what fires."""
-    return {
-        "entry": "events",
-        "buckets": {
-            "events": {"trigger": "immediate", "function": "first", **fields},
-            "held": {**trigger, "function": function},
-        },
-        "functions": {"first": {"gives": "held"}},
-    }
-
-
-def noting(path: Path) -> str:
-    return NOTE.format(file=path)
-
-
-def lines(path: Path) -> list[Any]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def metric(server: Any, name: str) -> float:
-    text = server.request("GET", "/metrics").text
-    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-    return float(values.get(name, 0))
+    return composing(wrap_image)
 
 
 def test_events_are_acknowledged_and_their_window_fires_once(compose, start, tmp_path, eventually):
@@ -181,208 +130,6 @@ def test_what_is_held_fires_when_the_wrap_is_told_to_end(
     assert server.request(body="[1, 2, 3]").status == 202
     assert server.terminate() == status
     assert [sorted(batch) for batch in lines(last)] == [[1, 2, 3]]
-
-
-LAYOUTS = [("fork", [[0, 1]]), ("fork", [[1], [0]]), ("pool", [[], [0], [1]])]
-#: Emits the items of a list, and waits after the second until the consumer has seen that.
-EMITTING = """
-import json, os, time
-from chiron_io import emit
-
-def handle(req):
-    for place, item in enumerate(json.loads(req)):
-        emit("held", item)
-        until = time.monotonic() + 20
-        while place == 1 and not os.path.exists({file!r}):
-            assert time.monotonic() < until
-            time.sleep(0.001)
-    {end}
-    return ""
-"""
-
-
-@pytest.mark.parametrize(("mechanism", "processes"), LAYOUTS)
-def test_what_is_emitted_is_in_its_bucket_while_the_function_goes_on(
-    compose, start, tmp_path, mechanism, processes
-):
-    last = tmp_path / "last"
-    first = EMITTING.format(file=str(last), end="")
-    document = window({"trigger": "by-batch-size", "size": 2})
-    handlers = {"first": first, "last": noting(last)}
-    server = start(compose(document, handlers, processes=processes, mechanism=mechanism))
-    answer = server.request(body='[[{"n": 1}, "two", "3", ""]]', X_Chiron_Alone="1")
-    assert (answer.status, answer.json) == (200, {"last": [[{"n": 1}, "two"], [3]]})
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "processes", "how"),
-    [(*layout, "raise ValueError") for layout in LAYOUTS]
-    + [(*layout, "os.kill(os.getpid(), 9)") for layout in LAYOUTS[1:]],
-)
-def test_what_a_run_that_begins_anew_emits_counts_once(
-    compose, start, tmp_path, eventually, mechanism, processes, how
-):
-    last, failed = tmp_path / "last", tmp_path / "failed"
-    last.touch()
-    end = f"if not os.path.exists({str(failed)!r}): open({str(failed)!r}, 'w').close(); {how}"
-    first = EMITTING.format(file=str(last), end=end)
-    handlers = {"first": first, "last": noting(last)}
-    document = window({"trigger": "immediate"}, attempts=2)
-    server = start(compose(document, handlers, processes=processes, mechanism=mechanism))
-    assert server.request(body='[["1", "2", "3"]]').status == 202
-    assert eventually(lambda: failed.exists() and metric(server, "chiron_held_bytes") == 0)
-    assert sorted(lines(last)) == [1, 2, 3]
-
-
-@pytest.mark.parametrize("processes", [[[0, 1]], [[1], [0]]])
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ("emit('hled', '1')", "first emits hled, which is no bucket that it gives to"),
-        ("emit('held', None)", "did not return a valid response"),
-    ],
-)
-def test_what_is_wrong_with_what_is_emitted_is_the_functions_error(
-    compose, start, processes, body, said
-):
-    handlers = {
-        "first": f"from chiron_io import emit\ndef handle(req): {body}\n",
-        "last": "handle = str",
-    }
-    document = window({"trigger": "immediate"}, attempts=1)
-    answer = start(compose(document, handlers, processes=processes)).request(
-        body="1", X_Chiron_Alone="1"
-    )
-    assert (answer.status, answer.json["function"]) == (500, "first")
-    assert said in answer.json["message"]
-
-
-def test_a_thread_that_is_left_behind_emits_nothing(compose, start, tmp_path, eventually):
-    said = tmp_path / "said"
-    first = f"""
-        import contextvars, threading, time
-        from chiron_io import emit
-
-        def late():
-            time.sleep(0.1)
-            try:
-                emit("held", "2")
-            except ValueError as error:
-                with open({str(said)!r}, "w") as file:
-                    file.write(str(error))
-
-        def handle(req):
-            threading.Thread(target=contextvars.copy_context().run, args=(late,)).start()
-            emit("held", "1")
-            return ""
-    """
-    document = window({"trigger": "by-batch-size", "size": 2})
-    server = start(compose(document, {"first": first, "last": "handle = str"}))
-    answer = server.request(body="0", X_Chiron_Alone="1")
-    assert answer.json == {"last": [[1]]}
-    assert eventually(said.exists)
-    assert eventually(lambda: "the handler has ended" in said.read_text())
-
-
-def test_a_function_alone_answers_all_that_it_emits(wrap_image, start):
-    """So it is profiled, in a wrap of its own, where no buckets are."""
-    handler = """
-        from chiron_io import emit
-
-        def handle(req):
-            emit("a", {"n": 1}, group="g")
-            emit("a", bytes([255]))
-            return req
-    """
-    number, whole = 1, "*"
-    image = wrap_image(
-        {"f": handler},
-        [[0, number]],
-        tasks={0: "f", number: "f"},
-        inputs={0: None, number: None},
-        emits={number: (0, whole)},
-        entry={"output": 0, "emits": {whole: number}},
-    )
-    answer = start(image).request(body="x").json
-    assert answer["output"] == "x"
-    emitted = json.loads(answer["emitted"][whole])
-    assert [each[:2] for each in emitted] == [["a", "g"], ["a", None]]
-    assert json.loads(emitted[0][2]) == {"n": 1} and emitted[1][2] == {"base64": "/w=="}
-
-
-#: Fires with what has come when nothing has for a moment; fails with "bad" ones.
-CALM = """
-import math
-from chiron_triggers import Batch, StreamTrigger
-
-class Calm(StreamTrigger):
-    def __init__(self, quiet_ms):
-        super().__init__()
-        self.quiet_s, self.items = quiet_ms / 1000, []
-
-    def on_object(self, item, now_s):
-        if item.name == "bad":
-            raise KeyError(item.name)
-        self.items.append(item)
-        self.size += item.size
-        self.due_s = now_s + self.quiet_s
-        return []
-
-    def on_time(self, now_s):
-        items, self.items, self.size, self.due_s = self.items, [], 0, math.inf
-        return [Batch(items, now_s)]
-"""
-OWN = {"trigger": "mine.Calm", "options": {"quiet_ms": 300}, "name_from": "kind"}
-
-
-def test_a_trigger_of_the_users_decides_when_a_bucket_fires(compose, start, tmp_path, eventually):
-    last = tmp_path / "last"
-    handlers = {"first": "handle = str", "last": noting(last)}
-    server = start(compose(window(OWN), handlers, CALM))
-    for n in range(3):
-        assert server.request(body=str(n)).status == 202
-    assert metric(server, "chiron_held_bytes") > 0
-    assert eventually(lambda: lines(last))
-    assert sum(map(len, lines(last))) == 3
-    assert eventually(lambda: metric(server, "chiron_held_bytes") == 0)
-    assert server.request(body="[3, 4]", X_Chiron_Alone="1").json == {"last": [[3, 4]]}
-    assert server.request(body="[5]").status == 202
-    assert server.terminate() == 0
-    assert lines(last)[-1] == [5]
-
-
-def test_where_a_users_trigger_fails_other_buckets_and_objects_go_on(
-    compose, start, tmp_path, eventually
-):
-    last, other = tmp_path / "last", tmp_path / "other"
-    document = window(OWN)
-    document["buckets"]["others"] = {"trigger": "immediate", "function": "other"}
-    document["functions"]["first"] = {"gives": ["held", "others"]}
-    handlers = {"first": "handle = str", "last": noting(last), "other": noting(other)}
-    server = start(compose(document, handlers, CALM))
-    assert server.request(body='[{"kind": "bad"}, {"kind": "good"}]').status == 202
-    assert eventually(lambda: lines(last) == [[{"kind": "good"}]] and len(lines(other)) == 2)
-    said = "trigger-failed: bucket held: Calm.on_object: KeyError: 'bad' (mine.py:12)"
-    assert said in server.log.read_text()
-    assert metric(server, 'chiron_firing_failures_total{bucket="held"}') == 1
-    answer = server.request(body='[{"kind": "bad"}]', X_Chiron_Alone="1")
-    assert (answer.status, answer.json["code"]) == (500, "trigger-failed")
-    assert "bucket held" in answer.json["message"]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("import nowhere\n", "bucket held: mine.py: ModuleNotFoundError"),
-        (CALM.replace("quiet_ms", "calm_ms"), "bucket held: Calm: TypeError: Calm.__init__() got"),
-    ],
-)
-def test_a_wrap_whose_users_trigger_cannot_be_made_says_so_and_ends(
-    compose, run_to_end, text, said
-):
-    handlers = {"first": "handle = str", "last": "handle = str"}
-    status, log = run_to_end(compose(window(OWN), handlers, text))
-    assert status == 1 and f"trigger-failed: {said}" in log
 
 
 @pytest.mark.parametrize(("fails", "comes"), [(0, True), (1, True), (2, False)])
@@ -527,15 +274,3 @@ def test_more_than_there_is_room_for_is_refused_and_nothing_of_it_is_held(compos
             assert (answer.status, answer.json["code"]) == (413, "too-large")
     assert server.terminate() == 0
     assert [len(batch) for batch in lines(last)] == [1]
-
-
-@pytest.mark.parametrize("processes", [[[0, 1]], [[1], [0]]])
-def test_a_handler_that_imports_emit_in_its_first_run_emits_all(compose, start, processes):
-    handlers = {
-        "first": "def handle(req):\n    from chiron_io import emit\n    emit('held', req)\n"
-        "    return ''\n",
-        "last": "def handle(req):\n    return req\n",
-    }
-    image = compose(window({"trigger": "dynamic-join"}), handlers, processes=processes)
-    answer = start(image).request(body="[1, 2, 3, 4]", X_Chiron_Alone="1")
-    assert (answer.status, sorted(answer.json["last"][0])) == (200, [1, 2, 3, 4])

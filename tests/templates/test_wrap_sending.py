@@ -13,12 +13,13 @@ from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import Engine
 from wrap.core.errors import TaskError
 from wrap.dispatch import execution, task_threads
-from wrap.dispatch.runtime import Mechanism, Runtime
+from wrap.dispatch.runtime import Runtime
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool
 from wrap.http.traffic_switch import Route
 from wrap.net.messages import Ident, Request, Result
 from wrap.values.value import Object
+from wrap.workers.mechanisms.mechanism import Mechanism
 
 OWN, REMOTE = 0, 1
 BOUND_S = 60.0

@@ -70,7 +70,8 @@ from wrap.workers import reaper
 from wrap.workers.fork_client import ForkClient
 from wrap.workers.fork_server import ForkServer
 from wrap.workers.forked import WorkerProgram
-from wrap.workers.mechanisms import Mechanism, mechanism_of
+from wrap.workers.mechanisms import mechanism_of
+from wrap.workers.mechanisms.mechanism import Mechanism
 from wrap.workers.pulse import Pulse
 
 if TYPE_CHECKING:
@@ -402,7 +403,7 @@ def _load_shared(
 
 
 def _unforked(wrap: Wrap, functions: Mapping[str, FunctionRunner]) -> list[int]:
-    """The slots, further processes, with functions alone after whose import nothing can fork."""
+    """The slots (further processes) of which no function can be forked once it is imported."""
     return [
         slot
         for slot, tasks in enumerate(wrap.processes[1:])

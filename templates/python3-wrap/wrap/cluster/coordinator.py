@@ -83,7 +83,6 @@ class Coordinator(Peers):
         return self._participants.late()
 
     def gone(self) -> TaskError | None:
-        """As `Peers.gone` says."""
         return self._participants.gone()
 
     def close(self) -> None:

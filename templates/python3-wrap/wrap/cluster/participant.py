@@ -32,6 +32,7 @@ from wrap.core.ending import keeps, takes_part
 from wrap.core.errors import SERVER_FAULT, TaskError
 from wrap.core.placement import Instances
 from wrap.core.program import Key, Program, given_to
+from wrap.core.streams import StreamId
 from wrap.dispatch.execution import CANCELLED, Execution, Outcome
 from wrap.dispatch.live import again, broke
 from wrap.dispatch.results import all_results
@@ -42,9 +43,9 @@ from wrap.net.framing import Unsent, unsent
 from wrap.net.gateway_client import OK, answer
 from wrap.net.messages import Request
 from wrap.net.peer_connection import Message, PeerConnection, Received
-from wrap.pipes.broker import STREAM, Which
+from wrap.pipes.broker import STREAM
 from wrap.pipes.frames import bounded
-from wrap.pipes.piecewise import Far
+from wrap.pipes.piecewise import RemoteClient
 
 #: Says that this replica is ending, and leaves what was asked for to others.
 _REFUSAL = Message(ANSWER, [ENDING])
@@ -132,15 +133,15 @@ class Participant:
 
     def _streamed(self, connection: PeerConnection, message: Received) -> None:
         """The connection is a stream from now on, of a task that is to be read here."""
-        which = Which(*map(int, message.fields))
+        stream = StreamId(*map(int, message.fields))
         if self._runtime.broker is None:
             raise ValueError("a stream that nothing reads here")
-        if not keeps(self.ending, self._expects(which.execution)):
+        if not keeps(self.ending, self._expects(stream.execution)):
             connection.close()
             return
         channel = bounded(connection.detached())
         channel.send(b"1")
-        self._runtime.broker.arrived(which, channel)
+        self._runtime.broker.arrived(stream, channel)
 
     def _run(self, connection: PeerConnection, asked: Request, seconds: float) -> None:
         """Run what another wrap asks for, and give all of it back."""
@@ -205,7 +206,7 @@ class Participant:
         client = None
         if request.piecewise and self._runtime.broker is not None:
             wanted = lambda: protocol.get(number) is not None  # noqa: E731
-            client = Far(lambda which: protocol.connect(str(coordinator), which, wanted))
+            client = RemoteClient(lambda stream: protocol.connect(str(coordinator), stream, wanted))
         execution = Execution(
             *(self._runtime, Engine(part), request.objects, request.ident, deadline, ended, peers),
             client=client,

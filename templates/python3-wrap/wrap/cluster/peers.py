@@ -20,6 +20,7 @@ from wrap.config.wrap_spec import Wrap
 from wrap.core.executions import Executions
 from wrap.core.retry import REPORTS, sends_to, tries_after_refusal
 from wrap.core.sharing import Sharing, is_needed
+from wrap.core.streams import StreamId
 from wrap.dispatch.backpressure import Pressure
 from wrap.dispatch.storing import stored
 from wrap.event_loop.loop import Loop, Timer
@@ -27,7 +28,7 @@ from wrap.net.direct import Direct, is_refused
 from wrap.net.framing import Frame, Unsent
 from wrap.net.peer_connection import Message, Received
 from wrap.net.transport import GRACE_S
-from wrap.pipes.broker import STREAM, Which
+from wrap.pipes.broker import STREAM
 from wrap.pipes.frames import lost
 from wrap.values.budget import HELD_FROM
 from wrap.values.shared_memory import Shared
@@ -94,18 +95,18 @@ class PeerProtocol:
             found[name] = address or ""
         return found
 
-    def connect(self, name: str, which: Which, is_wanted: Callable[[], bool]) -> socket.socket:
+    def connect(self, name: str, stream: StreamId, is_wanted: Callable[[], bool]) -> socket.socket:
         """A connection to another wrap that is a stream from now on. Raises TaskError.
 
         A wrap that was lost may be elsewhere soon: it is waited for where there are attempts left.
         """
         while True:
-            execution = self.get(which.execution)
+            execution = self.get(stream.execution)
             peers = None if execution is None else execution.peers
             if peers is None or not is_wanted():
                 raise lost("the execution is over")
             try:
-                return self.direct.pool.stream(peers.routes[name], Message(STREAM, which))
+                return self.direct.pool.stream(peers.routes[name], Message(STREAM, stream))
             except (OSError, ValueError) as error:
                 ends = self.direct.replicas(name).is_ending(peers.routes[name])
                 if self.wrap.attempts == 1 and not ends:

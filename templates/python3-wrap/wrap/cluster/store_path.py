@@ -119,11 +119,9 @@ class ByStore:
                 delete(self._store, sorted(kept.names))
 
     def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
-        """As `wrap.net.transport.Transport.forward` says."""
         return self._transport.forward(wrap, request, deadline)
 
     def release(self, execution: Ident) -> None:
-        """As `wrap.net.transport.Transport.release` says."""
         kept = self._kept.setdefault(execution, _Kept())
         kept.over = True
         if kept.names:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from wrap.core import commands as do
 from wrap.core.commands import Command
@@ -34,6 +34,16 @@ class Limits(NamedTuple):
     large_from: int
 
 
+class Limited(Protocol):
+    """What may run until its `limit`, in seconds of the monotonic clock."""
+
+    @property
+    def limit(self) -> float: ...
+
+
+Each = TypeVar("Each", bound=Limited)
+
+
 def until(now: float, deadline: float, *timeouts_s: float) -> float:
     """Until when something may run that begins now: its timeouts, and the deadline of all."""
     return min(deadline, now + min(timeouts_s))
@@ -42,6 +52,20 @@ def until(now: float, deadline: float, *timeouts_s: float) -> float:
 def left_s(now: float, deadline: float) -> float:
     """Seconds until a deadline; a moment if it has passed, so that an answer may still be there."""
     return max(_MOMENT_S, deadline - now)
+
+
+def overdue(running: Iterable[Each], now: float) -> tuple[list[Each], float]:
+    """What has reached its limit, and when the next of the others does; infinite if there is none.
+
+    What is overdue may go on, because a thread cannot be killed: the next look is not for it.
+    """
+    late, next_limit = list[Each](), math.inf
+    for each in running:
+        if each.limit <= now:
+            late.append(each)
+        else:
+            next_limit = min(next_limit, each.limit)
+    return late, next_limit
 
 
 def expired(

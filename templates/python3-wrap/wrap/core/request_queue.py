@@ -7,6 +7,29 @@ from typing import Generic, TypeVar
 
 Request = TypeVar("Request")
 
+#: Requests that another wrap answers may be in hand at least: their threads only wait for it.
+_FORWARDED = 64
+
+
+def served_at_once(threads: int, forwards: bool) -> int:
+    """How many requests may be served at once.
+
+    Parameters
+    ----------
+    threads
+        How many the wrap serves itself.
+    forwards
+        Whether another wrap answers them.
+
+    Examples
+    --------
+    >>> served_at_once(8, forwards=False), served_at_once(8, forwards=True)
+    (8, 64)
+    >>> served_at_once(100, forwards=True)
+    100
+    """
+    return max(threads, _FORWARDED) if forwards else threads
+
 
 class RequestQueue(Generic[Request]):
     """Requests that wait until fewer than `limit` are served.

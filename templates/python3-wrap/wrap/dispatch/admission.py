@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Admission:
     """Has an execution wait for workers.
 
-    It is the `wrap.workers.mechanisms.Candidate` of the execution.
+    It is the `wrap.workers.mechanisms.mechanism.Candidate` of the execution.
     """
 
     def __init__(self, execution: Execution) -> None:
@@ -37,7 +37,6 @@ class Admission:
         self._offload_later()
 
     def admit(self) -> bool:
-        """As `wrap.workers.mechanisms.Candidate` says."""
         execution = self._execution
         with execution.lock:
             if execution.over or not self._rules.admit():
@@ -52,7 +51,6 @@ class Admission:
 
     @property
     def is_blocked(self) -> bool:
-        """As `wrap.workers.mechanisms.Candidate` says."""
         execution = self._execution
         if execution.peers is None:
             return False

@@ -5,14 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from wrap.core import backpressure
-from wrap.event_loop.loop import Timer
-
-
-class _Times(Protocol):
-    def call_at(self, when: float, action: Callable[[], None]) -> Timer: ...
+from wrap.event_loop.loop import Timers
 
 
 class _Held(NamedTuple):
@@ -33,7 +29,7 @@ class Pressure:
         Seconds.
     """
 
-    def __init__(self, times: _Times, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, times: Timers, clock: Callable[[], float] = time.monotonic) -> None:
         self._times = times
         self._clock = clock
         self._lock = threading.Lock()

@@ -29,7 +29,7 @@ from wrap.dispatch.execution import Outcome
 from wrap.dispatch.firing_runs import FiringRun, FiringRuns
 from wrap.dispatch.replica import Replica
 from wrap.dispatch.runtime import Runtime
-from wrap.event_loop.loop import Timer
+from wrap.event_loop.alarm import Alarm
 from wrap.net.messages import UNWATCHED, Result, Watch
 from wrap.observe.metrics import StreamMetrics
 from wrap.observe.trace_context import TraceContext
@@ -133,8 +133,7 @@ class BucketRuns:
         self._answered = 0
         self.quota.takers.add(self)
         self._then: Callable[[], None] | None = None
-        self._timer: Timer | None = None
-        self._due = math.inf
+        self._alarm = Alarm(runtime.loop, self._passed)
 
     @property
     def size(self) -> int:
@@ -252,18 +251,12 @@ class BucketRuns:
             self.ready.add(fired)
         else:
             self.replica.keep(fired)
-        if self._offset_s is None:
-            return
-        due = self.flow.due_s
-        if due < self._due:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._due = due
-            self._timer = self._runtime.loop.call_at(due - self._offset_s, self._passed)
+        if self._offset_s is not None:
+            self._alarm.set_for(self.flow.due_s - self._offset_s)
 
     def _passed(self) -> None:
         with self.lock:
-            self._due, self._timer = math.inf, None
+            self._alarm.clear()
             self.follow(self.flow.passed(self.now()))
         self.work()
 
@@ -327,7 +320,7 @@ class BucketRuns:
             if run.over:
                 return False
             run.over = True
-            self._runs.over(run)
+            self._runs.forget(run)
             self.ready.ended()
             now_s, given_up = self.now(), False
             is_own = run.flow is self.flow  # else another replica has it

@@ -32,7 +32,7 @@ from wrap.event_loop.loop import Timer
 from wrap.event_loop.threads import Work
 from wrap.net.messages import Ident, Result
 from wrap.net.transport import GRACE_S
-from wrap.pipes.broker import Opened
+from wrap.pipes.broker import ExecutionStreams
 from wrap.pipes.piecewise import Client
 from wrap.values.budget import HELD_FROM
 from wrap.values.inputs import Inputs
@@ -117,7 +117,7 @@ class Execution:
         self.into_buckets = into_buckets
         self.client = client
         self.broker = runtime.broker if self.part.live else None
-        self.opened = Opened(ident.number, self._attempt_of, client)
+        self.streams = ExecutionStreams(ident.number, self._attempt_of, client)
         elsewhere = client is not None and (self.part.processes or peers is not None)
         self._registered_with = runtime.broker if elsewhere or self.part.live else None
         self.lock = threading.RLock()
@@ -143,7 +143,7 @@ class Execution:
     def _start(self, work: Work | None = None) -> None:
         self.event(self.wake_at, self.deadline)
         if self._registered_with is not None:
-            self._registered_with.begin(self.opened)
+            self._registered_with.begin(self.streams)
         if self.part.processes:
             self.admission = Admission(self)
             self.admission.wait()
@@ -306,7 +306,7 @@ class Execution:
         self.workers.give_back()
         self.threads.end()
         if self._registered_with is not None:
-            self._registered_with.end(self.opened)
+            self._registered_with.end(self.streams)
         if self.admission is not None:
             self.admission.leave()
             self.admission = None  # it knows the execution

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Mapping
@@ -13,13 +12,13 @@ from typing import TYPE_CHECKING
 from wrap.core.buckets.flow import Firing
 from wrap.core.dag import Engine
 from wrap.core.errors import TaskError, too_late
-from wrap.core.limits import until
+from wrap.core.limits import overdue, until
 from wrap.core.program import MAIN, Key
 from wrap.dispatch.event_objects import input_of
 from wrap.dispatch.execution import Execution, Outcome
 from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
-from wrap.event_loop.loop import Timer
+from wrap.event_loop.alarm import Alarm
 from wrap.event_loop.threads import Work, own_work
 from wrap.functions import runner as tasks
 from wrap.functions.task_io import Access
@@ -43,13 +42,15 @@ class FiringRun:
     task
         The number of its task.
     flow
-        Whose firing it is.
+        The flow that fired. If the buckets have another flow by now, another replica has the run.
+    over
+        Whether it has ended.
     limit
         Until when it may run, in seconds of the monotonic clock.
     buckets
-        What takes in what it gives.
+        The buckets, which get its outputs.
     work
-        The thread's work where it runs in this process.
+        What its thread does, if it runs in this process.
     """
 
     def __init__(
@@ -88,20 +89,19 @@ class FiringRuns:
         self._trace = trace
         self._is_exported = trace is not None and trace.is_exported
         self._lock = threading.Lock()
-        #: What runs in this process, and when is looked which of it takes too long.
+        #: What runs in this process.
         self._here = set[FiringRun]()
-        self._look_at = math.inf
-        self._looks: Timer | None = None
+        self._alarm = Alarm(runtime.loop, self._look)
 
     def of(self, firing: Firing[str, Object], task: int, buckets: BucketRuns) -> FiringRun:
-        """A run that begins now."""
+        """A run whose time begins now."""
         wrap = self._runtime.wrap
         own_s = wrap.timeouts_s.get(wrap.tasks[task], wrap.timeout_s)
         limit = until(time.monotonic(), self._deadline, own_s, wrap.timeout_s)
         return FiringRun(firing, task, limit, buckets)
 
     def begin(self, run: FiringRun) -> bool:
-        """Begin it here; whether this thread may take another one: it may soon be cancelled."""
+        """Begin a run. Returns whether this thread may begin another: it may soon be cancelled."""
         runtime, task, work = self._runtime, run.task, own_work()
         try:
             if runtime.wrap.process_of[task] == MAIN and not runtime.lost_threads.too_many():
@@ -122,24 +122,23 @@ class FiringRuns:
             raise
         return True
 
-    def over(self, run: FiringRun) -> None:
-        """It is not looked after any more."""
+    def forget(self, run: FiringRun) -> None:
+        """A run has ended, which has no limit any more."""
         with self._lock:
             self._here.discard(run)
 
     def rest(self) -> None:
         """Wake for nothing while nothing runs here: a timer keeps all objects."""
         with self._lock:
-            if self._looks is not None and not self._here:
-                self._looks.cancel()
-                self._look_at, self._looks = math.inf, None
+            if not self._here:
+                self._alarm.clear()
 
     def _run_here(self, run: FiringRun, work: Work | None) -> bool:
         """Run a task in this thread: an execution of its own would take as long again."""
         with self._lock:
             run.work = work
             self._here.add(run)
-            self._look_later(run.limit)
+            self._alarm.set_for(run.limit)
         runtime, given = self._runtime, partial(input_of, run.firing)
 
         def emitted(result: Result) -> None:
@@ -156,22 +155,14 @@ class FiringRuns:
         failed = [result] if self._is_exported else []
         return run.buckets.ended(run, TaskError.from_dict(result.error, status=500), failed)
 
-    def _look_later(self, when: float) -> None:
-        """Look then whether something takes too long, unless that is so before; with the lock."""
-        if when < self._look_at:
-            if self._looks is not None:
-                self._looks.cancel()
-            self._look_at = when
-            self._looks = self._runtime.loop.call_at(when, self._look)
-
     def _look(self) -> None:
         """Give up what runs in this process and takes too long."""
-        now, runtime = time.monotonic(), self._runtime
+        runtime = self._runtime
         with self._lock:
-            self._look_at, self._looks = math.inf, None
-            overdue = [each for each in self._here if each.limit <= now]
-            self._look_later(min((e.limit for e in self._here if e.limit > now), default=math.inf))
-        for run in overdue:
+            self._alarm.clear()
+            late, next_look = overdue(self._here, time.monotonic())
+            self._alarm.set_for(next_look)
+        for run in late:
             function = runtime.wrap.tasks[run.task]
             error = too_late(function).located(function, runtime.wrap.name)
             if not run.buckets.ended(run, error):

@@ -127,7 +127,7 @@ def _abandon(execution: Execution, command: do.Abandon) -> None:
 def _begin_attempt(execution: Execution, command: do.BeginAttempt) -> None:
     """Break off the live streams of the attempts before."""
     if execution.broker is not None:
-        execution.broker.next(execution.opened, command.component, command.attempt)
+        execution.broker.begin_attempt(execution.streams, command.component, command.attempt)
 
 
 def _report_broken(execution: Execution, command: do.ReportBroken) -> None:

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 
 class Replica:
-    """What `wrap.cluster.durable` tells the buckets of this replica, and what they have it keep.
+    """Has the buckets of this replica do what the store says, and has the store keep what fired.
 
-    As `wrap.cluster.durable.Holder` says. Its methods may be called by any thread, but for `keep`.
+    It is the `wrap.cluster.durable.Holder` of the replica. Any thread may call its methods; `keep`
+    and `resign` need the lock of the buckets.
     """
 
     def __init__(self, buckets: BucketRuns, durable: DurableBuckets, names: Iterable[str]) -> None:
@@ -32,42 +33,38 @@ class Replica:
 
     @property
     def term(self) -> bytes:
-        """As `Holder` says."""
         return self._term
 
     @property
     def may_evaluate(self) -> bool:
-        """As `Holder` says."""
         return not self._buckets.ready.stopped
 
     @property
     def size(self) -> int:
-        """As `Holder` says."""
         return self._buckets.size
 
     @property
     def free(self) -> int:
-        """How many further sessions would begin here, of those that any replica can have."""
+        """How many more sessions could begin here at once."""
         with self._buckets.lock:
             return self._buckets.ready.free(self._buckets.most)
 
     @property
     def quota(self) -> Quota:
-        """As `Holder` says."""
         return self._buckets.quota
 
     @property
     def bytes_left(self) -> int:
-        """What sessions of others may take: all that there is where nothing is in hand."""
+        """Bytes that sessions of other replicas may take: the whole quota if nothing is in hand."""
         return self.quota.left if self._buckets.ready.in_hand else self.quota.most
 
     @property
     def offered(self) -> int:
-        """How many sessions any replica may have; known where the evaluator is."""
+        """How many sessions wait for any replica; 0 if another replica is the evaluator."""
         return self.durable.offered if self._term else 0
 
     def evaluate(self, term: bytes) -> None:
-        """Be the evaluator, of the objects that are to come."""
+        """Be the evaluator: the objects follow with `arrived`."""
         buckets = self._buckets
         with buckets.lock:
             if not buckets.ready.stopped:
@@ -79,21 +76,21 @@ class Replica:
         buckets.work()
 
     def no_longer_evaluate(self, term: bytes) -> None:
-        """Be it no longer, if it is for that term."""
+        """Be the evaluator no longer, if the term is still that one."""
         with self._buckets.lock:
             if term == self._term:
                 self._term = b""
                 self._buckets.flow.let_go()
 
     def resign(self) -> None:
-        """Have another replica be the evaluator; with the lock."""
+        """Let another replica be the evaluator; with the lock."""
         term, self._term = self._term, b""
         if term:
             self._buckets.flow.let_go()
             self.durable.resign(term)
 
     def arrived(self, term: bytes, items: Iterable[Held]) -> None:
-        """Have buckets hold what came of sessions of others, if it is the evaluator for `term`."""
+        """Hold objects of other replicas, if this replica is the evaluator of `term`."""
         buckets = self._buckets
         with buckets.lock:
             if term == self._term:
@@ -103,7 +100,7 @@ class Replica:
     def resume(
         self, requests: Iterable[tuple[int, Object]], fired: Iterable[Sequence[Held]]
     ) -> None:
-        """Begin sessions that another replica has had, or has fired."""
+        """Begin sessions of another replica: its requests, and the batches that it has fired."""
         buckets = self._buckets
         with buckets.lock:
             for batch in fired:
@@ -115,25 +112,25 @@ class Replica:
         buckets.work()
 
     def have_room(self) -> None:
-        """Go on, and take what is offered or is to be held, if there is room for it."""
+        """There is room again: begin what waits, and take more."""
         self._buckets.work()
         self.take_more()
 
     def take_more(self) -> None:
-        """Take what is offered or is to be held, if there is room for it."""
+        """Take sessions and objects that the store offers, as far as there is room."""
         self.durable.read_more()
         if self.durable.offers and (free := self.free) > 0:
             self.durable.claim(free)
 
     def begin_anew(self) -> list[Order]:
-        """Have nothing any more, as others have it; what `DurableBuckets.forget` gives."""
+        """Drop all: other replicas have it. Returns what `DurableBuckets.forget` returns."""
         with self._buckets.lock:
             self._term = b""
             self._buckets.begin_anew()
             return self.durable.forget()
 
     def keep(self, fired: Sequence[Firing[str, Object]]) -> None:
-        """Have what begins a session run when that is kept, and what comes of one be held then.
+        """Have the store keep firings that begin sessions, which run then, and outputs of sessions.
 
         With the lock.
         """
@@ -152,7 +149,7 @@ class Replica:
             durable.settled(self._term, settled, partial(self._settled, settled.given))
 
     def _fired(self, firings: Sequence[Firing[str, Object]], is_own: bool, begins: bool) -> None:
-        """What has fired is kept, and begins here or elsewhere; or another one is the evaluator."""
+        """The store has kept firings. They begin here, or another replica has them."""
         buckets = self._buckets
         with buckets.lock:
             if is_own:
@@ -164,7 +161,7 @@ class Replica:
         buckets.work()
 
     def _settled(self, given: Sequence[Held], is_to_hold: bool) -> None:
-        """What came of a session is kept; the evaluator holds it."""
+        """The store has kept the outputs of a session; the evaluator holds them."""
         buckets = self._buckets
         with buckets.lock:
             if is_to_hold:
@@ -174,7 +171,7 @@ class Replica:
         buckets.work()
 
     def _known(self, items: Iterable[Held]) -> Iterator[Held]:
-        """Those of buckets that there are: another version may have had others."""
+        """The items whose buckets exist: another version of the wrap may have had others."""
         for bucket, item in items:
             if bucket in self._names:
                 yield bucket, item

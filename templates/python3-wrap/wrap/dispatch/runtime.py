@@ -20,7 +20,7 @@ from wrap.net.transport import Transport
 from wrap.observe.metrics import Metrics
 from wrap.pipes.broker import Broker
 from wrap.values.budget import MemoryBudget
-from wrap.workers.mechanisms import Mechanism
+from wrap.workers.mechanisms.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from wrap.observe.spans import Exporter
@@ -28,17 +28,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Runtime:
-    """A wrap and what it runs on; without `trace_key` no request is traced.
+    """A wrap and what its executions run with.
 
-    ``most_request`` is how many bytes a request may have; None where all that came may be run.
-    ``longest`` is how many bytes an object may have that a state machine writes; ``most_state`` is
-    how many bytes the result of a task, or the output of a state, may have.
-    ``peer_protocol`` is None where wraps do not take part in each other's executions, ``offload``
-    where no other replica of the wrap may run what waits here.
-    ``broker`` is None where no stream is read while it is written.
-    ``lost_threads`` says whether more threads may begin.
-    ``spans`` is what executions are told to, None where no OpenTelemetry collector is named.
-    ``store`` is by what objects get to and from other wraps, None where that is by messages.
+    Attributes
+    ----------
+    trace_key
+        The key of requests that are traced; empty if none is.
+    most_request
+        Bytes that a request may have; None for any number.
+    longest
+        Bytes that an object may have that a state machine writes.
+    peer_protocol
+        None if wraps do not take part in each other's executions.
+    offload
+        None if no other replica of the wrap may run executions that wait here.
+    store
+        Passes objects between wraps; None if messages do.
+    broker
+        None if no stream is read while it is written.
+    spans
+        Exports executions; None if no OpenTelemetry collector is named.
+    most_state
+        Bytes that the result of a task, or the output of a state, may have.
     """
 
     wrap: Wrap

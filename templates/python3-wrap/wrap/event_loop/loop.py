@@ -55,6 +55,13 @@ class Timer:
             self._cancelled()
 
 
+class Timers(Protocol):
+    """What calls at a time: the loop; in tests a clock that they set."""
+
+    def call_at(self, when: float, action: Callable[[], None]) -> Timer:
+        """Call `action` at `when`, in seconds of the monotonic clock."""
+
+
 class Loop:
     """Its methods may be called by any thread; what it calls has to be done soon."""
 

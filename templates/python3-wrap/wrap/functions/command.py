@@ -31,7 +31,7 @@ from wrap.functions.function_runner import FunctionRunner, Place
 from wrap.functions.public import PACKAGE
 from wrap.observe import log
 from wrap.pipes.frames import BUFFER
-from wrap.pipes.reader import Reader, Whole
+from wrap.pipes.reader import Reader, WrittenStream
 from wrap.values.value import Object, shown
 from wrap.workers.fork_server import ending
 from wrap.workers.reaper import Program
@@ -103,7 +103,6 @@ class Command(FunctionRunner):
 
     @classmethod
     def of(cls, name: str, style: str, place: Place) -> Self:
-        """See `FunctionRunner.of`."""
         if not (words := place.wrap.commands.get(name)):
             raise ValueError(f"function {name}: its style is {style}, and it has no command")
         return cls(name, words, place.folder / name / PACKAGE)
@@ -153,7 +152,7 @@ class Command(FunctionRunner):
         """The bytes on its stdout, of no content type."""
         return Object(value)
 
-    def _on_stdin(self, given: Object, task_io: TaskIO | None) -> Object | Reader | Whole:
+    def _on_stdin(self, given: Object, task_io: TaskIO | None) -> Object | Reader | WrittenStream:
         """The stream that it does not name; else its input."""
         for name in task_io.inputs if task_io is not None else ():
             if ("in", name) not in self._places and task_io is not None:
@@ -300,7 +299,7 @@ class _Files:
             return True
         return False
 
-    def source(self, given: Object | Reader | Whole) -> int:
+    def source(self, given: Object | Reader | WrittenStream) -> int:
         """What it reads `given` from."""
         if isinstance(given, Object):
             return self._file(given.view())
@@ -366,7 +365,7 @@ class _Files:
             failed()
 
 
-def _pour(given: Reader | Whole, pipe: int) -> None:
+def _pour(given: Reader | WrittenStream, pipe: int) -> None:
     """Fill a pipe with a stream, as far as its reader wants it."""
     with contextlib.suppress(BrokenPipeError), open(pipe, "wb", buffering=0) as file:
         shutil.copyfileobj(given, file, BUFFER)

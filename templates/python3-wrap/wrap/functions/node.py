@@ -71,7 +71,6 @@ class Node(FunctionRunner):
 
     @classmethod
     def of(cls, name: str, style: str, place: Place) -> Self:
-        """See `FunctionRunner.of`."""
         return cls(name, style, place.folder / name)
 
     def prepare(self) -> None:
@@ -106,7 +105,6 @@ class Node(FunctionRunner):
         return Answer(answer["status"], answer["type"], headers, content, error)
 
     def answer(self, value: Any, seen: Seen) -> Object:
-        """See `FunctionRunner.answer`."""
         if value.error is not None and seen is not Seen.BY_CLIENT:
             raise value.error
         line = f"{value.status} {HTTP_STATUS_CODES.get(value.status, 'Unknown').upper()}"
@@ -123,11 +121,9 @@ class Node(FunctionRunner):
             self._task = None
 
     def computed_s(self) -> float:
-        """See `FunctionRunner.computed_s`."""
         return NodeProcess.own(self._directory).computed_s()
 
     def memory_mib(self) -> float:
-        """See `FunctionRunner.memory_mib`."""
         return NodeProcess.own(self._directory).memory_mib()
 
     def close(self) -> None:

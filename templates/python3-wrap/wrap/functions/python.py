@@ -91,17 +91,14 @@ class PythonHandler(FunctionRunner):
                 self.after_import()
 
     def settle(self) -> None:
-        """See `FunctionRunner.settle`."""
         os.chdir(self._directory)
         self.unsettled = False
 
     def restore(self) -> None:
-        """See `FunctionRunner.restore`."""
         if self._state.waits:
             self._state.set_again()
 
     def observed(self) -> AbstractContextManager[None]:
-        """See `FunctionRunner.observed`."""
         return self._state.running()
 
     def arguments(
@@ -123,7 +120,6 @@ class PythonHandler(FunctionRunner):
         return self._handle(*arguments)
 
     def answer(self, value: Any, seen: Seen) -> Object:
-        """See `styles.output`."""
         return styles.output(self.style, value, seen)
 
     def _imported(self) -> Callable[..., Any]:

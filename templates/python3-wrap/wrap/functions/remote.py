@@ -51,7 +51,6 @@ class Remote(FunctionRunner):
 
     @classmethod
     def of(cls, name: str, style: str, place: Place) -> Self:
-        """See `FunctionRunner.of`."""
         limit_s = place.wrap.timeouts_s.get(name, place.wrap.timeout_s)
         return cls(name, place.gateway_url, limit_s, place.longest)
 
@@ -98,7 +97,6 @@ class Remote(FunctionRunner):
         return response
 
     def answer(self, value: Any, seen: Seen) -> Object:
-        """See `FunctionRunner.answer`."""
         return styles.unless_failed(value.status_code, styles.whole(value, seen), seen)
 
     def close(self) -> None:

@@ -25,6 +25,7 @@ from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Seen, Wrap
 from wrap.core.errors import TaskError
 from wrap.core.statemachine.errors import cause_of, frames_of
+from wrap.core.streams import StreamId
 from wrap.event_loop.threads import Cancelled
 from wrap.functions import styles
 from wrap.functions.exit_guard import Ended
@@ -36,7 +37,7 @@ from wrap.net.messages import Ident, Result, Watch
 from wrap.observe import cpu_speed, log
 from wrap.observe.gil_probe import Probe
 from wrap.pipes import piecewise
-from wrap.pipes.broker import CLIENT, Which
+from wrap.pipes.broker import CLIENT
 from wrap.pipes.writer import Flusher
 from wrap.values.value import Object
 
@@ -107,7 +108,7 @@ def run(
         with attached_to(task_io) if task_io else nullcontext():
             seen, client = _seen(wrap, task), None
             if seen is Seen.BY_CLIENT and access.client is not None and not watched:
-                client = partial(access.client, Which(ident.number, task, CLIENT))
+                client = partial(access.client, StreamId(ident.number, task, CLIENT))
             output = _call(function, given(), ident, result, task_io, seen, client, begins)
         if task_io:
             output = task_io.ended(output)

@@ -18,12 +18,13 @@ from wrap.config.wrap_spec import InBuckets, Wrap
 from wrap.core.buckets.flow import ALL
 from wrap.core.buckets.routes import targets
 from wrap.core.errors import TaskError
+from wrap.core.streams import StreamId
 from wrap.functions import styles
 from wrap.net.messages import Result
-from wrap.pipes.broker import Open, Which
+from wrap.pipes.broker import Open
 from wrap.pipes.frames import BUFFER
 from wrap.pipes.outlets import Outlet, Outlets
-from wrap.pipes.reader import Reader, Whole
+from wrap.pipes.reader import Reader, WrittenStream
 from wrap.pipes.writer import Writer
 from wrap.values.in_json import InJson
 from wrap.values.value import Object
@@ -54,7 +55,7 @@ class Access(NamedTuple):
     execution: int
     open: Open | None
     given: Callable[[int], Object]
-    client: Callable[[Which], socket.socket] | None = None
+    client: Callable[[StreamId], socket.socket] | None = None
 
 
 class TaskIO:
@@ -91,7 +92,7 @@ class TaskIO:
         self._giving = threading.Lock()
         self._others = set[str]()
         self._readers = dict[str, Reader]()
-        self._wholes = dict[str, Whole]()
+        self._complete = dict[str, WrittenStream]()
         self._outlets = Outlets()
         self._files = dict[str, Writer]()
         self._unopened: TaskError | None = None
@@ -144,12 +145,11 @@ class TaskIO:
             self._given += 1
 
     def open_input(self, name: str | None = None) -> IO[bytes]:
-        """As `chiron_io.open_input`."""
         if name is None and len(self.inputs) == 1:
             (name,) = self.inputs
         if name is None or name not in self.inputs:
             raise ValueError(self.unknown(name))
-        if name in self._readers or name in self._wholes:
+        if name in self._readers or name in self._complete:
             raise ValueError(f"the stream {name} was opened before")
         return io.BufferedReader(self.given(name), BUFFER)
 
@@ -158,13 +158,13 @@ class TaskIO:
         known = ", ".join(self.inputs) or 'there are none (an edge has to end in "stream")'
         return f"no stream is called {name}: {known}"
 
-    def given(self, name: str) -> Reader | Whole:
+    def given(self, name: str) -> Reader | WrittenStream:
         """The stream of that name."""
         number, task = self.inputs[name], self._result.task
         if self._access.open is None or task not in self._wrap.live.get(number, ()):
-            if name not in self._wholes:
-                self._wholes[name] = Whole(self._access.given(number).view())
-            return self._wholes[name]
+            if name not in self._complete:
+                self._complete[name] = WrittenStream(self._access.given(number).view())
+            return self._complete[name]
         if name not in self._readers:
             end = self._open(self._access.open, number, task, False)
             self._readers[name] = Reader(end, self._wrap.names([self._wrap.giver_of(number)]))
@@ -176,7 +176,6 @@ class TaskIO:
             self._result.writes = time.monotonic()
 
     def open_output(self, name: str = OUTPUT) -> IO[bytes]:
-        """As `chiron_io.open_output`."""
         if name == OUTPUT or name in self._awaited:
             self._check_new(name)
         else:
@@ -241,7 +240,7 @@ class TaskIO:
 
     def _open(self, opens: Open, output: int, reader: int, writes: bool) -> socket.socket:
         try:
-            return opens(Which(self._access.execution, output, reader), writes)
+            return opens(StreamId(self._access.execution, output, reader), writes)
         except TaskError as error:
             self._unopened = error
             raise
@@ -250,12 +249,12 @@ class TaskIO:
         """Tell when it has read what was there before, and written what it answers."""
         if self.has_written and self._result.writes is None:
             self._result.writes = self._files[OUTPUT].begun
-        wholes = [each for each in self._wholes.values() if each.read_from is not None]
-        if wholes:
+        written = [each for each in self._complete.values() if each.read_from is not None]
+        if written:
             ended = self._result.ended
             self._result.reads = (
-                min(each.read_from or ended for each in wholes),
-                max(each.read_until or ended for each in wholes),
+                min(each.read_from or ended for each in written),
+                max(each.read_until or ended for each in written),
             )
 
     def _check(self) -> None:

@@ -24,7 +24,7 @@ from wrap.net.gateway_client import ANSWERED_HEADER
 from wrap.net.messages import Ident, Result
 from wrap.net.object_store import Store
 from wrap.net.transport import GRACE_S
-from wrap.pipes.piecewise import Near, Pieces
+from wrap.pipes.piecewise import LocalClient, Pieces
 from wrap.values.value import Object
 
 
@@ -70,7 +70,7 @@ class Answering:
             self._crossing = [store_path.name_of(number, key) for key in crossing]
         client, wrap = None, self._runtime.wrap
         if wrap.entry is not None and wrap.answers is not None and request.method != "HEAD":
-            client = None if self._ident.watch.traced else Near(self._begin)
+            client = None if self._ident.watch.traced else LocalClient(self._begin)
         execution = Execution(
             *(self._runtime, program, objects, self._ident, self._deadline, self._reply),
             *(coordinator,),

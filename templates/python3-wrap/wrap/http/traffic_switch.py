@@ -10,10 +10,8 @@ import threading
 
 from wrap.config.settings import ROUTE
 from wrap.config.wrap_spec import is_name
+from wrap.core.request_queue import served_at_once
 from wrap.http import server
-
-#: Requests that may be handed on at once, at least: their threads only wait for the other wrap.
-_THREADS = 64
 
 
 class Route:
@@ -32,7 +30,7 @@ class Route:
     @property
     def threads(self) -> int:
         """How many requests may be in hand at once."""
-        return max(self._own_threads, _THREADS) if self._target else self._own_threads
+        return served_at_once(self._own_threads, forwards=bool(self._target))
 
     def change(self, target: str) -> None:
         """Have `target` answer what comes from now on, also when the program begins anew.

@@ -113,7 +113,6 @@ class Gateway:
         return answer.status, answer.body
 
     def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
-        """As `wrap.net.transport.Transport.forward` says."""
         remaining = left_s(time.monotonic(), deadline)
         method, target, headers, body = request
         answer = self._request(wrap, method, target, cast(bytes, body), headers, remaining)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
 
-from wrap.event_loop.loop import Timer
+from wrap.event_loop.loop import Timers
 from wrap.observe.metrics import Counter
 
 #: There is no more than one line in so many seconds.
 _PAUSE_S = 1.0
-
-
-class _Times(Protocol):
-    def call_at(self, when: float, action: Callable[[], None]) -> Timer: ...
 
 
 class Refusals:
@@ -26,7 +21,7 @@ class Refusals:
         How many there were.
     """
 
-    def __init__(self, times: _Times, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, times: Timers, clock: Callable[[], float] = time.monotonic) -> None:
         self.count = Counter(
             "chiron_direct_refusals_total",
             "Direct connections that were refused, or broken off for what came over them.",

@@ -108,7 +108,6 @@ class Log(io.TextIOBase):
         return self._descriptor
 
     def writable(self) -> bool:
-        """It is."""
         return True
 
     def detach(self) -> _Bytes:  # type: ignore[override]

@@ -89,7 +89,6 @@ class Histogram:
         self._sums = defaultdict[tuple[str, ...], float](float)
 
     def expect(self, *labels: str) -> None:
-        """As `Counter.expect`."""
         with self._lock:
             self._sums[labels] += 0.0
 

@@ -1,8 +1,7 @@
-"""How a stream goes over a socket: in frames.
+"""How a stream is sent over a socket: in frames.
 
-A frame is a length, and so many bytes. The
-length 0 ends it; the highest one says that the writer has failed, and why. Where the socket ends
-without either, the writer was lost.
+A frame is a length, and so many bytes. The length 0 ends the stream. After the highest length comes
+the error of a writer that has failed. If the socket ends without either, the writer was lost.
 """
 
 from __future__ import annotations
@@ -24,9 +23,10 @@ _KERNEL_BUFFER = 448 << 10
 
 
 def bounded(channel: socket.socket) -> socket.socket:
-    """`channel`, over which a stream goes between wraps, with bounded buffers of the kernel's.
+    """`channel`, a stream between wraps, with bounded buffers of the kernel.
 
-    They grow to ten times that else. With less, 1 GB took longer (64 KiB at once, 2 cores).
+    The kernel lets unbounded buffers grow to ten times that. With smaller buffers, 1 GB took longer
+    (64 KiB at once, 2 cores).
     """
     for buffer in (socket.SO_SNDBUF, socket.SO_RCVBUF):
         channel.setsockopt(socket.SOL_SOCKET, buffer, _KERNEL_BUFFER)
@@ -34,5 +34,5 @@ def bounded(channel: socket.socket) -> socket.socket:
 
 
 def lost(what: str) -> TaskError:
-    """The other end of a stream is gone, and why is not known here."""
+    """The error if the other end of a stream is gone, and the cause is not known here."""
     return TaskError(STREAM_LOST, what)

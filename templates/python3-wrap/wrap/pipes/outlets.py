@@ -1,10 +1,10 @@
-"""The ways of a task's outputs to those that read them as streams.
+"""The connections from a task's outputs to the readers of its streams.
 
-A writer waits for its slowest reader. When what a reader is to get goes to disk is in
-`wrap.core.slow_readers`. What goes there is bounded (`wrap.values.disk`): above the bound the
-writer waits again, until the reader has taken what is on disk. The writer fails at once where
-the disk is full. At the bound it fails where the reader has taken nothing for some seconds, since
-that may be a circle.
+A writer waits for its slowest reader. `wrap.core.slow_readers` has the rule of when the data of a
+slow reader goes to disk. That is bounded (`wrap.values.disk`): above the bound the writer waits
+again, until the reader has taken what is on disk. The writer fails at once if the disk is full. At
+the bound it fails if the reader has taken nothing for some seconds, because the tasks may wait for
+each other in a circle.
 
 References
 ----------
@@ -32,21 +32,21 @@ from wrap.values.disk import Backlog
 
 
 class Outlet:
-    """The way to one reader.
+    """The connection to one reader.
 
     Parameters
     ----------
     channel
-        A socket, whose other end the reader has.
+        A socket, of which the reader has the other end.
     reader
-        Its function, by which errors name it.
+        The function that reads; errors name it.
 
     Attributes
     ----------
     broken
-        What was raised, where the reader is gone.
+        The error that was raised because the reader is gone.
     took
-        When the reader took something last, in seconds of the monotonic clock.
+        When the reader last took bytes, in seconds of the monotonic clock.
     """
 
     def __init__(self, channel: socket.socket, reader: str) -> None:
@@ -56,7 +56,7 @@ class Outlet:
         self.broken: TaskError | None = None
         self._left: list[bytes | memoryview] = []
         self._spilled: Backlog | None = None
-        #: What comes after that on disk, which has no room for it.
+        #: What follows the data on disk, for which the disk has no room.
         self._later: list[bytes | memoryview] = []
         self.took = time.monotonic()
 
@@ -66,24 +66,24 @@ class Outlet:
 
     @property
     def sending(self) -> bool:
-        """Whether there is more to send when the reader takes more."""
+        """Whether there are bytes to send as soon as the reader takes them."""
         return bool(self._left) or self._spilled is not None
 
     @property
     def held_up(self) -> bool:
-        """Whether the writer has to wait: what goes to disk is no reason to."""
+        """Whether the writer has to wait. It does not for what goes to disk."""
         return bool(self._left if self._spilled is None else self._later)
 
     @property
     def starves(self) -> bool:
-        """Whether the reader has got all that there is for it."""
+        """Whether the reader has taken all that was sent to it."""
         room = fcntl.ioctl(self._channel, termios.TIOCOUTQ, bytes(4))
         return not self.sending and not int.from_bytes(room, "little")
 
     def put(self, pieces: Iterable[bytes | memoryview]) -> None:
-        """Send bytes, as far as the reader takes them now.
+        """Send as many bytes as the reader takes now.
 
-        Raises TaskError where it is gone, OSError where they have to go to disk and that is full.
+        Raises TaskError if the reader is gone, OSError if bytes have to go to a disk that is full.
         """
         if self._spilled is not None:
             pieces = list(pieces)
@@ -115,10 +115,10 @@ class Outlet:
                 left[0] = memoryview(left[0])[sent:]
 
     def spill(self) -> None:
-        """Have what is left on disk, so that the writer need not wait.
+        """Write what is left to disk, so that the writer need not wait.
 
-        At the bound it goes on waiting. Raises OSError where the disk is full, and at the bound
-        where the reader has taken nothing for long.
+        At the bound the writer goes on waiting. Raises OSError if the disk is full, and at the
+        bound if the reader has taken nothing for long.
         """
         if self._spilled is not None:
             if slow_readers.may_be_circle(self, time.monotonic()):
@@ -142,7 +142,7 @@ class Outlet:
         return f"{size} bytes for {self._reader} are on disk, half of what is free there"
 
     def close(self, error: TaskError | None = None) -> None:
-        """Be done with it; a reader that has not got all learns of `error`."""
+        """Close the connection; a reader that lacks bytes gets `error`, if the writer failed."""
         if error is not None and not self.sending:
             said = json.dumps(error.as_dict(redacted)).encode()
             with contextlib.suppress(TaskError):
@@ -152,7 +152,7 @@ class Outlet:
         self._channel.close()
 
     def _refill(self) -> bool:
-        """Read on in what is on disk, and then after it; whether there is more."""
+        """Take the next bytes from disk, then what follows them; whether there are any."""
         if self._spilled is None:
             return False
         data = self._spilled.take(BUFFER)
@@ -166,7 +166,7 @@ class Outlet:
 
 
 class Outlets:
-    """The ways to all readers of a task's outputs; any of its threads may write."""
+    """The connections to all readers of a task's outputs; any of its threads may write."""
 
     def __init__(self) -> None:
         self._all = list[Outlet]()
@@ -174,15 +174,15 @@ class Outlets:
         self._lock = threading.Lock()
 
     def add(self, outlet: Outlet) -> None:
-        """There is one more."""
+        """Add a connection."""
         with self._lock:
             self._all.append(outlet)
 
     def send(self, outlets: Sequence[Outlet], pieces: Iterable[bytes | memoryview]) -> None:
-        """Send bytes to some of the readers, as soon as these take them.
+        """Send bytes to some of the readers, as soon as these readers take them.
 
-        Raises TaskError where one is gone, OSError where the disk is full. It raises that again for
-        whatever follows, since readers lack what came before.
+        Raises TaskError if a reader is gone, OSError if the disk is full. It raises the OSError
+        again for all that follows, because readers lack what came before.
         """
         with self._lock:
             if self._failure is not None:
@@ -197,18 +197,18 @@ class Outlets:
                 raise
 
     def finish(self) -> None:
-        """Wait until all have taken what there is for them, also what is on disk."""
+        """Wait until all readers have taken all bytes, also those on disk."""
         with self._lock:
             while waiting := [outlet for outlet in self._all if outlet.sending]:
                 self._wait(waiting)
 
     @property
     def broken(self) -> TaskError | None:
-        """What was raised, where a reader is gone."""
+        """The error of the first reader that is gone; None if all are there."""
         return next((each.broken for each in self._all if each.broken is not None), None)
 
     def close(self, error: TaskError | None = None) -> None:
-        """Be done with all; those that have not got all learn of `error`."""
+        """Close all connections, as `Outlet.close`."""
         for outlet in self._all:
             outlet.close(error)
 

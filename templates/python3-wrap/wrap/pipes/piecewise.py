@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Protocol, cast
 
 from wrap.core.errors import TaskError
+from wrap.core.streams import StreamId
 from wrap.http.server import CutError
-from wrap.pipes.broker import Which
 from wrap.pipes.frames import BUFFER, lost
 from wrap.pipes.outlets import Outlet, Outlets
 from wrap.pipes.reader import Reader
@@ -42,10 +42,9 @@ def send(begin: Begin, pieces: Iterable[bytes], channel: socket.socket) -> None:
 
 
 class Pieces:
-    """The body of such an answer, as a WSGI server iterates over it.
+    """The body of such an answer, over which a WSGI server iterates.
 
-    It ends as its execution does: where that fails, the connection is cut, so that no client takes
-    what it has got for the whole.
+    If the execution fails, the connection is cut, so that no client takes a part for the whole.
     """
 
     def __init__(self, channel: socket.socket) -> None:
@@ -56,9 +55,9 @@ class Pieces:
         self._failed = False
 
     def begin(self) -> Begin:
-        """What comes before the first piece, which is there then too.
+        """Status, content type and headers, as soon as the first piece has arrived too.
 
-        Raises TaskError where the task has failed before that, or is gone.
+        Raises TaskError if the task has failed before that, or is gone.
         """
         came = b""
         while b"\n" not in came:
@@ -69,7 +68,7 @@ class Pieces:
         return str(status), str(kind), [(str(name), str(value)) for name, value in headers]
 
     def end(self, failed: bool) -> None:
-        """The execution has ended: where it has failed, nothing more is read."""
+        """The execution has ended; if it `failed`, nothing more is read."""
         self._failed = failed
         self._over.set()
         if failed:
@@ -77,7 +76,7 @@ class Pieces:
                 self._channel.shutdown(socket.SHUT_RDWR)
 
     def __iter__(self) -> Iterator[bytes]:
-        """The pieces. Raises CutError where there is no more of them, though that is not all."""
+        """The pieces. Raises CutError if the answer breaks off."""
         piece = self._first
         while piece:
             yield piece
@@ -90,7 +89,7 @@ class Pieces:
             raise CutError
 
     def close(self) -> None:
-        """Be done with it: the task notices where it has more."""
+        """Close the stream. A task that writes more gets an error."""
         self._reader.let_go()
 
     def _read(self) -> bytes:
@@ -99,7 +98,7 @@ class Pieces:
 
 
 class Client(Protocol):
-    """Whom an execution answers while it goes on.
+    """The client that an execution answers piece by piece, while it runs.
 
     Attributes
     ----------
@@ -109,14 +108,14 @@ class Client(Protocol):
 
     begun: bool
 
-    def open(self, which: Which) -> socket.socket:
-        """What the task that answers writes to. Raises TaskError where it cannot, or did before."""
+    def open(self, stream: StreamId) -> socket.socket:
+        """The socket for the task that answers. Raises TaskError if a run has had one before."""
 
     def take(self, channel: socket.socket) -> None:
-        """The task runs in another wrap, and writes into the other end. Raises TaskError too."""
+        """Read the answer from `channel`: the task runs elsewhere. Raises TaskError as `open`."""
 
 
-class Near:
+class LocalClient:
     """The client of an execution whose request came to this wrap; `answer` is called once."""
 
     def __init__(self, answer: Callable[[Pieces], None]) -> None:
@@ -124,8 +123,7 @@ class Near:
         self._answer = answer
         self._lock = threading.Lock()
 
-    def open(self, which: Which) -> socket.socket:
-        """As `Client` says."""
+    def open(self, stream: StreamId) -> socket.socket:
         ours, theirs = socket.socketpair()
         try:
             self.take(ours)
@@ -136,7 +134,6 @@ class Near:
         return theirs
 
     def take(self, channel: socket.socket) -> None:
-        """As `Client` says."""
         with self._lock:
             before, self.begun = self.begun, True
         if before:
@@ -144,18 +141,16 @@ class Near:
         self._answer(Pieces(channel))
 
 
-class Far:
+class RemoteClient:
     """The client of an execution whose coordinator is another wrap, to which `connect` connects."""
 
-    def __init__(self, connect: Callable[[Which], socket.socket]) -> None:
+    def __init__(self, connect: Callable[[StreamId], socket.socket]) -> None:
         self.begun = False
         self._connect = connect
 
-    def open(self, which: Which) -> socket.socket:
-        """As `Client` says."""
+    def open(self, stream: StreamId) -> socket.socket:
         self.begun = True
-        return self._connect(which)
+        return self._connect(stream)
 
     def take(self, channel: socket.socket) -> None:
-        """As `Client` says: that is the coordinator's."""
         raise lost("the client is another wrap's")

@@ -1,4 +1,4 @@
-"""A stream as a file that is read: while it is written, or when it has been."""
+"""A stream as a file that its reader reads: while it is written, or afterwards."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 _AHEAD = 1 << 12
 
 
-class Whole(io.RawIOBase):
-    """A stream as a file that has been written before.
+class WrittenStream(io.RawIOBase):
+    """A stream as a file, all of which has been written before.
 
     Attributes
     ----------
     read_from, read_until
-        When the first and the last piece of it were read, if they were.
+        When its first and its last piece were read; None if they were not.
     """
 
     def __init__(self, content: bytes | memoryview) -> None:
@@ -37,7 +37,6 @@ class Whole(io.RawIOBase):
         self.read_until: float | None = None
 
     def readable(self) -> bool:
-        """It is there to be read."""
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
@@ -69,14 +68,14 @@ class Reader(io.RawIOBase):
     Parameters
     ----------
     channel
-        A socket, whose other end the writer has.
+        A socket, of which the writer has the other end.
     writer
-        Its function, by which errors name it.
+        The function that writes; errors name it.
 
     Attributes
     ----------
     broken
-        What was raised, where the writer is gone, or what it reads.
+        The error that was raised because the writer, or a writer before it, is gone.
     """
 
     def __init__(self, channel: socket.socket, writer: str) -> None:
@@ -92,11 +91,10 @@ class Reader(io.RawIOBase):
         self._ahead = bytearray(LENGTH.size)
 
     def readable(self) -> bool:
-        """It is there to be read."""
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Read some bytes; 0 at the end. Raises TaskError where the writer failed or is gone."""
+        """Read some bytes; 0 at the end. Raises TaskError if the writer failed or is gone."""
         if not self._left and not self._ended:
             self._left = self._number()
             self._ended = self._left == END
@@ -121,21 +119,21 @@ class Reader(io.RawIOBase):
         return count
 
     def drain(self) -> None:
-        """Read the rest, of which nobody wants anything, and be done with it."""
+        """Read and drop the rest, then close the stream."""
         rest = bytearray(BUFFER)
         while self.readinto(rest):
             pass
         self._channel.close()
 
     def let_go(self) -> None:
-        """Be done with it before its end."""
+        """Close the stream before its end."""
         self._channel.close()
 
     def _number(self) -> int:
         return int(LENGTH.unpack(self._exactly(LENGTH.size))[0])
 
     def _exactly(self, count: int) -> memoryview:
-        """So many bytes, and with them those that are there already of what follows."""
+        """So many bytes. What has arrived after them stays for the next read."""
         while len(self._rest) < count:
             more = bytearray(_AHEAD)
             got = self._receive([more])

@@ -1,4 +1,4 @@
-"""An output of a task as a file that others read while it is written."""
+"""An output of a task as a file that other tasks read while it is written."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ _MOMENT_S = 0.001
 
 
 class Writer(io.RawIOBase):
-    """An output of a task as a file: small pieces go together, large ones from where they are.
+    """An output of a task as a file. Small pieces are sent together, large pieces without a copy.
 
     Parameters
     ----------
     outlets
-        To those that read it as a stream, among all of the task's.
+        The connections to the readers of this output.
+    among
+        The connections to the readers of all outputs of the task.
     kept
         Whether it is needed as a whole too.
     written
@@ -37,7 +39,7 @@ class Writer(io.RawIOBase):
     Attributes
     ----------
     begun
-        When there was something to send of it for the first time.
+        When there was something to send for the first time; None before that.
     """
 
     def __init__(
@@ -58,11 +60,10 @@ class Writer(io.RawIOBase):
         self.begun: float | None = None
 
     def writable(self) -> bool:
-        """It is there to be written."""
         return True
 
     def write(self, data: Buffer) -> int:
-        """Take all of `data`. Raises TaskError where a reader is gone."""
+        """Take all of `data`. Raises TaskError if a reader is gone."""
         view = memoryview(data).cast("B")
         with self._lock:
             if self.closed:
@@ -88,7 +89,7 @@ class Writer(io.RawIOBase):
                 self._begin()
 
     def close(self) -> None:
-        """End it."""
+        """Send what waits, and the end of the stream."""
         with self._lock:
             if self.closed:
                 return
@@ -112,7 +113,7 @@ class Writer(io.RawIOBase):
 
     @property
     def whole(self) -> bytearray:
-        """All that was written, if that was kept."""
+        """All that was written, if it is kept."""
         return self._kept or bytearray()
 
     def _begin(self) -> None:
@@ -130,7 +131,7 @@ class Writer(io.RawIOBase):
 
 
 class Flusher:
-    """Sends what is written to a file a moment later at the latest, small pieces together."""
+    """Flushes a file at most a moment after each write, so that small pieces are sent together."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -147,7 +148,7 @@ class Flusher:
         self._wrote.set()
 
     def wrote(self) -> None:
-        """There is something to send: now, or with what comes within the moment."""
+        """Something was written: send it now, or with what is written within a moment."""
         now = time.monotonic()
         if now > self._flushed + _MOMENT_S:
             self._flushed = now

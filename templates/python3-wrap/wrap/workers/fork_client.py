@@ -89,10 +89,10 @@ class ForkClient:
         return Process(ours, partial(self._end, self._control, number), self._longest)
 
     def beat(self, within_s: float) -> Callable[[], None] | None:
-        """Have the fork server end this process if no other beat comes in so many seconds; 0 for
-        never.
+        """Tell the fork server that this process runs.
 
-        If there is no fork server, returns what starts another one.
+        The fork server ends this process if no other beat follows within so many seconds; 0 means
+        never. Returns what starts another fork server if there is none.
         """
         most = min(math.ceil(min(within_s / BEAT_S, _NEVER)), _NEVER)
         control = self._control

@@ -29,9 +29,9 @@ class Process:
     Attributes
     ----------
     executions
-        How many it has served.
+        How many executions it has served.
     owed
-        The tasks of the last one that it was called for and has not answered.
+        The tasks of the last execution for which it was called and that it has not answered.
     """
 
     def __init__(self, channel: socket.socket, end: Callable[[], str], longest: int) -> None:

@@ -22,6 +22,7 @@ from functools import partial
 from typing import NoReturn
 
 from wrap.core import memory_shares
+from wrap.core.renewal import Renewal
 
 from .accepting import Server
 from .body import LargeBody, unfilled
@@ -76,8 +77,8 @@ class Hooks:
     drain_s
         How long requests in flight may take in the end.
     may_go
-        Whether it may take no more requests, that many seconds after it was told to end: a watchdog
-        is told at the same time, and hands on meanwhile what comes from who does not know it yet.
+        Whether it may stop taking requests, so many seconds after it was told to end. Its watchdog
+        is told at the same time, and still passes on requests of clients that do not know of it.
     ending
         Called as soon as the program is told to end.
     close
@@ -117,11 +118,11 @@ def serve(
     sockets
         What `listen` gave.
     most
-        How many requests may be in hand at once; asked again whenever something happens.
+        How many requests may be served at once; asked again after each turn of the loop.
     memory_bytes
         What the replica may take.
     start
-        Has a thread do something.
+        Has a thread call a function.
     """
     listener, *kept = sockets
     dispatcher = Dispatcher(start)
@@ -165,25 +166,23 @@ def _serve_until(
     turn: Callable[[float], None],
     hooks: Hooks,
 ) -> None:
-    """Serve until the program is told to end; begin anew where it is worn or has lost its port."""
-    own = _identity(listener)
-    looked, lost, wearing = time.monotonic(), False, 0.0
+    """Serve until the program is told to end; begin anew if it is worn or has lost its port."""
+    own, renewal = _identity(listener), Renewal(hooks.drain_s)
+    looked, lost = time.monotonic(), False
     while not stopping:
-        turn(_ENDING_S if wearing else 1)
-        if time.monotonic() > looked + _LISTENER_LOOK_S:
-            looked, lost = time.monotonic(), _identity(listener) != own
-        if lost or hooks.worn():
-            wearing = wearing or time.monotonic()
-            if not server.in_flight(late=time.monotonic() > wearing + hooks.drain_s):
-                _begin_anew(server, None if lost else listener, hooks.close)
-        else:
-            wearing = 0.0  # enough threads have come back
+        turn(_ENDING_S if renewal.is_due else 1)
+        now = time.monotonic()
+        if now > looked + _LISTENER_LOOK_S:
+            looked, lost = now, _identity(listener) != own
+        renewal.look(now, lost or hooks.worn())
+        if renewal.is_due and not server.in_flight(late=renewal.is_late(now)):
+            _begin_anew(server, None if lost else listener, hooks.close)
 
 
 def _finish(
     server: Server, listener: socket.socket, turn: Callable[[float], None], hooks: Hooks
 ) -> int:
-    """Answer what is in flight; what `close` returns."""
+    """Answer what is in flight. Returns the status that `close` returns."""
     hooks.ending()
     told = time.monotonic()
     while not hooks.may_go(time.monotonic() - told):

@@ -25,11 +25,11 @@ def unfilled(length: int) -> bytearray:
 
 
 class LargeBody(io.RawIOBase):
-    """A large body: what takes it in as it comes, and the file from which it is read.
+    """A large body of a request: its pieces are appended, and the application reads it as a file.
 
-    Its place is made at the beginning; the kernel gives memory only for what has come. waitress
-    would put it into a file object, which grows with every piece and is copied on the way, and a
-    last time when it is read.
+    The buffer has its full length at once; the kernel provides memory only for what has arrived.
+    waitress would keep the body in a file that grows with every piece, which copies it, and copy
+    it once more when it is read.
     """
 
     def __init__(self, length: int) -> None:
@@ -56,7 +56,6 @@ class LargeBody(io.RawIOBase):
         return whole
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -71,7 +70,6 @@ class LargeBody(io.RawIOBase):
         return bytes(memoryview(self.whole())[self._read :])
 
     def close(self) -> None:
-        """Be done with it."""
         self._bytes = bytearray()
         super().close()
 
@@ -108,5 +106,4 @@ class Uncopied(ReadOnlyFileBasedBuffer):  # type: ignore[misc]
         self._rest = self._rest[numbytes:]
 
     def close(self) -> None:
-        """Be done with all of it."""
         self._rest = memoryview(b"")

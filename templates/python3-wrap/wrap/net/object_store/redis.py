@@ -53,7 +53,6 @@ class Redis:
         self._idle: list[_Connection] = []
 
     def put(self, name: str, content: bytes | memoryview, deadline: float) -> None:
-        """As `wrap.net.object_store.Store.put` says."""
 
         def put(connection: _Connection) -> None:
             kept_ms = max(0.0, deadline - time.monotonic()) + KEPT_S
@@ -63,7 +62,6 @@ class Redis:
         self._done(put, deadline)
 
     def get(self, name: str, deadline: float) -> bytes:
-        """As `wrap.net.object_store.Store.get` says."""
 
         (found,) = self.run([(b"GET", name.encode())], deadline)
         if not isinstance(found, bytes):
@@ -71,7 +69,6 @@ class Redis:
         return found
 
     def delete(self, names: Sequence[str], deadline: float) -> None:
-        """As `wrap.net.object_store.Store.delete` says."""
         for start in range(0, len(names), _AT_ONCE):
             batch = [name.encode() for name in names[start : start + _AT_ONCE]]
 
@@ -160,11 +157,9 @@ class _Answers(io.RawIOBase):
         self._channel.settimeout(left_s)
 
     def readable(self) -> bool:
-        """As `io.RawIOBase` says."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """As `io.RawIOBase` says."""
         self.limit()
         return self._channel.recv_into(buffer)
 

@@ -47,7 +47,6 @@ class _Connections(urllib3.PoolManager):
     def urlopen(  # type: ignore[override]
         self, method: str, url: str, redirect: bool = True, **options: Any
     ) -> urllib3.BaseHTTPResponse:
-        """As `urllib3.PoolManager.urlopen` says."""
         seconds = left_s(time.monotonic(), self.thread.deadline)
         options["timeout"] = urllib3.Timeout(connect=min(CONNECT_S, seconds), total=seconds)
         return super().urlopen(method, url, redirect, **options)
@@ -76,15 +75,12 @@ class S3:
         )
 
     def put(self, name: str, content: bytes | memoryview, deadline: float) -> None:
-        """As `wrap.net.object_store.Store.put` says."""
         self._done("PUT", name, deadline, content)
 
     def get(self, name: str, deadline: float) -> bytes:
-        """As `wrap.net.object_store.Store.get` says."""
         return self._done("GET", name, deadline)
 
     def delete(self, names: Sequence[str], deadline: float) -> None:
-        """As `wrap.net.object_store.Store.delete` says."""
         self._connections.thread.deadline = deadline
         doomed = map(DeleteObject, names)
         try:

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from functools import partial
 
 from wrap.workers.fork_client import ForkClient
+from wrap.workers.idle_workers import IdleWorkers
+from wrap.workers.mechanisms.mechanism import Candidate, Mechanism
 from wrap.workers.worker import Process
 
-if TYPE_CHECKING:
-    from wrap.workers.mechanisms import Candidate
-
-
-#: Idle processes that are kept of a slot.
+#: Idle processes that are kept of a slot whose functions cannot be forked.
 _KEPT = 2
 
 
-class Fork:
+class Fork(Mechanism):
     """Processes that serve one execution; those of the slots `unforked` serve many."""
 
+    name = "fork"
     most = math.inf
     waiting = 0
     full = "it was not begun in time"
@@ -31,19 +30,24 @@ class Fork:
     def __init__(
         self, slots: int, environment: Mapping[str, str], unforked: Collection[int]
     ) -> None:
-        self._fork_client: ForkClient
-        self._idle: dict[int, list[Process]] = {slot: [] for slot in unforked}
+        self._slots = slots
+        self._unforked = frozenset(unforked)
+        self._workers: list[IdleWorkers] = []
 
     @property
     def lasting(self) -> int:
         """The processes of one execution that serve many."""
-        return len(self._idle)
+        return len(self._unforked)
 
     def start(self, fork_client: ForkClient) -> None:
-        """Get processes from `fork_client` from now on, one that is kept of each slot at once."""
-        self._fork_client = fork_client
-        for slot, idle in self._idle.items():
-            idle.append(fork_client.spawn(1 + slot))
+        """Get processes from `fork_client`; of each slot in `unforked` a first process at once."""
+        for slot in range(self._slots):
+            if slot in self._unforked:
+                workers = IdleWorkers(partial(fork_client.spawn, 1 + slot), _KEPT)
+                workers.add()
+            else:
+                workers = IdleWorkers(fork_client.spawn, most=0)
+            self._workers.append(workers)
 
     def admit(self, candidate: Candidate) -> None:
         """Admit `candidate`: there are as many processes as are wanted."""
@@ -61,23 +65,9 @@ class Fork:
         """Nothing waits for that."""
 
     def take(self, slot: int) -> Process:
-        """A process for one execution. Raises OSError where none can be had."""
-        if slot not in self._idle:
-            return self._fork_client.spawn()
-        while True:
-            try:
-                process = self._idle[slot].pop()
-            except IndexError:
-                return self._fork_client.spawn(1 + slot)
-            if process.alive():
-                return process
-            process.end()
+        """A process for one execution. Raises OSError if none can be had."""
+        return self._workers[slot].take()
 
     def give(self, slot: int, process: Process, sound: bool) -> None:
         """Be done with it; `sound` if it has answered all that it was asked."""
-        if not sound:
-            process.end()
-        elif slot in self._idle and len(self._idle[slot]) < _KEPT:
-            self._idle[slot].append(process)
-        else:
-            process.close()
+        self._workers[slot].give(process, sound)

@@ -11,18 +11,18 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from functools import partial
 
 from wrap.config.settings import count
 from wrap.core.admission import Limiter
+from wrap.core.idle_workers import Fate
 from wrap.workers.fork_client import ForkClient
+from wrap.workers.idle_workers import IdleWorkers
+from wrap.workers.mechanisms.mechanism import Candidate, Mechanism
 from wrap.workers.worker import Process
 
-if TYPE_CHECKING:
-    from wrap.workers.mechanisms import Candidate
 
-
-class Pool:
+class Pool(Mechanism):
     """Processes that serve execution after execution.
 
     Its settings are ``pool_concurrency``: workers of a slot, which is how many executions may be
@@ -30,13 +30,15 @@ class Pool:
     new one, so that what handlers leave behind does not pile up.
     """
 
+    name = "pool"
+
     def __init__(
         self, slots: int, environment: Mapping[str, str], unforked: Collection[int]
     ) -> None:
-        self._fork_client: ForkClient
+        self._slots = slots
         self._limiter: Limiter[Candidate] = Limiter(count(environment, "pool_concurrency", 2))
         self._requests = count(environment, "pool_requests", 1000)
-        self._idle: list[list[Process]] = [[] for _ in range(slots)]
+        self._workers: list[IdleWorkers] = []
         self._lock = threading.Lock()
         self.full = f"all {self._limiter.limit} workers are busy: raise pool_concurrency"
 
@@ -47,13 +49,15 @@ class Pool:
         It gets more of them when there are more at once. These needed the memory that they then
         keep, and the next execution takes the worker that was free last.
         """
-        return len(self._idle)
+        return self._slots
 
     def start(self, fork_client: ForkClient) -> None:
         """Get workers from `fork_client` from now on, one of each slot at once."""
-        self._fork_client = fork_client
-        for slot, idle in enumerate(self._idle):
-            idle.append(self._worker(slot))
+        for slot in range(self._slots):
+            spawn = partial(fork_client.spawn, 1 + slot)
+            workers = IdleWorkers(spawn, self._limiter.limit, self._requests)
+            workers.add()
+            self._workers.append(workers)
 
     def admit(self, candidate: Candidate) -> None:
         """Admit `candidate` when there is a worker of each slot for one more execution."""
@@ -93,30 +97,12 @@ class Pool:
             leaving = None if following is None or following.admit() else following
 
     def take(self, slot: int) -> Process:
-        """An idle worker of `slot`, or a new one. Raises OSError where none can be had."""
-        idle = self._idle[slot]
-        while True:
-            try:
-                worker = idle.pop()
-            except IndexError:
-                return self._worker(slot)
-            if worker.alive():
-                return worker
-            worker.end()
+        """An idle worker of `slot`, or a new one. Raises OSError if none can be had."""
+        return self._workers[slot].take()
 
     def give(self, slot: int, process: Process, sound: bool) -> None:
-        """Give a worker back; one that is not `sound`, or worn, makes way for another."""
-        idle = self._idle[slot]
-        if sound and process.executions < self._requests and len(idle) < self._limiter.limit:
-            idle.append(process)
-            return
-        if sound:
-            process.close()
-        else:
-            process.end()
-        if len(idle) < self._limiter.limit:
+        """Give a worker back; another takes its place if it is not `sound`, or worn."""
+        workers = self._workers[slot]
+        if workers.give(process, sound) is not Fate.KEPT and workers.has_room:
             with contextlib.suppress(OSError):
-                idle.append(self._worker(slot))
-
-    def _worker(self, slot: int) -> Process:
-        return self._fork_client.spawn(1 + slot)
+                workers.add()

@@ -1,0 +1,148 @@
+"""Which ends of streams wait, which are in use, and which break off.
+
+A stream has two ends: its writer's and its reader's. Either task may ask for its end first; the
+other end then waits here. A stream from another wrap may arrive before its execution begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, NamedTuple, TypeVar
+from weakref import WeakSet
+
+
+class StreamId(NamedTuple):
+    """The stream of an execution from the output of that number to one reader, in an attempt."""
+
+    execution: int
+    output: int
+    reader: int
+    attempt: int = 0
+
+
+#: An end of a stream.
+End = TypeVar("End")
+
+
+class OpenStreams(Generic[End]):
+    """The streams of an execution that runs here.
+
+    Attributes
+    ----------
+    number
+        The number of the execution, as `StreamId` has it.
+    in_use
+        The ends that tasks of this process have, as long as the tasks hold them.
+    since
+        Reader -> its attempt, of the readers that have begun again. Earlier attempts are over.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.in_use: dict[StreamId, WeakSet[End]] = {}
+        self.since: dict[int, int] = {}
+
+    def is_over(self, stream: StreamId) -> bool:
+        """Whether a stream is of an attempt that is over."""
+        return stream.attempt < self.since.get(stream.reader, 0)
+
+    def has_begun(self, stream: StreamId) -> bool:
+        """Whether a stream is of the present attempt of its reader, or of one before."""
+        return stream.attempt <= self.since.get(stream.reader, stream.attempt)
+
+
+#: An execution that runs here.
+Running = TypeVar("Running", bound=OpenStreams[Any])
+
+
+class Broken(NamedTuple, Generic[End]):
+    """The ends of streams that break off.
+
+    Attributes
+    ----------
+    waiting
+        The ends that nobody has asked for.
+    in_use
+        The ends that tasks may be blocked on.
+    """
+
+    waiting: list[End]
+    in_use: list[End]
+
+
+class Streams(Generic[End, Running]):
+    """The ends of all streams of a process, and the executions that may ask for them."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[StreamId, End] = {}
+        self._running: dict[int, Running] = {}
+
+    @property
+    def in_hand(self) -> bool:
+        """Whether ends wait for an execution that has not begun here."""
+        return any(stream.execution not in self._running for stream in self._waiting)
+
+    def expects(self, execution: int) -> bool:
+        """Whether an execution runs here, or ends wait for it."""
+        waits = any(stream.execution == execution for stream in self._waiting)
+        return waits or execution in self._running
+
+    def get(self, execution: int) -> Running | None:
+        """The execution of a number, while it runs."""
+        return self._running.get(execution)
+
+    def is_wanted(self, stream: StreamId) -> bool:
+        """Whether the execution of a stream runs, and the stream's attempt is not over."""
+        running = self._running.get(stream.execution)
+        return running is not None and not running.is_over(stream)
+
+    def begin(self, running: Running) -> None:
+        """An execution begins; its tasks may ask for ends."""
+        self._running[running.number] = running
+
+    def end(self, running: Running) -> Broken[End]:
+        """An execution has ended; its streams.
+
+        The execution may have begun here once more: the streams of later attempts stay.
+        """
+        if self._running.get(running.number) is running:
+            del self._running[running.number]
+        return self._break_off(running, running.has_begun)
+
+    def begin_attempt(self, running: Running, readers: Iterable[int], attempt: int) -> Broken[End]:
+        """Some readers begin again; their streams of the attempts before."""
+        running.since.update(dict.fromkeys(readers, attempt))
+        return self._break_off(running, running.is_over)
+
+    def add(self, stream: StreamId, end: End) -> bool:
+        """Keep an end until it is asked for; whether it was kept: not if its attempt is over."""
+        running = self._running.get(stream.execution)
+        if running is not None and running.is_over(stream):
+            return False
+        self._waiting[stream] = end
+        return True
+
+    def take(self, stream: StreamId) -> End | None:
+        """The end that waits for who asks now; None if none does."""
+        return self._waiting.pop(stream, None)
+
+    def use(self, stream: StreamId, end: End) -> bool:
+        """A task gets an end; whether it may have it: not if its attempt is over."""
+        running = self._running.get(stream.execution)
+        if running is None or running.is_over(stream):
+            return False
+        running.in_use.setdefault(stream, WeakSet()).add(end)
+        return True
+
+    def forget(self, stream: StreamId, end: End) -> bool:
+        """Keep an end no longer if its execution has not begun; whether it was dropped."""
+        if stream.execution in self._running or self._waiting.get(stream) is not end:
+            return False
+        del self._waiting[stream]
+        return True
+
+    def _break_off(self, running: Running, is_over: Callable[[StreamId], bool]) -> Broken[End]:
+        own = [each for each in self._waiting if each.execution == running.number]
+        waiting = [self._waiting.pop(each) for each in own if is_over(each)]
+        held = [running.in_use.pop(each) for each in list(running.in_use) if is_over(each)]
+        return Broken(waiting, [end for ends in held for end in ends])

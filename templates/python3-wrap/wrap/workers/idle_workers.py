@@ -1,0 +1,64 @@
+"""The workers of a further process of the plan that wait for executions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from wrap.core.idle_workers import Fate, fate_of
+from wrap.workers.worker import Process
+
+
+class IdleWorkers:
+    """Any thread may call its methods. The worker that was free last is taken first.
+
+    Parameters
+    ----------
+    spawn
+        Starts a worker. Raises OSError if none can be had.
+    most
+        How many workers may wait.
+    executions
+        After how many executions a worker makes way for another.
+    """
+
+    def __init__(
+        self, spawn: Callable[[], Process], most: int, executions: float = math.inf
+    ) -> None:
+        self._spawn = spawn
+        self._most = most
+        self._executions = executions
+        self._idle: list[Process] = []
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more worker may wait."""
+        return len(self._idle) < self._most
+
+    def add(self) -> None:
+        """Start a worker, which waits. Raises OSError if none can be had."""
+        self._idle.append(self._spawn())
+
+    def take(self) -> Process:
+        """A worker that waits, else a new worker. Raises OSError if none can be had."""
+        while self._idle:
+            try:
+                worker = self._idle.pop()
+            except IndexError:  # another thread has taken it
+                break
+            if worker.alive():
+                return worker
+            worker.end()
+        return self._spawn()
+
+    def give(self, worker: Process, sound: bool) -> Fate:
+        """Take a worker back; `sound` if it has answered all that it was asked."""
+        fate = fate_of(sound, worker.executions, self._executions, len(self._idle), self._most)
+        match fate:
+            case Fate.KEPT:
+                self._idle.append(worker)
+            case Fate.CLOSED:
+                worker.close()
+            case Fate.KILLED:
+                worker.end()
+        return fate

@@ -1,0 +1,128 @@
+"""Which processes a mechanism starts, keeps and ends; no process is started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from wrap.core.idle_workers import Fate, fate_of
+from wrap.workers.mechanisms import mechanism_of
+from wrap.workers.mechanisms.mechanism import Mechanism
+
+from chiron.predictor.mechanisms import MECHANISMS
+
+
+class Process:
+    """A process that only says what became of it."""
+
+    executions = 1
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.fate = "runs"
+
+    def alive(self) -> bool:
+        return self.fate == "runs"
+
+    def close(self) -> None:
+        self.fate = "closed"
+
+    def end(self) -> None:
+        self.fate = "killed"
+
+
+class ForkClient:
+    """Has what it was asked for."""
+
+    def __init__(self) -> None:
+        self.spawned: list[Process] = []
+
+    def spawn(self, number: int = 0) -> Any:
+        self.spawned.append(Process(number))
+        return self.spawned[-1]
+
+    @property
+    def numbers(self) -> list[int]:
+        """The processes of the plan for which it was asked, 0 for any."""
+        return [each.number for each in self.spawned]
+
+
+def started(name: str, slots: int, unforked: tuple[int, ...] = (), **environment: str) -> Any:
+    client: Any = ForkClient()
+    mechanism = mechanism_of(name, slots, environment, unforked)
+    mechanism.start(client)
+    return mechanism, client
+
+
+@pytest.mark.parametrize(
+    ("is_sound", "executions", "idle", "fate"),
+    [
+        (True, 1, 0, Fate.KEPT),
+        (True, 1, 1, Fate.KEPT),
+        (True, 1, 2, Fate.CLOSED),  # as many wait as may
+        (True, 9, 0, Fate.KEPT),
+        (True, 10, 0, Fate.CLOSED),  # it is worn
+        (False, 1, 0, Fate.KILLED),  # it may still run something
+        (False, 10, 2, Fate.KILLED),
+    ],
+)
+def test_what_becomes_of_a_worker_that_is_given_back(
+    is_sound: bool, executions: int, idle: int, fate: Fate
+) -> None:
+    assert fate_of(is_sound, executions, 10, idle, most_idle=2) is fate
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_runtime_has_the_mechanisms_that_plans_have(name: str) -> None:
+    mechanism = mechanism_of(name, 0, {})
+    assert isinstance(mechanism, Mechanism)
+    assert mechanism.name == name
+
+
+def test_an_unknown_mechanism_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(ValueError, match="'magic' is none of fork, pool"):
+        mechanism_of("magic", 0, {})
+
+
+def test_fork_keeps_only_processes_that_cannot_be_forked() -> None:
+    fork, client = started("fork", 2, unforked=(1,))
+    assert (fork.lasting, client.numbers) == (1, [2])
+    forked, kept = fork.take(0), fork.take(1)
+    assert client.numbers == [2, 0]
+    fork.give(0, forked, sound=True)
+    fork.give(1, kept, sound=True)
+    assert forked.fate == "closed"
+    assert fork.take(1) is kept
+
+
+def test_a_worker_that_died_while_it_waited_is_not_taken() -> None:
+    pool, client = started("pool", 1)
+    client.spawned[0].fate = "died"
+    assert pool.take(0) is client.spawned[1]
+    assert client.spawned[0].fate == "killed"
+
+
+def test_the_worker_that_was_free_last_is_taken_first() -> None:
+    pool, _ = started("pool", 1)
+    first, second = pool.take(0), pool.take(0)
+    pool.give(0, second, sound=True)
+    pool.give(0, first, sound=True)
+    assert pool.take(0) is first
+
+
+@pytest.mark.parametrize(("sound", "fate"), [(True, "closed"), (False, "killed")])
+def test_another_worker_takes_the_place_of_a_worn_or_unsound_one(sound: bool, fate: str) -> None:
+    pool, client = started("pool", 1, pool_requests="1")
+    worker = pool.take(0)
+    pool.give(0, worker, sound)
+    assert (worker.fate, client.numbers) == (fate, [1, 1])
+    assert pool.take(0) is client.spawned[1]
+
+
+def test_a_pool_keeps_no_more_workers_than_executions_may_be_here() -> None:
+    pool, client = started("pool", 1, pool_concurrency="1")
+    workers = [pool.take(0), pool.take(0)]  # the second while all others waited for other wraps
+    for each in workers:
+        pool.give(0, each, sound=True)
+    assert [each.fate for each in workers] == ["runs", "closed"]
+    assert len(client.spawned) == 2
