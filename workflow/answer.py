@@ -32,6 +32,8 @@ _STEP = re.compile(r'\.(\w+)|\[(?:("(?:[^"\\]|\\.)*")|(\d+|\*))\]')
 #: Runs that tell what varies always.
 _FEWEST = 3
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: The folder of an image of the embedded gateway; in containers all images are in one place.
+_IMAGE = re.compile(r"/[^\s\"]*?/images/[^/\s\"]+=[^/\s\"]+/[0-9a-f]{16}\b")
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,8 @@ class ExpectedAnswer(Document):
             same = _digest(_in_order(output, self.any_order)) == self.output_sha256
             return [] if same else [Difference("$", "(long or binary)", output)]
         if not (is_json(self.output) and is_json(output)):
-            return [Difference("$", self.output, output)]
+            same = _equal(self.output, output)
+            return [] if same else [Difference("$", self.output, output)]
         return list(self._compared(json.loads(self.output), json.loads(output), "$"))
 
     def check(
@@ -271,6 +274,9 @@ def _in_order(output: str, any_order: Sequence[str]) -> bytes:
 def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=_TOLERANCE)
+    if isinstance(one, str) and isinstance(other, str):
+        named = "/images/" in one
+        return one == other or (named and _IMAGE.sub("", one) == _IMAGE.sub("", other))
     return type(one) is type(other) and not isinstance(one, dict | list) and one == other
 
 

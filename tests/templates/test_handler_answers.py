@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import pytest
+from wrap.core.errors import TaskError
+from wrap.functions import styles
 
 _FILE = Path(__file__).with_name("handler_answers.py")
 _SPEC = importlib.util.spec_from_file_location("handler_answers", _FILE)
@@ -57,3 +60,11 @@ def test_a_handler_in_a_wrap_answers_as_alone(
         if not same:
             differ[expression] = (recorded, found)
     assert not differ, "\n".join(f"{k}: {v}" for k, v in differ.items())
+
+
+def test_a_status_that_is_no_whole_number_cannot_be_sent() -> None:
+    """Flask takes 200, and not 200.0."""
+    for status in (200, HTTPStatus.OK):
+        assert styles.output("http", {"statusCode": status, "body": "x"}).text() == "x"
+    with pytest.raises(TaskError, match="cannot be sent"):
+        styles.output("http", {"statusCode": 200.0, "body": "x"})

@@ -226,3 +226,13 @@ def test_a_body_arrives_whole_in_whatever_pieces_it_comes(
         answers = b"".join(iter(partial(connection.recv, 10_000), b""))
     found = re.findall(rb"[0-9a-f]{64}", answers)
     assert [digest.decode() for digest in found] == [hashlib.sha256(b).hexdigest() for b in bodies]
+
+
+def test_nothing_follows_the_head_of_an_answer_in_pieces(start, plain_image):
+    handler = "from flask import Response\ndef handle(req):\n    return Response(iter('ab'))\n"
+    server = start(plain_image(handler))
+    with socket.create_connection(("127.0.0.1", server.port)) as client:
+        client.sendall(b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
+        answer = b"".join(iter(lambda: client.recv(1 << 16), b""))
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.partition(b"\r\n\r\n")[2] == b""

@@ -118,6 +118,25 @@ def test_a_line_that_was_begun_is_there_though_its_process_ends(
     assert "[one] begun\n" in server.log.read_text()
 
 
+@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+def test_what_a_log_handler_holds_back_is_there_when_its_process_ends(
+    mechanism: str, start: Any, wrap_image: Any, eventually: Any
+) -> None:
+    handler = """
+        import logging.handlers, sys
+        TARGET = logging.StreamHandler(sys.stdout)
+        logging.getLogger().addHandler(logging.handlers.MemoryHandler(100, target=TARGET))
+        logging.warning("imported")
+        def handle(req):
+            logging.warning("ran")
+            return "ok"
+    """
+    image = wrap_image({"one": handler}, [[], [0]], mechanism=mechanism, entry=ONE)
+    server = start(image, pool_requests="1")
+    assert server.request().text == "ok"
+    assert eventually(lambda: server.log.read_text().split("\n")[:2] == ["imported", "ran"])
+
+
 def test_bytes_are_in_the_log_as_they_were_written() -> None:
     read, write = os.pipe()
     log = Log(write, "<stdout>")

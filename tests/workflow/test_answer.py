@@ -144,3 +144,11 @@ def test_random_numbers_that_are_the_same_in_all_answers_are_an_error_with_those
     assert (caught.value.code, caught.value.path) == ("constant-output", "$.ticket")
     assert "task 'last' answered '9' in all 5 answers to payload.json" in caught.value.message
     assert "one of the functions sample, ticket may seed" in caught.value.message
+
+
+@pytest.mark.parametrize("shape", ['{{"at": "{}/data"}}', "at {}/data"])
+def test_where_the_embedded_gateway_has_an_image_is_no_difference(shape: str) -> None:
+    alone, wrap = (f"/home/images/{each}" for each in ("f=1/0123456789abcdef", "w=2/" + "f" * 16))
+    known = ExpectedAnswer.learned(b"", [shape.format(alone)])
+    assert known.differences(shape.format(wrap)) == []
+    assert len(known.differences(shape.format(f"{wrap}/more"))) == 1

@@ -60,7 +60,10 @@ class _Task(WSGITask):  # type: ignore[misc]
         self.request.status = self.status[:3]
         if not self.channel.server.accepting:
             self.set_close_on_finish()
-        return bytes(super().build_response_header())
+        header = bytes(super().build_response_header())
+        if self.request.command == "HEAD":
+            self.chunked_response = False  # there is no body that would have to be ended
+        return header
 
 
 class Channel(HTTPChannel):  # type: ignore[misc]
