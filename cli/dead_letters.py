@@ -58,11 +58,13 @@ def command(
         if verb is not None:
             _ask(launcher.gateway, entry, [verb, *names])
     found = [letter for letter in before if not names or letter["name"] in names]
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
     if verb is not None:
         does = "runs again" if verb == "retry" else "has forgotten"
         progress(f"{workflow} {does}: {', '.join(letter['name'] for letter in found) or 'nothing'}")
     elif as_json:
-        click.echo(json.dumps(found, indent=2))
+        return
     elif found:
         table(f"dead letters of {workflow}", _COLUMNS, map(_row, found))
     else:

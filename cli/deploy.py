@@ -52,8 +52,8 @@ from chiron.workflow.profile import LONGEST_MS
 @click.option(
     "--prove/--no-prove",
     default=True,
-    help="Whether what stays is measured to keep the SLO, and other plans are tried where it does "
-    "not (default: yes); else the plan is deployed that is predicted to keep it.",
+    help="Measure, and try other plans, until one is sure to keep the SLO (default: yes); else "
+    "deploy the plan that is predicted to keep it.",
 )
 @place(options.gateway_url_inside, options.store, options.local)
 @options.output("out")
@@ -77,11 +77,10 @@ def command(
 
     It is profiled, planned and deployed, and measured until that is sure. A profile of the same
     code, payloads and place is used again, and the platform of this machine while a probe agrees.
-    Where the SLO is broken, or a cheaper plan may keep it, other plans are deployed beside and
-    measured; what serves is switched without a lost request. Where no plan is measured to keep
-    the SLO, the exit status is 3: then the version stays that served before, or else the best plan
-    that was measured. With --rate the plan has replicas for that rate, and requests arrive at it.
-    The artefacts of every step are left in the output folder.
+    If the SLO is broken, or a cheaper plan may keep it, other plans are deployed beside it and
+    measured, and the switch loses no request. If no plan is measured to keep the SLO, the exit
+    status is 3, and the former version stays, or else the best plan. With --rate the plan has
+    replicas for that rate, and requests arrive at it. The output folder has what each step made.
 
     \b
     Example:

@@ -31,7 +31,7 @@ from chiron.workflow.names import AsWritten, FunctionNames
     "--states",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="A workflow of any form to begin with; what is no JSON is translated.",
+    help="A workflow of any form to begin with: it becomes workflow.json.",
 )
 def command(folder: Path, states: Path | None) -> None:
     """Make DIR, which has a stack.yaml, a workflow folder; files that are there stay as they are.

@@ -49,7 +49,7 @@ def command(
         find_invoker(launcher.gateway, workflow, planner) as invoker,
     ):
         prediction = invoker.prediction
-        answer = invoker.invoke(sys.stdin.buffer.read(), trace=traced)
+        answer = invoker.invoke(read_request(), trace=traced)
     if traced:
         write_timeline(answer.timeline, trace, timeline_file)
     if as_json:
@@ -63,3 +63,10 @@ def command(
     progress(f"{answer.latency_ms:.1f} ms{beside}")
     if prediction:
         warn(untold(f"{launcher.gateway.url} {workflow}", prediction.warnings, state_folder()))
+
+
+def read_request() -> bytes:
+    """What comes on stdin; on a terminal the user is told that it is awaited."""
+    if sys.stdin.isatty():
+        progress("reading the request from the terminal: end it with Ctrl-D")
+    return sys.stdin.buffer.read()

@@ -16,9 +16,7 @@ from chiron.openfaas.objects import LogLine
 @options.deployed_workflow
 @click.argument("function", required=False)
 @options.deployed_planner
-@click.option(
-    "--execution", metavar="ID", help="Only what was printed for this one (its X-Call-Id)."
-)
+@click.option("--execution", metavar="ID", help="Only the lines of this execution (its X-Call-Id).")
 @click.option(
     "--tail", type=click.IntRange(min=1), default=100, show_default=True, help="Lines of each wrap."
 )

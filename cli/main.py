@@ -44,6 +44,8 @@ VERBS = {
 EXIT_USAGE = 2
 #: Exit status of a fault that is not the user's.
 EXIT_FAILURE = 1
+#: Faults that a service answers with a status from 500 on, and that the caller of a verb can mend.
+_MENDED_BY_CALLER = frozenset({"no-gateway", "no-metrics", "not-writable"})
 _CLEANING = b"removing what was deployed and started: wait, further signals are ignored\n"
 
 
@@ -95,23 +97,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         status = chiron.main(arguments, prog_name="chiron", standalone_mode=False)
     except ChironError as error:
-        if {"-j", "--json"} & set(arguments):
-            print(json.dumps(error.as_dict()))
-        error_line(str(error))
-        sys.exit(EXIT_USAGE if error.status < 500 else EXIT_FAILURE)
+        mended = error.status < 500 or error.code in _MENDED_BY_CALLER
+        _fail(error, EXIT_USAGE if mended else EXIT_FAILURE, arguments)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        error_line(_with_help(error))
-        sys.exit(error.exit_code)
+        _fail(ChironError("bad-command-line", _with_help(error)), error.exit_code, arguments)
     except OSError as error:
-        error_line(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
-        sys.exit(EXIT_FAILURE)
+        said = f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+        _fail(ChironError("failed", said), EXIT_FAILURE, arguments)
     except _Interrupted as interruption:
         error_line("; ".join(("interrupted", *getattr(interruption, "__notes__", ()))))
         raise
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(error: ChironError, status: int, arguments: Sequence[str]) -> NoReturn:
+    """Exit with `status`; `error` is one line, and JSON too where `arguments` ask for that."""
+    if {"-j", "--json"} & set(arguments):
+        print(json.dumps(error.as_dict()))
+    error_line(str(error))
+    sys.exit(status)
 
 
 class _Interrupted(SystemExit):

@@ -112,11 +112,13 @@ timeline = click.option(
     "timeline_file",
     type=Output(),
     metavar="FILE",
-    help="Write the same as chiron schema timeline has it.",
+    help="Write it as JSON (chiron schema timeline).",
 )
 as_json = click.option("-j", "--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 deployed_planner = click.option(
-    "--planner", type=click.Choice(get_args(PlannerChoice)), help="Which one, if several are there."
+    "--planner",
+    type=click.Choice(get_args(PlannerChoice)),
+    help="The planner of the deployment, if there are several.",
 )
 slo = click.option("--slo", type=DURATION, required=True, help="Latency SLO, such as 200ms.")
 rate = click.option(
@@ -145,7 +147,7 @@ given_platform = click.option(
 check = click.option(
     "--check/--no-check",
     default=True,
-    help="Hold answers against those of the functions alone (default: yes).",
+    help="Compare answers with those of the functions alone (default: yes).",
 )
 
 

@@ -67,7 +67,7 @@ def _rules(command: options.Command) -> options.Command:
         type=click.FloatRange(min=0),
         default=_RULES.tolerance,
         show_default=True,
-        help="How far out of it, as a share of its ends.",
+        help="How far the mean may be out of the predicted range, as a share of its ends.",
     )
     @click.option("--best-effort", is_flag=True, help="Deploy a plan that misses the SLO too.")
     @click.option(

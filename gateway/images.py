@@ -42,7 +42,10 @@ def home() -> Path:
     if os.geteuid() == 0:
         return Path("/var/cache/chiron")
     folder = Path.home() / ".cache" / "chiron"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:  # what is written there fails, and says what is to be done
+        return folder
     folder.chmod(0o700)
     return folder
 

@@ -35,7 +35,12 @@ class StorePlace(NamedTuple):
         """The store at `url`, empty for none. Raises ``bad-store`` where that is no store's."""
         if not url:
             return NO_STORE
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            reachable = bool(parts.hostname) and parts.port != 0
+        except ValueError:  # it may have the password where a port belongs: it is not repeated
+            message = f"the URL of --store is no store: say {_FORMS}"
+            raise ChironError("bad-store", message, path="store") from None
         if parts.password is not None:
             message = (
                 f"a store's password does not belong into its URL: set {PASSWORD}, or make "
@@ -45,7 +50,7 @@ class StorePlace(NamedTuple):
         in_s3 = parts.scheme.startswith("s3")
         path = parts.path.strip("/")
         fits = path and "/" not in path if in_s3 else not path or path.isdecimal()
-        if parts.scheme not in _REQUIREMENTS or not parts.hostname or not fits:
+        if parts.scheme not in _REQUIREMENTS or not reachable or not fits:
             raise ChironError("bad-store", f"{url!r} is no store: say {_FORMS}", path="store")
         return cls(url, variables.get(PASSWORD, ""))
 

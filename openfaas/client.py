@@ -21,6 +21,8 @@ from chiron.workflow.errors import ChironError
 
 #: What faas-cli allows a call to the gateway's API, in seconds.
 TIMEOUT_S = 60.0
+#: How long a connection may take, in seconds: Linux asks for it at once, after 1 s and after 3 s.
+_CONNECT_S = 4.0
 #: Connections kept to the gateway: as many calls may be under way without opening new ones.
 CONNECTIONS = 64
 #: Longest that a removal may take, in seconds: Kubernetes gives pods 30 s to end; and the pause
@@ -38,8 +40,8 @@ Answer = TypeVar("Answer")
 class Gateway:
     """An OpenFaaS gateway; safe to share between threads, and a context manager.
 
-    Every method raises ChironError: ``no-gateway``, ``timeout``, ``unauthorised``, ``not-found``,
-    or ``gateway-error`` with the gateway's own words.
+    Every method raises ChironError: ``no-gateway``, ``bad-gateway-url``, ``timeout``,
+    ``unauthorised``, ``not-found``, or ``gateway-error`` with the gateway's own words.
     """
 
     def __init__(
@@ -70,8 +72,11 @@ class Gateway:
         self._session.close()
 
     def info(self) -> GatewayInfo:
-        """Which provider and versions the gateway has."""
-        return self._get(GatewayInfo, "/system/info", "information")
+        """Which provider and versions the gateway has; every OpenFaaS gateway tells that."""
+        try:
+            return self._get(GatewayInfo, "/system/info", "information")
+        except ChironError as error:
+            raise _not_a_gateway(self.url) if error.code == "not-found" else error from None
 
     def functions(self) -> list[FunctionStatus]:
         """The deployed functions."""
@@ -251,25 +256,25 @@ class Gateway:
                 method,
                 self.url + path,
                 auth=auth,
-                timeout=limit_s,
+                timeout=(min(_CONNECT_S, limit_s), limit_s),
                 verify=self._verify_tls,
                 # A redirected POST would arrive as a GET without its body.
                 allow_redirects=method == "GET",
                 **content,
             )
-        except requests.Timeout:
-            message = f"gateway {self.url} did not answer {method} {path} within {limit_s:g} s"
-            raise ChironError("timeout", message, status=504) from None
         except requests.exceptions.SSLError as error:
             message = f"TLS with gateway {self.url} failed ({error}): mend it, or --tls-no-verify"
             raise ChironError("no-gateway", message, status=503) from None
-        except requests.ConnectionError:
+        except requests.ConnectionError:  # a connection that takes too long is one, too
             message = (
                 f"no OpenFaaS gateway answers at {self.url}: start it (chiron serve starts the "
                 "embedded one), name another with -g or OPENFAAS_URL, or give --local to a verb "
                 "that takes it"
             )
             raise ChironError("no-gateway", message, status=503) from None
+        except requests.Timeout:
+            message = f"gateway {self.url} did not answer {method} {path} within {limit_s:g} s"
+            raise ChironError("timeout", message, status=504) from None
         except (requests.RequestException, ValueError) as error:
             message = f"gateway URL {self.url!a} cannot be used: {error}"
             raise ChironError("bad-gateway-url", message) from None
@@ -303,9 +308,12 @@ class Gateway:
         try:
             return TypeAdapter(kind).validate_json(content)
         except ValidationError:
-            where = f"what answers at {self.url} is not an OpenFaaS gateway"
-            message = f"{where}: check -g or OPENFAAS_URL"
-            raise ChironError("gateway-error", message, status=502) from None
+            raise _not_a_gateway(self.url) from None
+
+
+def _not_a_gateway(url: str) -> ChironError:
+    message = f"what answers at {url} is not an OpenFaaS gateway: check -g or OPENFAAS_URL"
+    return ChironError("no-gateway", message, status=502)
 
 
 def _unsigned(request: PreparedRequest) -> PreparedRequest:

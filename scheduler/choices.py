@@ -43,8 +43,8 @@ class Choices(Document):
     trigger: Annotated[
         TriggerKind,
         Field(
-            description="Tasks wait for all of the stage before theirs, or for the data that they "
-            "need. Where the client calls every task: stage, but for what decides while it runs."
+            description="data: a task waits for its inputs; stage: for the whole stage before. "
+            "The client of one-to-one goes by stage, unless the workflow decides while it runs."
         ),
     ] = DEFAULT_TRIGGER
     path: Annotated[

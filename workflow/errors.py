@@ -24,7 +24,7 @@ class ChironError(Exception):
         The functions (or tasks) concerned.
     status
         The HTTP status with which a service answers; the command line exits with 2 below 500
-        and with 1 from 500 on.
+        and with 1 from 500 on, unless its caller can mend the fault all the same.
     """
 
     def __init__(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chiron.workflow.constraints import CONSTRAINTS_FILE
+from chiron.workflow.documents import FILE_LIMIT, read_file
 from chiron.workflow.errors import ChironError
 
 PAYLOAD_FILE, PAYLOADS_FOLDER = "payload.json", "payloads"
@@ -43,9 +44,11 @@ def read_payloads(folder: Path, weights: Mapping[str, float]) -> tuple[Payload, 
     """The payloads of `folder`; ``{}`` where there is none.
 
     A list in a file is one request that is a list: no request can be mistaken for several.
+
+    Raises ``missing-file`` if one cannot be read, ``too-large``, and what `payload_files` raises.
     """
     return tuple(
-        Payload(name, file.read_bytes(), weights.get(name, 1.0))
+        Payload(name, read_file(file, f"payload {file}", FILE_LIMIT), weights.get(name, 1.0))
         for name, file in payload_files(folder, weights).items()
     ) or (Payload(PAYLOAD_FILE, b"{}"),)
 

@@ -9,7 +9,7 @@ from chiron.cli.main import LazyGroup
 _MODULES = {
     name: (f"{__name__}.{module}", text)
     for name, module, text in (
-        ("all", "all", "All of these, and one report."),
+        ("all", "all", "All figures, predictions, plans and costs, and one report."),
         ("cost", "figure:cost", "What requests cost by the paper's prices."),
         ("cpu", "figure:cpu", "CPU time that requests take."),
         ("dashboard", "dashboard", "How fast the dashboard is in a browser."),
@@ -22,7 +22,7 @@ _MODULES = {
         ("profiler", "profiler", "How right profiles of known functions are."),
         ("runtime", "runtime", "What the wrap runtime costs."),
         ("scheduler", "scheduler", "How good and how fast the scheduler's search is."),
-        ("workflows", "workflows", "Scientific workflows of fifty tasks."),
+        ("workflows", "workflows", "Any workflow by planner, trigger and path."),
     )
 }
 

@@ -230,7 +230,7 @@ def single(
     warn(folder.warnings)
     if results:
         progress(f"wrote {', '.join(f'{wanted.output / r.experiment}.json' for r in results)}")
-    if as_json and results:
+    if as_json and results and not faults:  # else the faults are the one document
         emit(results[0], None, as_json)
     faults.raise_all()
 

@@ -21,8 +21,8 @@ TABLES = {
     "live-wraps": (
         "Wraps as they are deployed, all replicas of each together",
         [
-            *("Wrap", "Functions", "Replicas", "Heard", "In hand", "Waiting"),
-            *("In the sink", "On disk", "Leaving", "Held back"),
+            *("Wrap", "Functions", "Replicas", "Answering", "In hand", "Waiting"),
+            *("In memory", "On disk", "Leaving", "Held back"),
         ],
         "None.",
     ),

@@ -7,9 +7,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 
 Machine = dict[str, Any]
@@ -265,7 +267,7 @@ def test_a_command_line_that_is_wrong(arguments, words, chiron, small):
 def test_a_gateway_that_is_not_there(chiron, free_port):
     url = f"http://127.0.0.1:{free_port}"
     for result in (chiron("invoke", "finra", "-g", url), chiron("invoke", "x", OPENFAAS_URL=url)):
-        assert result.status == 1
+        assert result.status == 2
         error = result.error()
         assert url in error
         assert "chiron serve" in error
@@ -339,6 +341,24 @@ def test_a_cache_that_cannot_be_written_is_named_with_its_variable(chiron, small
     assert "set CHIRON_HOME" in result.error()
 
 
+def test_a_home_that_cannot_be_written_is_told_of_the_variable(chiron, small, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)  # root's cache is elsewhere
+    nowhere = {"CHIRON_HOME": "", "HOME": "/proc/home", "OPENFAAS_URL": "http://127.0.0.1:1"}
+    result = chiron("build", "-f", small.stack_file, **nowhere)
+    assert result.status == 2
+    assert "/proc/home" in result.error()
+    assert "set CHIRON_HOME" in result.error()
+
+
+def test_a_place_that_cannot_be_written_after_all_is_the_callers_to_mend(
+    chiron, artefacts, monkeypatch
+):
+    full = ChironError("not-writable", "plan.json cannot be written: full", status=500)
+    monkeypatch.setattr("chiron.cli.schedule.emit_own", Mock(side_effect=full))
+    result = chiron("schedule", artefacts, "--slo=1s")
+    assert (result.status, result.error()) == (2, full.message)
+
+
 def test_what_users_typed_is_shown_as_it_is_on_one_line(chiron, artefacts):
     name, shown = "[red]x[/red]\n\x1b[31m\\[b]", r"[red]x[/red]\n\x1b[31m\[b]"
     missing = chiron("schedule", name, "--slo=1s")
@@ -356,6 +376,17 @@ def test_an_error_is_json_too_where_json_was_asked_for(chiron, artefacts):
     assert result.json.keys() == {"code", "message", "path", "functions"}
     assert (result.json["code"], result.json["path"]) == ("unknown-next", "States.A.Next")
     assert result.json["message"] in result.error()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["schedule", "--bogus"], ["deploy", "small"], ["watch", "small", "--slo=200"]],
+    ids=" ".join,
+)
+def test_a_command_line_that_is_wrong_is_json_too_where_json_was_asked_for(chiron, arguments):
+    result = chiron(*arguments, "--json")
+    assert (result.status, result.json["code"]) == (2, "bad-command-line")
+    assert result.json["message"] == result.error()
 
 
 def test_the_folders_of_the_tests_are_right_before_they_are_spoilt(chiron, planned):
@@ -410,6 +441,11 @@ MISTAKES: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
         write("../profile.json", '{"format": 1, "workf'),
         ["schedule", "small", "--slo=1s"],
         ["profile.json", "not JSON", "line 1"],
+    ),
+    "a folder where a payload belongs": (
+        lambda folder: (folder / "payloads" / "one.json").mkdir(parents=True),
+        ["deploy", "small", "--slo=1s", "--local"],
+        ["payload small/payloads/one.json cannot be read", "directory"],
     ),
     "two files of a workflow": (
         write("workflow.yaml", "tasks: {}\n"),

@@ -59,8 +59,9 @@ def test_they_are_shown_and_their_escapes_are_escaped(chiron, gateway):
 
 @pytest.mark.parametrize("verb", ["retry", "discard"])
 def test_they_are_run_again_or_deleted(chiron, gateway, verb):
-    result = chiron("dead-letters", "ads", "17", f"--{verb}", "-g", gateway.url)
+    result = chiron("dead-letters", "ads", "17", f"--{verb}", "-g", gateway.url, "--json")
     assert (result.status, gateway.asked[-1]) == (0, (f"{verb}\n17", "key"))
+    assert result.json == [LETTER]
 
 
 def test_what_is_none_is_an_error_and_nothing_is_done(chiron, gateway):

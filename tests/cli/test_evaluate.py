@@ -92,9 +92,9 @@ def test_a_bad_folder_ends_no_run_over_several(good_and_bad, chiron, tmp_path):
     result = chiron(
         "evaluate", "latency", *good_and_bad, "--local", "--slo=1s", "--samples=3", "-o", "found",
         "--planners=faastlane,pgp", "--mechanisms=fork", "--platform=platform.json", "--no-check",
-        "--quick",
+        "--quick", "--json",
     )  # fmt: skip
-    assert result.status == 2
+    assert (result.status, result.json["message"][:8]) == (2, "2 faults")
     rows = json.loads((tmp_path / "found" / "latency.json").read_text())["rows"]
     assert [row["workflow"] for row in rows if "value" in row] == ["small", "small"]
     *_, last = result.stderr.splitlines()

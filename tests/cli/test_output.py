@@ -73,6 +73,20 @@ def test_results_are_escaped_on_a_terminal_and_whole_elsewhere(on_terminal):
         assert got.decode() == content
 
 
+def test_a_request_from_a_terminal_is_asked_for():
+    ours, theirs = pty.openpty()
+    program = "from chiron.cli.invoke import read_request; print(read_request())"
+    os.write(ours, b"{}\n\x04")
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(
+        command, stdin=theirs, capture_output=True, check=True, cwd=Path(__file__).parents[2]
+    )
+    os.close(theirs)
+    os.close(ours)
+    assert done.stdout == b"b'{}\\n'\n"
+    assert b"reading the request from the terminal: end it with Ctrl-D" in done.stderr
+
+
 @pytest.mark.parametrize(("options", "shown"), [([], plain(HOSTILE)), (["--raw"], HOSTILE)])
 def test_what_functions_print_commands_the_terminal_only_when_asked_to(options, shown, monkeypatch):
     line = LogLine(name="one", timestamp="now", text=f"a\tb{HOSTILE}")

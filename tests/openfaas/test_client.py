@@ -3,6 +3,7 @@
 import base64
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -355,6 +356,30 @@ def test_a_gateway_that_does_not_answer_is_a_timeout():
     assert (raised.value.code, raised.value.status) == ("timeout", 504)
 
 
+def test_an_address_that_nothing_answers_at_is_no_gateway():
+    with ExitStack() as stack:
+        crowded = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(3):  # then the kernel answers no more
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(crowded.getsockname())
+        url = f"http://127.0.0.1:{crowded.getsockname()[1]}"
+        client = stack.enter_context(Gateway(url, timeout_s=0.1))
+        with pytest.raises(ChironError, match="name another with -g or OPENFAAS_URL") as raised:
+            client.functions()
+
+    assert raised.value.code == "no-gateway"
+
+
+def test_what_has_no_information_is_no_gateway(client, gateway):
+    gateway.answer("GET /system/info", (404, b"not here"))
+
+    with pytest.raises(ChironError, match="not an OpenFaaS gateway: check -g") as raised:
+        client.info()
+
+    assert raised.value.code == "no-gateway"
+
+
 @pytest.mark.parametrize("content", [b"<html>hello</html>", b"{}", b"null", b"[1]"])
 def test_what_is_no_gateway_is_told_apart(client, gateway, content):
     gateway.answer("GET /system/functions", (200, content))
@@ -362,7 +387,7 @@ def test_what_is_no_gateway_is_told_apart(client, gateway, content):
     with pytest.raises(ChironError) as raised:
         client.functions()
 
-    assert raised.value.code == "gateway-error"
+    assert raised.value.code == "no-gateway"
     assert "not an OpenFaaS gateway" in raised.value.message
 
 

@@ -79,7 +79,7 @@ def test_load_a_failure_and_a_decision_are_seen_while_they_come(
     assert found["Mean in the range"] == "yes"
     page.get_by_text("Warning: a guess").wait_for()
     wrap = cells(page, "live-wraps")
-    assert (wrap["Wrap"], wrap["Replicas"], wrap["Heard"]) == (NAME, "1/1", "1")
+    assert (wrap["Wrap"], wrap["Replicas"], wrap["Answering"]) == (NAME, "1/1", "1")
     assert "wave" in wrap["Functions"]
     page.get_by_text("None, as far as the logs go back.").wait_for()
     assert figures(page, "#executions")["Last failure"] == "none"
