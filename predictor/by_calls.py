@@ -54,7 +54,7 @@ class ByCalls(Nodes):
         if self._by_client:
             home.delay_ms = 0.0
         for wrap, all_tasks in self.by_place(bucket.starts, 0):
-            processes, tasks = self.evaluated_by_processes(wrap, index, all_tasks)
+            processes, tasks = self.evaluated_by_processes(index, all_tasks)
             for own in processes:
                 self._evaluated(wrap, bucket, own, gathers=False)
             if self._is_home(wrap):

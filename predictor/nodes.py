@@ -76,7 +76,7 @@ class Nodes:
         return sorted(found.items())
 
     def evaluated_by_processes(
-        self, wrap: int, index: int, tasks: Sequence[str]
+        self, index: int, tasks: Sequence[str]
     ) -> tuple[list[list[str]], list[str]]:
         """What further processes see for themselves that they can start, and what is left."""
         alone, left = list[list[str]](), list[str]()

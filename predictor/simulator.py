@@ -47,9 +47,6 @@ _MOST_SPANS = CLOCK.place("most_spans")
 _USUAL = array("d", [1.0])
 _DRAWS, _REQUESTS, _KNOWN = map(CLOCK.place, ("draws", "requests", "known"))
 
-#: The kinds of spans that need a core.
-COMPUTING = frozenset({"cpu", "native", "helper"})
-
 
 class Span(NamedTuple):
     """A stretch of time that one thread of one process spent on one thing.
@@ -59,8 +56,8 @@ class Span(NamedTuple):
     run yet), ``started`` (the starter waits for that), ``helper`` (a thread or process that the
     function started computes, whatever the function does meanwhile), ``join`` (the function waits
     for those) or ``await`` (it waits for the other end of a stream). A ``cpu`` span begins with the
-    GIL's change of holder, where that costs; ``wait_core_ms`` is how much of a span of
-    `COMPUTING` passed because others had the cores.
+    GIL's change of holder, where that costs; ``wait_core_ms`` is how much of a ``cpu``,
+    ``native`` or ``helper`` span passed because others had the cores.
     """
 
     process: int

@@ -71,7 +71,7 @@ class Straight(Nodes):
     def _connect(self, index: int, wrap: int, all_tasks: Sequence[str]) -> None:
         """The nodes that start a wrap's tasks of a bucket that awaits others."""
         awaits, stage_ms = self.buckets[index].awaits, self.platform.stage_ms
-        processes, tasks = self.evaluated_by_processes(wrap, index, all_tasks)
+        processes, tasks = self.evaluated_by_processes(index, all_tasks)
         for own in processes:
             numbers = self.numbers(awaits)
             self.add(Node(stage_ms, wrap, numbers, gathers=False, starts=self.numbers(own)))

@@ -90,7 +90,6 @@ def calibrate(
     *,
     name: str | None = None,
     rounds: int = ROUNDS,
-    paths: tuple[PathKind, ...] = PATHS,
     effort: Effort = THOROUGH,
     progress: Progress | None = None,
 ) -> Platform:
@@ -106,8 +105,6 @@ def calibrate(
         What to call the platform; this machine's name where nothing is given.
     rounds
         How often every plan is timed at most.
-    paths
-        By which objects are sent to other wraps, beside the store of `launcher`, if it has one.
     effort
         How thorough the calibration is.
     progress
@@ -120,8 +117,7 @@ def calibrate(
     Chiron (SC'23), equations (1)-(4) and Table 2.
     """
     say = progress or (lambda _: None)
-    if launcher.store.url:
-        paths = (*paths, "store")
+    paths: tuple[PathKind, ...] = (*PATHS, "store") if launcher.store.url else PATHS
     with ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-calibrate-"))
         place = _Place(launcher, write_folder(Path(scratch)), say)

@@ -110,9 +110,9 @@ def empty(title: str, what_to_do: list[Any]) -> Component:
     return html.Div([html.Strong(title), html.P(what_to_do)], className="empty")
 
 
-def number(value: float | None, form: str = ".1f") -> str:
+def number(value: float | None) -> str:
     """A number as people read it; a dash for None."""
-    return "-" if value is None else f"{value:{form}}"
+    return "-" if value is None else f"{value:.1f}"
 
 
 def time(at: str) -> Component:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from chiron.predictor.simulator import COMPUTING, Interpreter, Span, Work, WorkKind
+from chiron.predictor.simulator import Interpreter, Span, Work, WorkKind
 
 #: Times closer than this are one instant; profiles have microseconds.
 INSTANT_MS = 1e-9
@@ -23,6 +23,8 @@ CLOCK_STEP = 1e-15
 #: the next process can be forked.
 Kind = WorkKind | Literal["start", "started", "forked"]
 Todo = tuple[tuple[Kind, float], ...]
+#: The kinds of spans that need a core.
+COMPUTING = frozenset({"cpu", "native", "helper"})
 
 
 @dataclass(frozen=True)

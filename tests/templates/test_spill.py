@@ -79,7 +79,7 @@ class Disk:
             return pwrite(descriptor, content, place)
 
         monkeypatch.setattr(disk.os, "pwrite", write)
-        monkeypatch.setattr(disk.Backlog.__init__, "__defaults__", (lambda _: self.free,))
+        monkeypatch.setattr(disk, "free_bytes", lambda _: self.free)
 
 
 @pytest.fixture

@@ -33,18 +33,17 @@ _AGAIN_S = 1.0
 
 @dataclass(slots=True)
 class _Held:
-    """An object that some consumers have not got yet."""
+    """An object, its bytes, and since when it waits."""
 
     object: Object
     size: int
     since: float
-    consumers: int
 
 
 class MemoryBudget:
-    """Where executions' objects are until their last consumers have them.
+    """Accounts for the objects of executions until their last consumers have them.
 
-    All methods may be called by any thread.
+    Any thread may call its methods.
 
     Parameters
     ----------
@@ -64,8 +63,6 @@ class MemoryBudget:
     ----------
     held, spilled
         Bytes in memory, and on disk.
-    spills
-        How many objects have gone to disk so far.
     """
 
     def __init__(
@@ -89,39 +86,31 @@ class MemoryBudget:
         self._writing = False
         self._lock = threading.RLock()
         self._written = threading.Condition(self._lock)
-        self.held = self.spilled = self.spills = 0
+        self.held = self.spilled = 0
 
     @property
     def full(self) -> bool:
         """Whether more is in memory than may be: who can wait does so with `when_room`."""
         return self.held > self._quota
 
-    def hold(self, execution: Hashable, key: Hashable, content: Object, consumers: int = 1) -> None:
-        """Keep an object until so many consumers have it; in place of one of the same key."""
+    def hold(self, execution: Hashable, key: Hashable, content: Object) -> None:
+        """Account for an object until it is released, in place of the object of the same key."""
         with self._lock:
             its = self._held.setdefault(execution, {})
             if key in its:
                 self._let_go(its[key])
-            held = its[key] = _Held(content, content.size, self._clock(), consumers)
+            held = its[key] = _Held(content, content.size, self._clock())
             self._in_memory[id(held)] = held
             self.held += held.size
             self._see_to_waking()
 
-    def get(self, execution: Hashable, key: Hashable) -> Object:
-        """An object, wherever it is. Raises KeyError where it is not held."""
-        return self._held[execution][key].object
-
     def release(self, execution: Hashable, key: Hashable) -> None:
-        """A consumer has an object: with its last one it goes. What is not held is none's."""
+        """All consumers have an object. Unknown keys are ignored."""
         with self._lock:
             its = self._held.get(execution, {})
-            held = its.get(key)
+            held = its.pop(key, None)
             if held is None:
                 return
-            held.consumers -= 1
-            if held.consumers > 0:
-                return
-            del its[key]
             if not its:
                 del self._held[execution]
             self._let_go(held)
@@ -140,11 +129,8 @@ class MemoryBudget:
         else:
             self.held -= held.size
 
-    def due(self, now: float) -> list[Object]:
-        """What should go to disk, as `wrap.core.spilling` says."""
-        return [held.object for held in self._due(now)]
-
     def _due(self, now: float) -> list[_Held]:
+        """What should go to disk, as `wrap.core.spilling` says."""
         with self._lock:
             waiting = list(self._in_memory.values())
             return due(waiting, now, self._ttl_s, self._quota, self.full, bool(self._waiting))
@@ -196,7 +182,6 @@ class MemoryBudget:
                 each.object.spill(place)
                 self.held -= each.size
                 self.spilled += each.size
-                self.spills += 1
         return True
 
     def _see_to_waking(self) -> None:

@@ -96,17 +96,11 @@ class Disk:
 class Backlog:
     """Bytes of a stream that its reader has not taken yet: what came first is taken first.
 
-    Parameters
-    ----------
-    free
-        Gives the bytes that are left on the disk of a file.
-
     Raises OSError where there is no room for a file.
     """
 
-    def __init__(self, free: Callable[[int], int] = free_bytes) -> None:
+    def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (`close` does)
-        self._free = free
         self._start = self._end = 0
 
     def __len__(self) -> int:
@@ -114,7 +108,7 @@ class Backlog:
 
     def has_room(self, size: int) -> bool:
         """Whether so many bytes more may go to disk."""
-        return has_room(self._end, size, self._free(self._file.fileno()))
+        return has_room(self._end, size, free_bytes(self._file.fileno()))
 
     def put(self, pieces: Iterable[bytes | memoryview]) -> None:
         """Add bytes. Raises OSError where the disk is full."""
