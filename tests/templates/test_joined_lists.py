@@ -82,6 +82,7 @@ class Run:
         runtime: Any = SimpleNamespace(
             wrap=SimpleNamespace(tasks=tasks, timeouts_s={}, timeout_s=60.0),
             threads=SimpleNamespace(start=lambda _: None),
+            loop=None,
         )
         self.inputs = list[bytes]()
         self.stream = BucketRuns(runtime, declared, functions)
