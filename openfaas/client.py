@@ -273,7 +273,10 @@ class Gateway:
             )
             raise ChironError("no-gateway", message, status=503) from None
         except requests.Timeout:
-            message = f"gateway {self.url} did not answer {method} {path} within {limit_s:g} s"
+            message = (
+                f"gateway {self.url} did not answer {method} {path} within {limit_s:g} s: check "
+                "-g or OPENFAAS_URL, or restart it"
+            )
             raise ChironError("timeout", message, status=504) from None
         except (requests.RequestException, ValueError) as error:
             message = f"gateway URL {self.url!a} cannot be used: {error}"

@@ -28,7 +28,7 @@ def layout() -> Component:
     return html.Section(
         [
             html.H2("Timeline"),
-            html.Label("Request, to measure what is deployed with", htmlFor="request"),
+            html.Label("Request to measure the deployed workflow with", htmlFor="request"),
             dcc.Textarea(id="request", value="{}", rows=2, spellCheck=False),
             html.Div(
                 [

@@ -354,6 +354,7 @@ def test_a_gateway_that_does_not_answer_is_a_timeout():
             client.functions()
 
     assert (raised.value.code, raised.value.status) == ("timeout", 504)
+    assert "check -g or OPENFAAS_URL" in raised.value.message
 
 
 def test_an_address_that_nothing_answers_at_is_no_gateway():
