@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,3 +103,34 @@ def test_who_connects_waits_no_longer_as_a_whole_for_a_peer_that_trickles(
     with pytest.raises(TimeoutError):
         handshake.introduce(channel, KEY, until=handshake.CONNECT_S)
     assert channel.received == 3
+
+
+#: In a network of its own, of which nothing arrives any more once the connection stands.
+_CUT_OFF = """
+import socket, subprocess
+from wrap.net.handshake import prepare
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    channel = socket.create_connection(listener.getsockname())
+    peer, _ = listener.accept()
+    prepare(channel)
+    subprocess.run(["ip", "link", "set", "lo", "down"], check=True)
+    channel.recv(1)
+"""
+
+
+@pytest.mark.slow
+def test_a_connection_to_a_host_that_is_gone_ends() -> None:
+    from wrap.net import handshake
+
+    if (
+        not shutil.which("ip")
+        or subprocess.run(["unshare", "--net", "true"], check=False).returncode
+    ):
+        pytest.skip("has no network of its own: needs root, unshare and ip")
+    command = ["unshare", "--net", sys.executable, "-c", _CUT_OFF]
+    image = Path(handshake.__file__).parents[2]
+    done = subprocess.run(
+        command, cwd=image, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert "TimeoutError: [Errno 110]" in done.stderr, done.stderr
