@@ -15,6 +15,7 @@ from chiron.workflow.names import (
     FunctionNames,
     check_distinct,
     check_task_name,
+    meant,
     shown,
     workflow_name,
 )
@@ -94,7 +95,8 @@ def _answering(http: Any, functions: dict[str, str], last: list[str]) -> list[st
         return last
     name = http["answer"]
     if not isinstance(name, str) or name not in functions:
-        raise ChironError("unknown-task", f"{shown(str(name))} is no task", path="http.answer")
+        what = f"{shown(str(name))} is no task; {meant(str(name), functions)}"
+        raise ChironError("unknown-task", what, path="http.answer")
     if name not in last:
         what = f"{shown(name)} has edges out of it: name one of {', '.join(map(shown, last))}"
         raise ChironError("bad-field", what, path="http.answer", functions=[name])
@@ -154,9 +156,8 @@ def _edge(edge: Any, functions: dict[str, str], path: str) -> tuple[str, str, bo
     task = giver_of(before)
     for end in (task, after):
         if end not in functions:
-            raise ChironError(
-                "unknown-task", f"{shown(end)} is no task", path=path, functions=[end]
-            )
+            what = f"{shown(end)} is no task; {meant(end, functions)}"
+            raise ChironError("unknown-task", what, path=path, functions=[end])
     if task != before and not OUTPUT_NAME.fullmatch(output_name(before)):
         what = "letters, digits, _ and -, a letter first, other than output"
         raise ChironError("bad-name", f"the output in {shown(before)} has to be {what}", path=path)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from chiron.workflow.documents import dotted
 from chiron.workflow.errors import ChironError, Faults
-from chiron.workflow.names import shown
+from chiron.workflow.names import meant, shown
 
 Read = TypeVar("Read")
 
@@ -111,7 +110,5 @@ def typed(value: Any, kind: type, place: tuple[str | int, ...]) -> Any:
 
 def _check_known(field: str, known: list[str], place: tuple[str | int, ...]) -> None:
     if field not in known:
-        close = get_close_matches(field, known, 1)
-        what = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
-        message = f"{shown(field)} is not known; {what}"
+        message = f"{shown(field)} is not known; {meant(field, known)}"
         raise ChironError("unknown-field", message, path=dotted(place))

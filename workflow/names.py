@@ -174,6 +174,12 @@ def check_distinct(names: Iterable[str], path: str) -> None:
         seen[key] = name
 
 
+def meant(given: str, known: Collection[str]) -> str:
+    """What was meant instead of `given`, in words: the `known` name most alike, or all of them."""
+    close = get_close_matches(given, known, 1)
+    return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+
+
 def shown(value: object) -> str:
     """`value` quoted for a message, on one line and never longer than a line."""
     text = ascii(value) if isinstance(value, str) else f"of type {type(value).__name__}"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from chiron.workflow.dag import parse_dag
+from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Stream, Task
 
 
@@ -72,6 +75,15 @@ def test_one_of_several_last_tasks_may_answer_alone():
 
 def test_its_own_name_wins_over_the_default():
     assert parse_dag({"name": "Mine", "comment": "x", "tasks": {"a": "f"}}, "d").name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("task", "what"), [("shuot", "did you mean shout?"), ("x", "known: shout, count")]
+)
+def test_of_an_unknown_task_it_says_what_was_meant(task, what):
+    document = {"tasks": {"shout": "f", "count": "g"}, "edges": [[task, "count"]]}
+    with pytest.raises(ChironError, match=re.escape(f"'{task}' is no task; {what}")):
+        parse_dag(document, "demo")
 
 
 @pytest.mark.parametrize(
