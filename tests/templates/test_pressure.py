@@ -285,9 +285,7 @@ def test_a_wrap_holds_tasks_back_while_its_link_is_slow_and_all_are_answered(
         assert home.request(body="x").text == str(SIZE)
     asked = [in_background(home.request, body="x") for _ in range(12)]
     assert eventually(lambda: metrics(home)["chiron_tasks_held_back"] > 0)
-    pressed = metrics(home)
-    assert pressed["chiron_leaving_bytes"] < 8 * SIZE
-    assert pressed["chiron_requests_in_hand"] == 12
+    assert metrics(home)["chiron_leaving_bytes"] < 8 * SIZE
     assert {each.result().text for each in asked} == {str(SIZE)}
     # That the last object is there is told by another message than the answer.
     assert eventually(lambda: metrics(home)["chiron_leaving_bytes"] == 0)
