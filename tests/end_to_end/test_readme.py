@@ -108,7 +108,7 @@ def hello(folder: Path) -> None:
 
 def serving(gateway: int, services: int) -> str:
     """The lines that serve for as long as the shell runs, once the gateway is there."""
-    ready = f"until (: </dev/tcp/127.0.0.1/{gateway}) 2>/dev/null; do sleep 0.1; done"
+    ready = f"until (: </dev/tcp/127.0.0.1/{gateway}) 2>/dev/null; do kill -0 $!; sleep 0.1; done"
     return f"chiron serve --gateway-port {gateway} --port {services} & trap 'kill $!' EXIT; {ready}"
 
 
