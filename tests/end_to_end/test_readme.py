@@ -106,10 +106,10 @@ def hello(folder: Path) -> None:
         (folder / "functions" / name / "handler.py").write_text(code)
 
 
-def serving(gateway: int, services: int) -> str:
+def serving(gateway: int) -> str:
     """The lines that serve for as long as the shell runs, once the gateway is there."""
     ready = f"until (: </dev/tcp/127.0.0.1/{gateway}) 2>/dev/null; do kill -0 $!; sleep 0.1; done"
-    return f"chiron serve --gateway-port {gateway} --port {services} & trap 'kill $!' EXIT; {ready}"
+    return f"chiron serve --gateway-port {gateway} --port 0 & trap 'kill $!' EXIT; {ready}"
 
 
 @pytest.mark.slow
@@ -118,11 +118,11 @@ def serving(gateway: int, services: int) -> str:
 @pytest.mark.usefixtures("strace")
 def test_the_commands_of_the_readme_run_its_example(shell, tmp_path):
     hello(tmp_path / "hello")
-    gateway, services = free_port(), free_port()
+    gateway = free_port()
     lines = re.sub(r"\bDIR\b", "hello", re.sub(r"\bNAME\b", "hello", COMMANDS))
     before_undo, undo = lines.split("chiron remove")
     said = shell(
-        f"{serving(gateway, services)}\n{before_undo}chiron logs hello\nchiron remove{undo}",
+        f"{serving(gateway)}\n{before_undo}chiron logs hello\nchiron remove{undo}",
         OPENFAAS_URL=f"http://127.0.0.1:{gateway}",
     )
     answer, logged = blocks(README, "text")[0].splitlines()
@@ -183,9 +183,9 @@ def test_the_wheel_runs_the_example_of_the_readme(installed, home, profile_of, p
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("strace")
 def test_step_by_step(shell, small):
-    gateway, services = free_port(), free_port()
+    gateway = free_port()
     lines = re.sub(r"\bDIR\b", str(small.path), re.sub(r"\bNAME\b", "small", STEPS))
-    lines = lines.replace("chiron serve &", serving(gateway, services))
+    lines = lines.replace("chiron serve &", serving(gateway))
     said = shell(lines, OPENFAAS_URL=f"http://127.0.0.1:{gateway}")
     assert "joined" in said.partition("next: faas-cli deploy")[2]
 
