@@ -118,7 +118,7 @@ def embedded_gateway(
 
 @contextmanager
 def _noticing(gateway: EmbeddedGateway, lost: threading.Event) -> Iterator[None]:
-    # An error that a handler of SIGCHLD raises is lost where a C extension runs: by a thread.
+    # A thread waits: a C extension may drop the error that a handler of SIGCHLD raises.
     def watch() -> None:
         gateway.wait()
         lost.set()

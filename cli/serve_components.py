@@ -37,9 +37,7 @@ def serve_components(
     store: str,
     lost: threading.Event,
 ) -> None:
-    """Serve `components` until SIGINT or SIGTERM, with the gateway whose URL `gateway` gives.
-
-    They end where `lost` is set, too.
+    """Serve `components` until SIGINT, SIGTERM or `lost`; `gateway` gives the gateway's URL.
 
     The other parameters are options of the verb.
     """

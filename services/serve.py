@@ -58,7 +58,7 @@ def serve(
 ) -> None:
     """Answer requests on `listener` and run jobs, until SIGTERM or SIGINT; closes `listener`.
 
-    It ends within a second where `ended` is set, too.
+    Once `ended` is set, the server ends within a second.
 
     A job that runs then is interrupted, and removes what it deployed. A client that does not send
     the `secret` that `app` asks for is refused before the body is read.
