@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from wrap.core.errors import TaskError
 from wrap.net import replicas
 from wrap.net.replicas import Replicas
 
@@ -44,6 +45,31 @@ def test_one_that_gives_no_sign_is_seldom_tried(
         assert known.of(0) is None
         network.now += 1
     assert network.tried == times
+
+
+def test_of_one_that_has_ended_since_it_was_named_the_gateway_knows(network: Network) -> None:
+    """An execution that begins then waits for the replacement, as those do that run."""
+    named = iter([ADDRESS])
+
+    def ask() -> str:
+        for address in named:
+            return address
+        raise TaskError("remote", "the gateway reaches none")
+
+    known = Replicas(ask, network.reach)
+    network.error = ConnectionRefusedError
+    assert known.of(0) is None
+    assert known.lost
+
+
+def test_one_in_place_of_what_has_ended_is_found_at_once(network: Network) -> None:
+    named = [ADDRESS, "10.0.0.2 4000"]
+
+    def reach(address: str) -> None:
+        if address == ADDRESS:
+            raise ConnectionRefusedError
+
+    assert Replicas(lambda: named.pop(0), reach).of(0) == "10.0.0.2 4000"
 
 
 def test_after_a_loss_a_silent_one_is_tried_at_once(network: Network) -> None:

@@ -58,15 +58,33 @@ class Replicas:
         rules = self._rules
         rules.forget_ended(time.monotonic())
         try:
-            address = self._ask()
-            if address is not None and rules.is_new(address):
-                self._reach(address)
+            address = self._found()
         except (OSError, ValueError, TaskError) as error:
             is_timeout = isinstance(error, TimeoutError)
             rules.failed(time.monotonic(), isinstance(error, TaskError), is_timeout)
             print(f"no address of a wrap: {error}")
         else:
             rules.answered(time.monotonic(), address)
+
+    def _found(self) -> str | None:
+        """The replica that the gateway names, which has been reached; None as `ask` has it.
+
+        A replica that refuses may have ended since: the gateway is asked once more.
+        """
+        address = self._ask()
+        try:
+            self._reach_new(address)
+        except ConnectionError:
+            named_again = self._ask()
+            if named_again == address:
+                raise
+            self._reach_new(named_again)
+            return named_again
+        return address
+
+    def _reach_new(self, address: str | None) -> None:
+        if address is not None and self._rules.is_new(address):
+            self._reach(address)
 
     def ends(self, address: str) -> None:
         """It is ending: others are preferred, and asked for at once."""
