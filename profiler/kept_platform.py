@@ -47,7 +47,7 @@ class KeptPlatforms:
             reason = outdated(kept, error, quiet=is_quiet)
             if reason is None:
                 progress(f"using the platform kept for {kept.place}: a probe was {error:.0%} off")
-                if is_off(kept, error):
+                if is_off(error):
                     progress("warning: predictions are that far off too while the machine is busy")
                 return now
             progress(f"calibrating again: {reason}")
@@ -78,16 +78,18 @@ def outdated(kept: Platform, error: float, quiet: Callable[[], bool]) -> str | N
     Only a `quiet` machine is a reason to measure it again: while others keep the cores busy, a
     new platform is off too, and what is deployed is measured anyway. None where it holds.
     """
-    if is_off(kept, error) and quiet():
+    if is_off(error) and quiet():
         return f"predictions of known work are {error:.0%} off"
+    if is_off(kept.prediction_error) and quiet():
+        return f"predictions of known work were {kept.prediction_error:.0%} off when it was measured"
     if disturbance(kept.others) and quiet():
         return "the platform was measured on a busy machine, which is quiet now"
     return None
 
 
-def is_off(kept: Platform, error: float) -> bool:
-    """Whether predictions of known work are `error` off, which is more than `kept` allows."""
-    return error > max(LARGEST_ERROR, kept.prediction_error)
+def is_off(error: float) -> bool:
+    """Whether predictions of known work that are `error` off are not to be relied on."""
+    return error > LARGEST_ERROR
 
 
 def probed(platform: Platform, launcher: Launcher, progress: Progress) -> tuple[Platform, float]:
