@@ -111,7 +111,7 @@ def test_the_reasons_and_a_diff_name_rate_and_replicas(platform, profile):
 def test_wraps_that_hold_requests_up_alike_get_replicas_together(
     per_s, replicas, platform, profile
 ):
-    """At nearly 100/s each of two wraps that compute 10 ms is full: one more of either is no use."""
+    """At nearly 100/s two wraps that compute 10 ms are full: one more of either is no use."""
     flow = Workflow("demo", (Task("a", "a", None), Task("b", "b", "a")), "b")
     choices = Choices(planner="one-to-one", percentile=99)
     load = Load(per_s=per_s, requests=2000)
