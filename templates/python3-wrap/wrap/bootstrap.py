@@ -271,7 +271,7 @@ def _network(
     settings: Settings, wrap: Wrap, loop: Loop, threads: ThreadPool, budget: MemoryBudget
 ) -> _Network:
     longest = memory_shares.of_output(settings.memory_bytes)
-    gateway = Gateway(settings.gateway_url, settings.trace_key, longest)
+    gateway = Gateway(settings.gateway_url, settings.trace_key, longest, wrap.attempts)
     if not settings.direct_key or wrap.path == "gateway":
         return _Network(gateway)
     listener = _listener(settings, wrap, longest, loop, budget)
