@@ -96,6 +96,19 @@ def test_a_request_is_not_handed_back(builds: Any, in_background: Any, eventuall
     assert new.request(body="y").text == "y new new"
 
 
+def test_an_entry_whose_requests_all_wait_refuses_what_is_handed_back_at_once(
+    builds: Any, in_background: Any, eventually: Any
+) -> None:
+    deployed = builds()
+    new = deployed.add(ENTRY, "new")
+    deployed.add(OTHER, "old")
+    asked = [in_background(new.request, body=f"{number}") for number in range(12)]
+    assert eventually(lambda: deployed.gateway.calls > 50)
+    deployed.add(OTHER, "new")
+    answers = [each.result().text for each in asked]
+    assert answers == [f"{number} new new" for number in range(12)]
+
+
 def test_with_one_attempt_no_task_begins_elsewhere_and_the_error_says_what_to_deploy(
     builds: Any,
 ) -> None:

@@ -38,10 +38,17 @@ def check_caller(wrap: str, own: str, callers: str) -> None:
         raise other_build(f"wrap {wrap} is of another build than its caller")
 
 
-def check_handed(wrap: str, own: str, handers: str) -> None:
-    """Raise ``other-build`` if an entry of the same build handed on the request."""
-    if own and handers == own:
-        raise other_build(f"wrap {wrap} is of the build that handed on the request")
+def is_handed_back(own: str, handers: str) -> bool:
+    """Whether an entry has got a request that an entry of its own build handed on.
+
+    Such a request is refused at once: all that the entry executes may wait for another build.
+
+    Examples
+    --------
+    >>> is_handed_back("old", "old"), is_handed_back("new", "old"), is_handed_back("", "")
+    (True, False, False)
+    """
+    return bool(own) and handers == own
 
 
 def other_build(message: str) -> TaskError:

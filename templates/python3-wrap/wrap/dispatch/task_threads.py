@@ -290,15 +290,10 @@ class TaskThreads:
             try:
                 return self._runtime.transport.call(wrap, request, execution.deadline, sent)
             except TaskError as error:
-                is_late = time.monotonic() >= execution.deadline
-                if error.code != OTHER_BUILD or execution.over or is_late:
+                if error.code != OTHER_BUILD or time.monotonic() >= execution.deadline:
                     raise
-            sent()
-            if execution.hand_on is not None and not execution.is_answering:
-                try:
-                    execution.hand_on()
-                except TaskError as end:
-                    execution.fail(end)
+                sent()
+                if execution.handed_on():
                     raise
             time.sleep(PAUSE_S)
 

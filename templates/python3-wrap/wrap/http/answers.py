@@ -6,9 +6,10 @@ import json
 import time
 import traceback
 from collections.abc import Iterable
-from typing import cast
+from typing import Any, cast
 
-from flask import Response, request
+from flask import Response
+from werkzeug.datastructures import EnvironHeaders
 
 from wrap.cluster.participant import told
 from wrap.config.redaction import redacted
@@ -96,11 +97,11 @@ def uncopied(pieces: list[bytes | memoryview], content_type: str) -> Response:
     return Response(cast(list[bytes], pieces), headers=length, content_type=content_type)
 
 
-def asked_here(body: bytes | bytearray) -> Forwarded:
-    """The request, whose body that is, as another entry may answer it."""
-    headers = {name: value for name, value in request.headers if name not in _NOT_PASSED_ON}
-    place = request.environ["REQUEST_URI"].removeprefix("/")
-    return Forwarded(request.method, f"/{place}" if place else "", headers, body)
+def asked_by(environ: dict[str, Any], body: bytes | bytearray) -> Forwarded:
+    """The request of a WSGI environment, whose body that is, as another entry may answer it."""
+    headers = {name: v for name, v in EnvironHeaders(environ) if name not in _NOT_PASSED_ON}
+    place = environ["REQUEST_URI"].removeprefix("/")
+    return Forwarded(environ["REQUEST_METHOD"], f"/{place}" if place else "", headers, body)
 
 
 def passed_back(answered: Answered) -> Response:

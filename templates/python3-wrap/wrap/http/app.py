@@ -15,7 +15,7 @@ from wrap.cluster.coordinator import Coordinator
 from wrap.cluster.participant import Participant, engine_of
 from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core import admission
-from wrap.core.builds import build_of, check_caller, check_handed
+from wrap.core.builds import OTHER_BUILD, build_of, check_caller, is_handed_back
 from wrap.core.dag import Engine, Part
 from wrap.core.errors import TaskError, workflow_failed
 from wrap.core.placement import Deciding
@@ -27,7 +27,7 @@ from wrap.dispatch.world import WORLD
 from wrap.functions.answers import METHODS
 from wrap.http.answering import Answering
 from wrap.http.answers import (
-    asked_here,
+    asked_by,
     export,
     failed,
     lack,
@@ -129,9 +129,11 @@ def _workflow(
     if entry is None:
         message = f"this wrap only runs a part of {runtime.wrap.workflow}: call its entry wrap"
         raise TaskError("not-an-entry", message, status=400)
-    check_handed(runtime.wrap.name, build_of(runtime.trace_key), request.environ.get(HANDED, ""))
+    if is_handed_back(build_of(runtime.trace_key), request.environ.get(HANDED, "")):
+        refusal = {"code": OTHER_BUILD, "wrap": runtime.wrap.name}
+        return Response(json.dumps(refusal), 421, content_type=JSON)
     if target := runtime.route.target:
-        asked = asked_here(body_of())
+        asked = asked_by(request.environ, body_of())
         return passed_back(runtime.transport.forward(target, asked, deadline))
     body = body_of()
     admission.check_size(len(body), runtime.most_request)
@@ -157,7 +159,7 @@ def _workflow(
     if coordinator is not None and runtime.store is not None and None in runtime.wrap.crossing:
         store_path.put(runtime.store, ident.number, {None: objects[None]}, deadline)
     respond = partial(_answer, runtime, entry, arrived)
-    hander = hander_of(runtime, body, deadline) if coordinator is None else None
+    hander = hander_of(runtime, body, deadline)
     answering = Answering(runtime, ident, arrived, deadline, respond, hander)
     answering.execute(engine, objects, coordinator)
     return Response()

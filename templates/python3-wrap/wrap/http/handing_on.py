@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from flask import request
 
 from wrap.core.builds import OTHER_BUILD, build_of, may_hand_on
 from wrap.core.errors import TaskError
 from wrap.dispatch.runtime import Runtime
-from wrap.http.answers import asked_here
+from wrap.http.answers import asked_by
 from wrap.http.request_fields import HANDED
 from wrap.net.gateway_client import HANDED_HEADER, OK, code_of
-from wrap.net.transport import Answered, Forwarded
+from wrap.net.transport import Answered
 
 #: Bytes of the longest request that is kept until its answer, so that it can be handed on.
 _LONGEST = 1 << 20
@@ -31,14 +32,15 @@ class Hander:
 
     Parameters
     ----------
-    build
-        The build of this entry.
+    environ, body
+        The request's.
     """
 
-    def __init__(self, runtime: Runtime, asked: Forwarded, build: str, deadline: float) -> None:
+    def __init__(
+        self, runtime: Runtime, environ: dict[str, Any], body: bytes | bytearray, deadline: float
+    ) -> None:
         self._runtime = runtime
-        headers = {**asked.headers, HANDED_HEADER: build}
-        self._asked = asked._replace(headers=headers)
+        self._environ, self._body = environ, body
         self._deadline = deadline
         self._handing = threading.Lock()
 
@@ -49,10 +51,13 @@ class Hander:
         """
         if not self._handing.acquire(blocking=False):
             return
+        asked = asked_by(self._environ, self._body)
+        headers = {**asked.headers, HANDED_HEADER: build_of(self._runtime.trace_key)}
         try:
             # Entries of all builds have one name: the gateway picks who answers.
-            name = self._runtime.wrap.name
-            answered = self._runtime.transport.forward(name, self._asked, self._deadline)
+            answered = self._runtime.transport.forward(
+                self._runtime.wrap.name, asked._replace(headers=headers), self._deadline
+            )
         except TaskError as error:
             if error.code != "remote":
                 raise
@@ -70,4 +75,4 @@ def hander_of(runtime: Runtime, body: bytes | bytearray, deadline: float) -> Han
     handers = request.environ.get(HANDED, "")
     if not wrap.remotes or len(body) > _LONGEST or not may_hand_on(build, wrap.attempts, handers):
         return None
-    return Hander(runtime, asked_here(body), build, deadline)
+    return Hander(runtime, request.environ, body, deadline)
