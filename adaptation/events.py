@@ -11,7 +11,7 @@ from typing import Any, Literal
 Kind = Literal[
     "watching", "window", "gone", "repaired", "adapting", "step", "planned", "unchanged", "checked",
     "outage", "switched", "draining", "removed", "rolled-back", "scaled", "kept",
-    "failed", "verdict",
+    "unpredicted", "failed", "verdict",
 ]
 # fmt: on
 

@@ -5,13 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from statistics import fmean
 
 from chiron.adaptation.events import Event, Tell
 from chiron.adaptation.latency import Wait
-from chiron.adaptation.scaling import RATE_LOOKS, Bounds, Load, Record, growth, planned_per_s
+from chiron.adaptation.scaling import (
+    RATE_LOOKS,
+    Bounds,
+    Load,
+    Planned,
+    Record,
+    arrived,
+    behind,
+    growth,
+    load_of,
+    planned_for,
+)
 from chiron.deployment.replicas import Said, hear
-from chiron.generator.annotations import read_prediction
+from chiron.generator.annotations import ROLE, read_needed, read_prediction
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionStatus
 from chiron.workflow.errors import ChironError
@@ -68,51 +78,39 @@ class Scaler:
         """
         busy = self.busy()
         statuses = [self.gateway.describe(function.name) for function in self.functions()]
-        loads = [(each, self._load(each, busy)) for each in statuses if each.replicas]
-        growing = max((self._growth(status) for status, _ in loads), default=0.0)
+        looked = [(each, self._load(each, busy)) for each in statuses if each.replicas]
+        loads = [(status, load) for status, load in looked if load is not None]
+        planned = {status.name: _planned(status) for status in statuses}
+        growing = max((self._growth(name, each) for name, each in planned.items()), default=0.0)
         for status, load in loads:
-            if load is not None:
-                by_rate = growing * Bounds.of(status.labels).least
-                self._scale(status, replace(load, by_rate=by_rate))
+            its = planned[status.name]
+            needed = its.replicas if its else read_needed(status.annotations)
+            by_rate = growing * (needed or Bounds.of(status.labels).least)
+            if status.annotations.get(ROLE) == "entry":
+                load = behind(load, (other for each, other in loads if each is not status))
+            self._scale(status, replace(load, by_rate=by_rate))
 
-    def _growth(self, status: FunctionStatus) -> float:
+    def _growth(self, name: str, planned: Planned | None) -> float:
         """How many times the rate that it is planned for its requests arrive at; 0 for no plan."""
-        plan = read_prediction(status.annotations)
-        planned = planned_per_s(status.labels, plan.per_s if plan else None)
-        arrived = self._arrived.get(status.name, ())
+        seen = self._arrived.get(name, ())
         if planned is None:
             return 0.0
-        return growth(sum(each for each, _ in arrived), sum(each for _, each in arrived), planned)
+        requests, seconds = sum(each for each, _ in seen), sum(each for _, each in seen)
+        return growth(requests, seconds, planned.per_s)
 
     def _load(self, status: FunctionStatus, busy: float) -> Load | None:
-        """What the replicas that answer say: with many of them, a sample.
-
-        A silent replica that was heard before has as much to do as the busiest one. A silent
-        replica that never was heard is starting and has nothing to do. Where none answers the load
-        is what it was; None where none ever did.
-        """
+        """What the replicas that answer say; where none answers what they said last, None for
+        never."""
         before = self._said.get(status.name, {})
         heard = hear(self.gateway, status)
-        found = heard.said
-        if not found:
+        if not heard.said:
             return self._loads.get(status.name)
-        lost = min(heard.silent, len(before.keys() - found.keys()))
-        self._said[status.name] = found
-        requests = [said.in_hand + said.waiting for said in found.values()]
-        pairs = [(said, before[name]) for name, said in found.items() if name in before]
-        shares = [said.pressure_since(earlier) for said, earlier in pairs if self.by_pressure]
-        if pairs:
-            arrived = heard.replicas * fmean(now.arrived - then.arrived for now, then in pairs)
-            seconds = fmean(now.at - then.at for now, then in pairs)
-            seen = (*self._arrived.get(status.name, ()), (max(0.0, arrived), seconds))
-            self._arrived[status.name] = seen[-RATE_LOOKS:]
-        load = self._loads[status.name] = Load(
-            heard.replicas,
-            fmean([*requests, *[max(requests)] * lost, *[0.0] * (heard.silent - lost)]),
-            fmean(said.at_once for said in found.values()),
-            fmean(shares) if shares else 0.0,
-            busy,
-        )
+        self._said[status.name] = heard.said
+        if seen := arrived(heard, before):
+            looks = (*self._arrived.get(status.name, ()), seen)
+            self._arrived[status.name] = looks[-RATE_LOOKS:]
+        load = load_of(heard, before, self.by_pressure, busy)
+        self._loads[status.name] = load
         return load
 
     def _scale(self, status: FunctionStatus, load: Load) -> None:
@@ -125,6 +123,7 @@ class Scaler:
         self.gateway.scale(name, wanted)
         self._asked[name] = wanted, current
         held = f", tasks held back {load.pressure:.0%} of the time" if load.is_pressed else ""
+        held += f", computing {load.computing:.0%} of the time" if load.computing else ""
         rate = f", and the rate needs {load.by_rate:.1f}" if load.by_rate > current else ""
         message = (
             f"{name}: {wanted} replicas instead of {current}, as each has {load.requests:.1f} "
@@ -146,3 +145,9 @@ class Scaler:
             self.tell(Event("kept", message, {"function": name, "replicas": current}))
         elif self._kept.get(name, (current, True))[0] != current:
             del self._kept[name]
+
+
+def _planned(status: FunctionStatus) -> Planned | None:
+    """The rate that a function's plan was for, if requests reach it through the gateway."""
+    plan, needed = read_prediction(status.annotations), read_needed(status.annotations)
+    return planned_for(status.labels, plan.per_s if plan else None, needed)

@@ -9,9 +9,9 @@ from typing import Literal
 
 from chiron.adaptation.scaling import growth
 from chiron.deployment.verdict import verdict
-from chiron.generator.annotations import DeployedPrediction
+from chiron.generator.annotations import UNBOUNDED_MS, DeployedPrediction
 from chiron.workflow.errors import ChironError
-from chiron.workflow.plan import Plan
+from chiron.workflow.plan import Plan, Within
 
 #: Where a mean latency is, as seen from the predicted range; ``late`` where it is within, but more
 #: requests than the SLO allows take longer than the SLO.
@@ -86,6 +86,14 @@ def allowed(prediction: DeployedPrediction) -> float | None:
     return 1 - promised.percentile / 100
 
 
+def by_slo(slo_ms: float, percentile: float) -> DeployedPrediction:
+    """What requests are held against if nothing was predicted: the SLO alone, whatever the mean."""
+    within = Within(percentile=percentile, ms=slo_ms, low_ms=0.0, high_ms=slo_ms)
+    return DeployedPrediction(
+        latency_ms=slo_ms, low_ms=0.0, high_ms=UNBOUNDED_MS, within=within, cpus=0, slo_ms=slo_ms
+    )
+
+
 def concluded(windows: Sequence[Window], prediction: DeployedPrediction, rules: Rules) -> str:
     """What `windows` say of what serves, none of which was reason enough to adapt, in a sentence.
 
@@ -110,6 +118,8 @@ def concluded(windows: Sequence[Window], prediction: DeployedPrediction, rules: 
         told = f"unsure: {outside} of {len(telling)} windows were outside"
         told = f"{told} {prediction.expected_shown}; {found}{slo}"
         return f"{told}; what serves stays: look again"
+    if not prediction.bounds_mean:
+        return f"nothing is predicted, so the SLO alone counts: {found}{slo}; what serves stays"
     return f"as predicted ({prediction.expected_shown}): {found}{slo}; what serves stays"
 
 

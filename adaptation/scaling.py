@@ -1,4 +1,4 @@
-"""How many replicas a wrap should have: pure functions of what its replicas say.
+"""How many replicas each wrap should have: pure functions of what its replicas say.
 
 References
 ----------
@@ -10,15 +10,18 @@ times as fast as they leave, and would need so many times the containers.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from statistics import fmean
 
+from chiron.deployment.replicas import Heard, Said
 from chiron.generator.scale_labels import target_per_s
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, TARGET_LABEL, TYPE_LABEL
 
 #: OpenFaaS's own, where labels say nothing.
 _DEFAULT_MIN, _DEFAULT_MAX = 1, 20
-#: Share of the requests at once that replicas have in hand where there are enough of them.
+#: Share of the requests at once that replicas have in hand, and of the time in which they compute,
+#: where there are enough of them.
 TARGET = 0.7
 #: A rate is seen over so many looks, and counts as higher than planned if requests that arrive at
 #: random exceed the plan by so many standard deviations.
@@ -57,10 +60,24 @@ class Bounds:
 class Load:
     """What a wrap's replicas have to do.
 
-    ``requests`` are those in hand and waiting at a replica, on average; a replica works on
-    ``at_once`` of them. ``pressure`` is the share of the time in which tasks were held back.
-    ``busy`` is the share of their machine's cores that were busy, 0 where that is not known.
-    ``by_rate`` are the replicas that the plan would have for the rate; 0 if it was for no rate.
+    Attributes
+    ----------
+    replicas
+        Those that take requests.
+    requests
+        Those in hand and waiting at a replica, on average.
+    at_once
+        How many of these a replica works on.
+    pressure
+        The share of the time in which tasks were held back.
+    busy
+        The share of their machine's cores that were busy, 0 where that is not known.
+    by_rate
+        The replicas that the rate needs by the plan; 0 if it was for no rate.
+    computing
+        The share of the time in which the replicas' own cores computed for them.
+    is_behind
+        Whether requests here wait for another wrap that has too few replicas.
     """
 
     replicas: int
@@ -69,6 +86,8 @@ class Load:
     pressure: float = 0.0
     busy: float = 0.0
     by_rate: float = 0.0
+    computing: float = 0.0
+    is_behind: bool = False
 
     @property
     def is_pressed(self) -> bool:
@@ -77,16 +96,20 @@ class Load:
 
     @property
     def needs(self) -> float:
-        """With so many replicas each has no more than its share of requests, and no pressure, and
-        there are as many as planned for the rate.
+        """With so many replicas each has no more than its share of requests and of computing, and
+        no pressure, and there are as many as the rate needs.
 
-        There are no more for requests than there are requests: a replica without any is idle.
+        There are no more for requests than there are requests: a replica without any is idle. Nor
+        are there more for requests that wait for another wrap: these would wait there.
         """
-        total = self.replicas * self.requests
-        by_queue = min(total / (TARGET * self.at_once), max(1.0, total))
+        total = max(1.0, self.replicas * self.requests)
+        by_queue = min(self.replicas * self.requests / (TARGET * self.at_once), total)
+        if self.is_behind:
+            by_queue = min(by_queue, self.replicas)
+        by_computing = min(self.replicas * self.computing / TARGET, total)
         held = min(self.pressure, HALF)
         by_pressure = self.replicas / (1 - held) if self.is_pressed else 0.0
-        return max(by_queue, by_pressure, self.by_rate)
+        return max(by_queue, by_computing, by_pressure, self.by_rate)
 
     @property
     def helpful(self) -> float:
@@ -137,17 +160,81 @@ class Record:
         return bounds.within(min(current, max(HALF * current, floor, *self.needs)))
 
 
-def planned_per_s(labels: Mapping[str, str], plan_per_s: float | None = None) -> float | None:
-    """The rate that a function's fewest replicas are for, if its labels say one.
+def load_of(heard: Heard, before: Mapping[str, Said], by_pressure: bool, busy: float) -> Load:
+    """What the replicas that were heard say: with many of them, a sample.
 
-    That is exactly `plan_per_s`, the rate of its plan, unless somebody has changed the labels.
+    A silent replica that was heard `before` has as much to do as the busiest replica. A silent
+    replica that never was heard is starting: it has nothing to do, and neither has a replica that
+    was heard for the first time computed yet.
+    """
+    found = heard.said
+    lost = _lost(heard, before)
+    pairs = _pairs(found, before)
+    requests = [said.in_hand + said.waiting for said in found.values()]
+    computing = [now.computing_since(then) for now, then in pairs]
+    shares = [now.pressure_since(then) for now, then in pairs] if by_pressure else []
+    starting = heard.silent - lost
+    return Load(
+        heard.replicas,
+        fmean([*requests, *[max(requests)] * lost, *[0.0] * starting]),
+        fmean(said.at_once for said in found.values()),
+        fmean(shares) if shares else 0.0,
+        busy,
+        computing=sum(computing) / (len(found) + starting),
+    )
+
+
+def arrived(heard: Heard, before: Mapping[str, Said]) -> tuple[float, float] | None:
+    """How many requests have arrived at all replicas since the look `before`, and in how many
+    seconds; None if no replica was heard then.
+
+    Those that are starting have got none yet: each replica that was busy stands for the others.
+    """
+    pairs = _pairs(heard.said, before)
+    if not pairs:
+        return None
+    seconds = fmean(now.at - then.at for now, then in pairs)
+    per_s = sum(max(0.0, now.arrived - then.arrived) / (now.at - then.at) for now, then in pairs)
+    counted = len(heard.said) + heard.silent - _lost(heard, before)
+    return heard.replicas * per_s / counted * seconds, seconds
+
+
+def _pairs(found: Mapping[str, Said], before: Mapping[str, Said]) -> list[tuple[Said, Said]]:
+    return [(said, before[name]) for name, said in found.items() if name in before]
+
+
+def _lost(heard: Heard, before: Mapping[str, Said]) -> int:
+    """How many silent replicas were heard before: they are too busy to answer."""
+    return min(heard.silent, len(before.keys() - heard.said.keys()))
+
+
+def behind(load: Load, others: Iterable[Load]) -> Load:
+    """The load of an entry, whose requests wait for the `others` that have too few replicas."""
+    return replace(load, is_behind=any(each.needs > each.replicas for each in others))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a wrap was planned for: so many requests per second keep so many replicas busy."""
+
+    per_s: float
+    replicas: float
+
+
+def planned_for(
+    labels: Mapping[str, str], plan_per_s: float | None = None, needed: float | None = None
+) -> Planned | None:
+    """What a wrap that gets its requests through the gateway is for, if its labels say a rate.
+
+    That is `plan_per_s`, the rate of its plan, and the replicas `needed` for that, unless somebody
+    has changed the labels.
     """
     target, least = _number(labels.get(TARGET_LABEL, ""), 0), Bounds.of(labels).least
     if labels.get(TYPE_LABEL) != "rps" or not target:
         return None
-    if plan_per_s is not None and target == target_per_s(plan_per_s, least):
-        return plan_per_s
-    return float(target * least)
+    if plan_per_s and needed and target == target_per_s(plan_per_s, needed):
+        return Planned(plan_per_s, needed)
+    return Planned(float(target * least), float(least))
 
 
 def growth(requests: float, seconds: float, planned: float) -> float:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
 
 from chiron.adaptation.asked import asked_now
@@ -18,6 +17,7 @@ from chiron.adaptation.rules import (
     Rules,
     Served,
     Window,
+    by_slo,
     concluded,
     exceeding_per_s,
     judge,
@@ -41,12 +41,13 @@ _CHECKS = 10
 
 @dataclass(frozen=True)
 class Reason:
-    """Why to adapt: what requests took in the mean, in milliseconds, or that too many were late,
-    where that is why."""
+    """Why to adapt: what requests took in the mean, in milliseconds, that too many were late, or
+    that nothing is predicted of what serves, where that is why."""
 
     why: str
     took_ms: float | None = None
     late: bool = False
+    unpredicted: bool = False
 
 
 @dataclass
@@ -78,6 +79,8 @@ class Watcher:
     #: The last windows, as many as the rules look at.
     _windows: list[Window] = field(init=False, default_factory=list)
     _tried: datetime = field(init=False, default=datetime.min.replace(tzinfo=UTC))
+    #: Whether something was missing when what serves was to get a prediction.
+    _cannot_predict: bool = field(init=False, default=False)
 
     def run(self, *, once: bool = False) -> None:
         """Watch until interrupted; `once` ends with the first verdict.
@@ -89,13 +92,15 @@ class Watcher:
             self._adapt(Reason("it is not deployed"))
             if once:
                 return
-        record = Record()
-        for look in count(1):
+        record, looks = Record(), 0
+        while True:
             try:
                 reason, record = self._look(record)
+                looks += reason is None
                 if reason:
-                    record = record.attempted(self.rules)
-                    self._adapt(reason)
+                    before, record = record, record.attempted(self.rules)
+                    if not self._adapted(reason):
+                        reason, record = None, before
             except (ChironError, OSError) as error:
                 if once:
                     raise
@@ -104,15 +109,15 @@ class Watcher:
             else:
                 if once and reason:
                     return
-                if once and look == self.rules.windows:
+                if once and looks == self.rules.windows:
                     self._conclude()
                     return
 
     def _conclude(self) -> None:
         """Tell what the windows came to, none of which was a reason to adapt."""
         current = self._serving()
-        if current and current.prediction:
-            message = concluded(self._windows, current.prediction, self.rules)
+        if current:
+            message = concluded(self._windows, self._held_against(current), self.rules)
             self.tell(Event("verdict", message, {"windows": len(self._windows)}))
 
     def _look(self, record: Record) -> tuple[Reason | None, Record]:
@@ -123,10 +128,10 @@ class Watcher:
             self._blue_green.settle(current)
         if not record.pause and (reason := self._standing_reason(current)):
             return reason, record
-        if current is None or current.prediction is None:
+        if current is None:
             self.wait(self.rules.window_s)
             return None, replace(record, pause=max(0, record.pause - 1))
-        prediction = current.prediction
+        prediction = self._held_against(current)
         name, seconds = current.called.name, self.rules.window_s
         window = self.latencies.window(name, seconds, prediction.slo_ms)
         record = record.seen(window, prediction, self.rules)
@@ -147,13 +152,30 @@ class Watcher:
         """Why to adapt whatever the latency is."""
         if current is None:
             return Reason("it is not deployed")
-        if current.prediction is None:
-            return Reason("what serves has no prediction")
+        if current.prediction is None and not self._cannot_predict:
+            return Reason("what serves has no prediction", unpredicted=True)
         last = max(self._tried, current.entry.since)
         every_s = self.rules.every_s
         if every_s is not None and datetime.now(UTC) - last >= timedelta(seconds=every_s):
             return Reason(f"the last profile is older than {every_s:g} s")
         return None
+
+    def _held_against(self, current: Serving) -> DeployedPrediction:
+        """The prediction of what serves, or the SLO alone if there is none."""
+        request = self.request
+        return current.prediction or by_slo(request.slo_ms, request.choices.percentile)
+
+    def _adapted(self, reason: Reason) -> bool:
+        """Adapt; False if that was to get a prediction and something for it is missing."""
+        try:
+            self._adapt(reason)
+        except (ChironError, OSError) as error:
+            if not reason.unpredicted:
+                raise
+            self._cannot_predict = True
+            self.tell(Event("unpredicted", f"no prediction: {error}; the SLO alone counts"))
+            return False
+        return True
 
     def _adapt(self, reason: Reason) -> None:
         """Plan anew; where that brings something, have the new plan serve."""

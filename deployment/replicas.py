@@ -29,6 +29,7 @@ _IN_HAND, _WAITING, _AT_ONCE, _PRESSURE, _INFO = (
     )
 )
 _HELD, _SPILLED, _LEAVING = (f"chiron_{name}_bytes" for name in ("held", "spilled", "leaving"))
+_CPU, _CORES = "chiron_cpu_seconds_total", "chiron_cores"
 _ANSWERS, _SECONDS = "http_requests_total", "http_request_duration_seconds"
 _EVENTS, _DELAY, _MISSED = (
     f"chiron_{name}" for name in ("events_total", "firing_delay_seconds", "firing_failures_total")
@@ -160,6 +161,12 @@ class Said:
         """The share of the time since `before` in which tasks were held back."""
         seconds = self.values[_PRESSURE] - before.values[_PRESSURE]
         return min(1.0, max(0.0, seconds / (self.at - before.at)))
+
+    def computing_since(self, before: Said) -> float:
+        """The share of the time since `before` in which its cores computed for it."""
+        seconds = self.values.get(_CPU, 0.0) - before.values.get(_CPU, 0.0)
+        cores = self.values.get(_CORES, 1.0)
+        return min(1.0, max(0.0, seconds / cores / (self.at - before.at)))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
@@ -13,6 +14,7 @@ from typing import Any
 
 from chiron.generator.declaration import NumberedSource, functions_in, numbered, task_numbers
 from chiron.generator.given import PREFIX
+from chiron.generator.scale_labels import needed_replicas
 from chiron.openfaas.objects import FunctionStatus
 from chiron.workflow.documents import parse_json, validate
 from chiron.workflow.errors import ChironError
@@ -36,12 +38,16 @@ FLOW = f"{PREFIX}flow"
 #: Where the first part of a state machine is; those that follow have numbers from 1 on.
 MACHINE = f"{PREFIX}machine"
 PREDICTION = f"{PREFIX}prediction"
+#: How many replicas of a wrap the rate of its plan keeps busy.
+NEEDED = f"{PREFIX}needed"
 #: By it a Prometheus on Kubernetes finds the metrics of each replica: faas-netes hands annotations
 #: on to pods, and says "false" where a function says nothing.
 SCRAPE = "prometheus.io.scrape"
 #: What a deployment was made from, and what was asked of its plan.
 SOURCE = f"{PREFIX}source"
 ASKED = f"{PREFIX}asked"
+#: The high end of a range without one: documents have finite numbers.
+UNBOUNDED_MS = sys.float_info.max
 #: Longest part of a state machine, in characters: faasd makes a label of containerd's of each
 #: annotation, which has 4096 bytes together with its name.
 _PART = 3900
@@ -134,9 +140,17 @@ class DeployedPrediction(PredictedRange):
         return low_ms, math.inf if high_ms is None else high_ms
 
     @property
+    def bounds_mean(self) -> bool:
+        """Whether any mean is outside that range."""
+        low_ms, high_ms = self.expected_range_ms
+        return low_ms > 0 or high_ms < UNBOUNDED_MS
+
+    @property
     def expected_shown(self) -> str:
         """That range in words."""
         low_ms, high_ms = self.expected_range_ms
+        if not self.bounds_mean:
+            return "nothing"
         most = f"{low_ms:.1f} ms or more"
         if math.isfinite(high_ms):
             most = f"{low_ms:.1f} to {high_ms:.1f} ms"
@@ -157,12 +171,14 @@ def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
     Raises ``machine-too-large`` where the client decides what runs, by more than it can be told.
     """
     functions = ",".join(functions_in(plan.wraps[index], workflow))
+    needed = needed_replicas(plan, index)
     annotations = {
         WORKFLOW: workflow.name,
         PLANNER: plan.planner,
         ROLE: "wrap",
         FUNCTIONS: functions,
         SCRAPE: "true",
+        **({} if needed is None else {NEEDED: f"{needed:.4g}"}),
     }
     if plan.orchestrator == "client":
         wrap = plan.wraps[index]
@@ -254,6 +270,11 @@ def read_called(annotations: Mapping[str, str]) -> tuple[str, ...]:
 def read_flow(annotations: Mapping[str, str]) -> TaskFlow:
     """The flow that `annotate` wrote."""
     return TaskFlow(**parse_json(annotations[FLOW], "annotation chiron.flow"))
+
+
+def read_needed(annotations: Mapping[str, str]) -> float | None:
+    """The replicas that `annotate` wrote; None where the plan was for no rate."""
+    return float(annotations[NEEDED]) if NEEDED in annotations else None
 
 
 def read_prediction(annotations: Mapping[str, str]) -> DeployedPrediction | None:

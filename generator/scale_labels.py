@@ -9,17 +9,23 @@ from chiron.openfaas.objects import (
     DEFAULT_MAX,
     MAX_LABEL,
     MIN_LABEL,
+    PROPORTION_LABEL,
     TARGET_LABEL,
     TYPE_LABEL,
 )
+from chiron.scheduler.concurrency import concurrency
 from chiron.workflow.plan import Plan
+
+#: A replica has room for more requests until it computes for this share of the time.
+BUSY = 0.7
 
 
 def scale_labels(plan: Plan, index: int, own: Mapping[str, str]) -> dict[str, str]:
     """The labels of a wrap, where `own` are those that the user set, which stay as they are.
 
-    There are at least as many replicas as planned, as far as the user's maximum goes. Requests that
-    come through the gateway are counted there: each replica is for its share of the rate.
+    There are at least as many replicas as planned, as far as the user's maximum goes. The target is
+    what a replica can do: requests per second of a wrap that gets them through the gateway, else
+    thousandths of a core, as the gateway does not count direct calls.
     """
     if plan.under_load is None:
         return dict(own)
@@ -28,13 +34,52 @@ def scale_labels(plan: Plan, index: int, own: Mapping[str, str]) -> dict[str, st
     labels = {MIN_LABEL: str(replicas if most is None else min(replicas, most))}
     if replicas > DEFAULT_MAX:
         labels[MAX_LABEL] = str(replicas)
-    if per_s is not None and (index == 0 or plan.orchestrator == "client"):
-        labels[TYPE_LABEL] = "rps"
-        labels[TARGET_LABEL] = str(target_per_s(per_s, replicas))
-    return {**labels, **own}
+    needed = needed_replicas(plan, index)
+    if per_s is None or needed is None:
+        return {**labels, **own}
+    if index == 0 or plan.orchestrator == "client":
+        counted, target = "rps", target_per_s(per_s, needed)
+    elif cpu_ms := request_cpu_ms(plan, index):
+        counted, target = "cpu", max(1, round(per_s * cpu_ms / needed))
+    else:
+        return {**labels, **own}
+    scaling = {TYPE_LABEL: counted, TARGET_LABEL: str(target), PROPORTION_LABEL: "1"}
+    return {**labels, **scaling, **own}
 
 
-def target_per_s(per_s: float, replicas: int) -> int:
+def needed_replicas(plan: Plan, index: int) -> float | None:
+    """How many replicas of a wrap the rate of its plan keeps busy; None without a rate.
+
+    A plan has whole replicas, of which the last may have next to nothing to do. Without the last
+    replica the SLO would be missed, so the number is between that of the others and that of all.
+    The entry has each request until its answer, and executes only so many at once.
+    """
+    load = plan.under_load.load if plan.under_load else None
+    if plan.under_load is None or load is None or load.per_s is None:
+        return None
+    wrap, cpu_ms = plan.wraps[index], request_cpu_ms(plan, index)
+    if not cpu_ms or plan.orchestrator == "client":
+        return float(wrap.replicas)
+    busy = load.per_s * cpu_ms / (1000 * wrap.cpus)
+    if index == 0 and plan.under_load.mean:
+        busy = max(busy, load.per_s * plan.under_load.mean.ms / (1000 * concurrency(plan)))
+    return min(float(wrap.replicas), max(float(wrap.replicas - 1), busy / BUSY))
+
+
+def request_cpu_ms(plan: Plan, index: int) -> float:
+    """The CPU time that a request takes in a wrap, in milliseconds; 0 where it is not known.
+
+    Each wrap takes an equal part of what requests take beyond their functions.
+    """
+    demands = [wrap.demand.cpu_ms for wrap in plan.wraps if wrap.demand]
+    own = plan.wraps[index].demand
+    if own is None or plan.under_load is None:
+        return 0.0
+    beyond_ms = max(0.0, plan.under_load.cpu_ms - sum(demands))
+    return own.cpu_ms + beyond_ms / len(demands)
+
+
+def target_per_s(per_s: float, replicas: float) -> int:
     """Requests per second that each of so many replicas is for; OpenFaaS reads whole numbers."""
     return max(1, math.floor(per_s / replicas))
 

@@ -23,6 +23,8 @@ from chiron.workflow.errors import ChironError
 TIMEOUT_S = 60.0
 #: How long a connection may take, in seconds: Linux asks for it at once, after 1 s and after 3 s.
 _CONNECT_S = 4.0
+#: How long the gateway may take to say what it is, in seconds: to do so it looks nothing up.
+_INFO_S = 5.0
 #: Connections kept to the gateway: as many calls may be under way without opening new ones.
 CONNECTIONS = 64
 #: Longest that a removal may take, in seconds: Kubernetes gives pods 30 s to end; and the pause
@@ -72,10 +74,17 @@ class Gateway:
         self._session.close()
 
     def info(self) -> GatewayInfo:
-        """Which provider and versions the gateway has; every OpenFaaS gateway tells that."""
+        """Which provider and versions the gateway has; every OpenFaaS gateway tells that.
+
+        What does not tell it soon is no gateway that can be used.
+        """
         try:
-            return self._get(GatewayInfo, "/system/info", "information")
+            return self._get(
+                GatewayInfo, "/system/info", "information", min(_INFO_S, self._timeout_s)
+            )
         except ChironError as error:
+            if error.code == "timeout":
+                raise ChironError("no-gateway", error.message, status=error.status) from None
             raise _not_a_gateway(self.url) if error.code == "not-found" else error from None
 
     def functions(self) -> list[FunctionStatus]:
@@ -228,9 +237,10 @@ class Gateway:
         what: str,
         params: Mapping[str, str] | None = None,
         json: Mapping[str, Any] | None = None,
+        timeout_s: float | None = None,
     ) -> Response:
         """An authenticated call of the gateway's own API about `what`; any failure is an error."""
-        response = self._send(method, path, self._sign, None, params=params, json=json)
+        response = self._send(method, path, self._sign, timeout_s, params=params, json=json)
         if response.ok:
             return response
         raise self._failure(response, what)
@@ -304,8 +314,11 @@ class Gateway:
             status=400 if response.status_code < 500 else 502,
         )
 
-    def _get(self, kind: type[Answer], path: str, what: str) -> Answer:
-        return self._parsed(kind, self._system("GET", path, what=what).content)
+    def _get(
+        self, kind: type[Answer], path: str, what: str, timeout_s: float | None = None
+    ) -> Answer:
+        content = self._system("GET", path, what=what, timeout_s=timeout_s).content
+        return self._parsed(kind, content)
 
     def _parsed(self, kind: type[Answer], content: bytes) -> Answer:
         try:

@@ -19,6 +19,8 @@ MIN_LABEL, MAX_LABEL = "com.openfaas.scale.min", "com.openfaas.scale.max"
 DEFAULT_MAX = 20
 #: The labels with what replicas are counted by, and how much of it each is for.
 TYPE_LABEL, TARGET_LABEL = "com.openfaas.scale.type", "com.openfaas.scale.target"
+#: The label with the share of its target that a replica has at most; 0.9 where there is none.
+PROPORTION_LABEL = "com.openfaas.scale.target-proportion"
 #: The label of a function that may have no replica while nobody calls it.
 ZERO_LABEL = "com.openfaas.scale.zero"
 #: Provider (its Community Edition adds -ce) -> the gateway's URL as its functions know it.

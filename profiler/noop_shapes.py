@@ -6,9 +6,12 @@ constant.
 
 from __future__ import annotations
 
+import os
+import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -120,7 +123,7 @@ def shape(
     Every no-op gets what the one in its place in the stage before has given. Those beside each
     other, and those after one another, are of one and the other of `FUNCTIONS`.
     """
-    workflow_name = f"chiron-calibrate-{name}"
+    workflow_name = f"chiron-calibrate-{_own(os.getpid())}-{name}"
     width = sum(map(sum, sizes))
     layout = [_named(sizes, count(stage * width)) for stage in range(stages)]
     wraps = tuple(
@@ -150,6 +153,12 @@ def shape(
         cpus=sum(wrap.cpus for wrap in wraps),
     )
     return Shape(name, Workflow(workflow_name, tuple(tasks), outputs), plan)
+
+
+@cache
+def _own(process: int) -> str:
+    """What tells the no-ops of a process from those of others on one gateway."""
+    return secrets.token_hex(3)
 
 
 def write_folder(path: Path) -> WorkflowFolder:

@@ -27,6 +27,8 @@ from chiron.workflow.profile import Profile
 COMMUNITY_EDITION_REPLICAS = 5
 #: A further replica that makes neither saturation nor latency better by this part is of no use.
 _GAIN = 0.01
+#: Wraps are as busy as the busiest one from this part of its CPU time on.
+_ALIKE = 0.9
 
 
 class Scaled(NamedTuple):
@@ -132,25 +134,28 @@ def _first_within(steps: Iterator[Scaled], slo_ms: float, best: Scaled | None) -
 
 
 def _steps(plan: Plan, cases: Sequence[Case], load: Load, percentile: float) -> Iterator[Scaled]:
-    """`plan` with more and more replicas, until a further one is of no use.
+    """`plan` with more and more replicas, until further ones are of no use.
 
     Replicas are added one by one, each where it makes most of it; the first are those without which
-    the CPUs are too few.
+    the CPUs are too few. If several wraps hold up requests alike, no single replica is of use: then
+    each of the busiest wraps gets one.
     """
-
-    def tried(plan: Plan) -> Scaled:
-        crowd = crowd_of(plan, cases)
-        return Scaled(plan, judged_ms(crowd, load, percentile), crowd.per_s)
-
-    found = tried(_enough(plan, load, cases[0].predictor.platform))
+    found = _tried(_enough(plan, load, cases[0].predictor.platform), cases, load, percentile)
     yield found
     while True:
-        more = [tried(each) for each in _one_more(found.plan)]
+        more = [_tried(each, cases, load, percentile) for each in _one_more(found.plan)]
         better = min(more, key=lambda each: each.speed, default=None)
+        if len(more) > 1 and better is not None and not _gains(found, better):
+            better = _tried(_one_more_of_the_busiest(found.plan), cases, load, percentile)
         if better is None or not _gains(found, better):
             return
         found = better
         yield found
+
+
+def _tried(plan: Plan, cases: Sequence[Case], load: Load, percentile: float) -> Scaled:
+    crowd = crowd_of(plan, cases)
+    return Scaled(plan, judged_ms(crowd, load, percentile), crowd.per_s)
 
 
 def _front(job: Job, choices: Choices) -> list[Option]:
@@ -178,13 +183,30 @@ def _enough(plan: Plan, load: Load, platform: Platform) -> Plan:
 
 def _one_more(plan: Plan) -> list[Plan]:
     """`plan` with a further replica, of each of its wraps in turn."""
-    found = []
-    for place, wrap in enumerate(plan.wraps):
-        if wrap.replicas < MOST_REPLICAS:
-            more = wrap.model_copy(update={"replicas": wrap.replicas + 1})
-            wraps = (*plan.wraps[:place], more, *plan.wraps[place + 1 :])
-            found.append(plan.model_copy(update={"wraps": wraps}))
-    return found
+    more = [wrap for wrap in plan.wraps if wrap.replicas < MOST_REPLICAS]
+    return [_with(plan, wrap.name, wrap.replicas + 1) for wrap in more]
+
+
+def _one_more_of_the_busiest(plan: Plan) -> Plan:
+    """`plan` with a further replica of each wrap whose CPUs have most to do for a request."""
+    busy = {
+        wrap.name: wrap.demand.cpu_ms / (wrap.cpus * wrap.replicas) if wrap.demand else 0.0
+        for wrap in plan.wraps
+    }
+    most = max(busy.values())
+    for wrap in plan.wraps:
+        if busy[wrap.name] >= _ALIKE * most:
+            plan = _with(plan, wrap.name, min(wrap.replicas + 1, MOST_REPLICAS))
+    return plan
+
+
+def _with(plan: Plan, name: str, replicas: int) -> Plan:
+    """`plan` with so many replicas of one wrap."""
+    wraps = tuple(
+        wrap.model_copy(update={"replicas": replicas}) if wrap.name == name else wrap
+        for wrap in plan.wraps
+    )
+    return plan.model_copy(update={"wraps": wraps})
 
 
 def _gains(before: Scaled, after: Scaled) -> bool:

@@ -13,8 +13,9 @@ from chiron.adaptation.replicas import Scaler
 from chiron.adaptation.scaling import CALM
 from chiron.adaptation.version import serving
 from chiron.deployment import replicas as asking
+from chiron.generator.annotations import NEEDED, ROLE
 from chiron.openfaas.client import Gateway
-from chiron.openfaas.objects import MIN_LABEL, TARGET_LABEL, TYPE_LABEL, FunctionStatus
+from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, TARGET_LABEL, TYPE_LABEL, FunctionStatus
 from chiron.workflow.errors import ChironError
 
 NAME = "pair-wrap1"
@@ -23,8 +24,14 @@ NAME = "pair-wrap1"
 class Wrap:
     """A gateway with one wrap, whose replicas answer in turn."""
 
-    def __init__(self, allows: int = 20, labels: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        allows: int = 20,
+        labels: dict[str, str] | None = None,
+        annotations: dict[str, str] | None = None,
+    ) -> None:
         self.replicas, self.allows, self.labels = 1, allows, labels or {}
+        self.annotations = annotations or {}
         self.asked: list[int] = []
         self.answers = 0
         self.requests = 0.0
@@ -34,7 +41,8 @@ class Wrap:
 
     def describe(self, name: str) -> FunctionStatus:
         fields = {"replicas": self.replicas, "available_replicas": self.replicas}
-        return FunctionStatus(name=name, labels=self.labels, **fields)
+        told = {"labels": self.labels, "annotations": self.annotations}
+        return FunctionStatus(name=name, **told, **fields)
 
     def scale(self, name: str, replicas: int) -> None:
         self.asked.append(replicas)
@@ -128,6 +136,64 @@ def test_a_rate_above_the_planned_one_is_met_ahead_of_any_queue(
     assert (wrap.asked[0], wrap.asked[-1]) == (8, 10)
     assert wrap.asked == sorted(wrap.asked)
     assert "and the rate needs" in events[0].message
+
+
+class Wraps:
+    """A gateway with several wraps."""
+
+    def __init__(self, **wraps: Wrap) -> None:
+        self.wraps = wraps
+
+    def describe(self, name: str) -> FunctionStatus:
+        return self.wraps[name].describe(name)
+
+    def scale(self, name: str, replicas: int) -> None:
+        self.wraps[name].scale(name, replicas)
+
+    def get(self, name: str, path: str, timeout_s: float) -> Any:
+        return self.wraps[name].get(name, path, timeout_s)
+
+
+def test_each_wrap_follows_the_rate_by_its_own_need_within_its_own_labels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At the planned 40/s two replicas of the entry are busy, and a fifth of one behind it."""
+    rps = {TYPE_LABEL: "rps", TARGET_LABEL: "20", MIN_LABEL: "2"}
+    place = Wraps(
+        entry=Wrap(labels=rps, annotations={ROLE: "entry", NEEDED: "2"}),
+        idle=Wrap(annotations={NEEDED: "0.2"}),
+        busy=Wrap(annotations={NEEDED: "0.9"}),
+        bounded=Wrap(labels={MAX_LABEL: "2"}, annotations={NEEDED: "0.9"}),
+    )
+    place.wraps["entry"].replicas = 2
+    functions = [FunctionStatus(name=name) for name in place.wraps]
+    looking = Scaler(cast(Gateway, place), lambda: functions, lambda _: None)
+    for second in range(20):
+        now = SimpleNamespace(monotonic=lambda second=second: float(second))
+        monkeypatch.setattr(asking, "time", now)
+        entry = place.wraps["entry"]
+        entry.answered += 160 / entry.replicas
+        looking.look()
+    assert {name: wrap.replicas for name, wrap in place.wraps.items()} == {
+        "entry": 8,
+        "idle": 1,
+        "busy": 4,
+        "bounded": 2,
+    }
+
+
+def test_an_entry_gets_no_replicas_for_requests_that_wait_for_another_wrap() -> None:
+    place = Wraps(entry=Wrap(annotations={ROLE: "entry"}), behind=Wrap(allows=1))
+    place.wraps["entry"].requests, place.wraps["behind"].requests = 24.0, 4.0
+    functions = [FunctionStatus(name=name) for name in place.wraps]
+    looking = Scaler(cast(Gateway, place), lambda: functions, lambda _: None)
+    for _ in range(5):
+        looking.look()
+    assert (place.wraps["entry"].asked, place.wraps["behind"].asked) == ([], [2])
+    place.wraps["behind"].allows = 2
+    place.wraps["behind"].replicas = 2
+    looking.look()
+    assert place.wraps["entry"].asked == [4]
 
 
 class Starting(Wrap):

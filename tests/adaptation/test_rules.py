@@ -15,6 +15,7 @@ from chiron.adaptation.rules import (
     Rules,
     Served,
     Window,
+    by_slo,
     concluded,
     exceeding_per_s,
     judge,
@@ -82,6 +83,20 @@ def test_windows_without_drift_end_in_a_verdict(seen, begins, words):
     told = concluded(seen, PREDICTION, RULES)
     assert told.startswith(begins)
     assert [word for word in words if word not in told] == []
+
+
+def test_without_a_prediction_the_slo_alone_counts():
+    promised = by_slo(200.0, 95.0)
+    slow_and_kept, broken = Window(100, 5000.0, timed=100), Window(100, 1.0, timed=100, late=40)
+
+    def after_each(window):
+        return reduce(lambda r, w: r.seen(w, promised, RULES), [window] * 3, Record())
+
+    assert not after_each(slow_and_kept).drifted(RULES)
+    assert after_each(broken).drifted(RULES)
+    told = concluded([slow_and_kept] * 3, promised, RULES)
+    assert told.startswith("nothing is predicted, so the SLO alone counts: 300 requests")
+    assert "0 of 300 over the SLO of 200 ms" in told
 
 
 @given(st.lists(telling), st.integers(0, 3))

@@ -16,10 +16,15 @@ from chiron.adaptation.scaling import (
     TARGET,
     Bounds,
     Load,
+    Planned,
     Record,
+    arrived,
+    behind,
     growth,
-    planned_per_s,
+    load_of,
+    planned_for,
 )
+from chiron.deployment.replicas import Heard, Said
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, TARGET_LABEL, TYPE_LABEL
 
 AT_ONCE = 4
@@ -113,6 +118,11 @@ def test_without_pressure_each_replica_gets_its_share_within_a_few_looks(request
         (Load(1, 0.2, 1, by_rate=9.0), 4),  # no more than all others at a look
         (Load(2, 0.2, 1, busy=0.9, by_rate=9.0), 2),  # all cores are busy
         (Load(4, 2.5, 1, by_rate=2.0), 10),  # a queue has to be worked off besides
+        (Load(2, 2.0, 16, computing=1.0), 3),  # cores are the limit, and not requests at once
+        (Load(2, 2.0, 16, computing=0.6), 2),
+        (Load(1, 1.0, 16, computing=1.0), 1),  # one request computes on one replica
+        (Load(1, 10.0, 4, is_behind=True), 1),  # they would wait elsewhere
+        (Load(2, 5.0, 4, is_behind=True, computing=0.9), 3),
     ],
 )
 def test_there_are_as_many_as_help(load, wanted):
@@ -162,25 +172,74 @@ RPS = {TYPE_LABEL: "rps", TARGET_LABEL: "20"}
         ({TARGET_LABEL: "20"}, None),
         ({TYPE_LABEL: "rps"}, None),
         (RPS | {TYPE_LABEL: "cpu"}, None),
-        (RPS, 20.0),
-        (RPS | {MIN_LABEL: "3"}, 60.0),
+        (RPS, Planned(20.0, 1.0)),
+        (RPS | {MIN_LABEL: "3"}, Planned(60.0, 3.0)),
     ],
 )
 def test_a_rate_is_planned_for_where_the_labels_count_requests(labels, planned):
-    assert planned_per_s(labels) == planned
+    assert planned_for(labels) == planned
 
 
 @pytest.mark.parametrize(
     ("labels", "planned"),
     [
-        (RPS | {MIN_LABEL: "3"}, 62.0),  # 20 is the whole part of 62 / 3
-        (RPS | {MIN_LABEL: "6"}, 120.0),  # somebody wants more replicas
-        (RPS | {MIN_LABEL: "3", TARGET_LABEL: "10"}, 30.0),
+        (RPS | {MIN_LABEL: "3"}, Planned(52.0, 2.5)),  # 20 is the whole part of 52 / 2.5
+        (RPS | {MIN_LABEL: "3", TARGET_LABEL: "10"}, Planned(30.0, 3.0)),  # somebody wants more
         ({}, None),
     ],
 )
 def test_the_rate_of_the_plan_counts_exactly_while_its_labels_are_there(labels, planned):
-    assert planned_per_s(labels, 62.0) == planned
+    assert planned_for(labels, 52.0, 2.5) == planned
+
+
+def said(replica: str, at: float, **values: float) -> Said:
+    """What a replica with four requests at once on one core says; it `has_answered` so many."""
+    answers = {"200": values.pop("has_answered", 0.0)}
+    names = {"in_hand": 0.0, "waiting": 0.0, "at_once": 4.0} | values
+    metrics = {f"chiron_requests_{name}": value for name, value in names.items()}
+    metrics["chiron_pressure_seconds_total"] = 0.0
+    metrics["chiron_cpu_seconds_total"] = names.get("cpu_s", 0.0)
+    metrics["chiron_cores"] = 1.0
+    return Said(replica, at, metrics, answers)
+
+
+BEFORE = {"old": said("old", 0.0, has_answered=100.0, cpu_s=10.0)}
+OLD = said("old", 1.0, has_answered=150.0, cpu_s=11.0, in_hand=4.0)
+
+
+def heard(*replicas: Said, silent: int = 0) -> Heard:
+    return Heard({each.replica: each for each in replicas}, len(replicas) + silent, silent)
+
+
+def test_a_replica_that_is_starting_has_no_part_in_the_rate_and_does_not_compute():
+    alone = heard(OLD)
+    assert arrived(alone, BEFORE) == (54.0, 1.0)  # four are in hand
+    new = said("new", 1.0, cpu_s=3.0)  # its modules were imported
+    for starting in (heard(OLD, new), heard(OLD, silent=1)):
+        assert arrived(starting, BEFORE) == (54.0, 1.0)
+        load = load_of(starting, BEFORE, by_pressure=True, busy=0.0)
+        assert (load.requests, load.computing) == (2.0, 0.5)
+        assert load.needs == load_of(alone, BEFORE, by_pressure=True, busy=0.0).needs
+
+
+def test_a_replica_too_busy_to_answer_stands_for_as_much_as_the_others():
+    before = BEFORE | {"busy": said("busy", 0.0)}
+    both = heard(OLD, silent=1)
+    assert arrived(both, before) == (108.0, 1.0)
+    load = load_of(both, before, by_pressure=True, busy=0.0)
+    assert (load.requests, load.computing) == (4.0, 1.0)
+
+
+def test_nothing_has_arrived_that_is_known_of_replicas_that_were_not_heard_before():
+    assert arrived(heard(OLD), {}) is None
+
+
+def test_an_entry_waits_for_a_wrap_that_has_too_few_replicas_and_gets_more_when_it_has_enough():
+    entry = Load(1, 20.0, 4)
+    few, enough = Load(1, 4.0, 4), Load(2, 2.0, 4)
+    assert Record().seen(behind(entry, [enough, few])).wanted(1, Bounds()) == 1
+    assert Record().seen(behind(entry, [enough])).wanted(1, Bounds()) == 4
+    assert behind(entry, []) == entry
 
 
 @given(st.floats(0.5, 200), st.floats(0.2, 4), st.integers(1, 10))

@@ -12,7 +12,7 @@ import requests
 from chiron.adaptation.events import Event
 from chiron.adaptation.rules import Window
 from chiron.adaptation.version import serving
-from chiron.generator.annotations import ASKED, SOURCE
+from chiron.generator.annotations import ASKED, PREDICTION, SOURCE
 from chiron.openfaas.objects import FunctionSpec
 from chiron.pipeline.deploy import deploy
 from chiron.scheduler.choices import Choices
@@ -62,6 +62,7 @@ def deployed(watcher):
 #: What clients of the workflow call.
 ENTRY = "pair-wrap1"
 GOOD, SLOW = Window(10, 5.0), Window(10, 900.0)
+LATE = Window(100, 5.0, timed=100, late=60)
 
 
 def test_what_is_in_range_is_left_alone_also_where_it_was_scaled_to_zero(watch, deployed, place):
@@ -91,8 +92,7 @@ def test_drift_that_a_profile_does_not_explain_changes_nothing_and_is_not_tried_
 def test_an_slo_that_is_broken_makes_it_adapt_though_the_mean_is_as_predicted(
     watch, deployed, place
 ):
-    late = Window(100, 5.0, timed=100, late=60)
-    assert watch(late, late) == ["window", "window", "adapting", "unchanged"]
+    assert watch(LATE, LATE) == ["window", "window", "adapting", "unchanged"]
     told = [event for event in place.events if event.kind in ("window", "adapting")]
     assert told[0].message.endswith(", 60 of 100 over the SLO")
     assert (told[0].figures["timed"], told[0].figures["late"]) == (100, 60)
@@ -196,6 +196,23 @@ def test_what_says_nothing_of_its_code_is_not_taken_for_the_same(watcher, place,
     place.events.clear()
     watcher(every_s=0.0).run(once=True)
     assert "planned" in place.kinds()
+
+
+def test_what_has_no_prediction_and_can_get_none_is_judged_by_the_slo(
+    watch, watcher, place, deployed
+):
+    entry = next(f for f in place.gateway.functions() if f.name == ENTRY)
+    told = {k: v for k, v in entry.annotations.items() if k != PREDICTION}
+    fields = entry.model_dump(include=set(FunctionSpec.model_fields)) | {"annotations": told}
+    place.gateway.deploy(FunctionSpec(service=ENTRY, **fields))
+    kinds = watch(SLOW, SLOW, LATE, LATE, profile=no_profile)
+    assert kinds == ["adapting", "unpredicted", *["window"] * 4, "adapting", "failed"]
+    (lacking,) = [event for event in place.events if event.kind == "unpredicted"]
+    assert lacking.message == "no prediction: there is no strace here; the SLO alone counts"
+    made = watcher(profile=no_profile)
+    made.latencies = Told(SLOW, SLOW)
+    made.run(once=True)
+    assert place.events[-1].message.startswith("nothing is predicted")
 
 
 @pytest.mark.parametrize("before", ["nothing", "a version"])

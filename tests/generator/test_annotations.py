@@ -10,6 +10,7 @@ from chiron.generator.annotations import (
     PREDICTION,
     DeployedPrediction,
     annotate,
+    read_needed,
     read_prediction,
 )
 from chiron.workflow.errors import ChironError
@@ -41,7 +42,9 @@ def test_the_entry_says_why_its_prediction_is_not_to_be_relied_on(small, plan_of
 
 def test_a_plan_without_a_prediction_has_none(small, plan_of):
     plan = plan_of(small.workflow).model_copy(update={"predicted": None})
-    assert PREDICTION not in annotate(plan, 0, small.workflow)
+    annotations = annotate(plan, 0, small.workflow)
+    assert PREDICTION not in annotations
+    assert read_needed(annotations) is None
 
 
 def test_a_prediction_that_somebody_has_changed_is_refused():
@@ -73,6 +76,7 @@ def test_a_plan_for_a_rate_says_so_and_is_judged_by_that(small, plan_of):
     prediction = read_prediction(annotate(plan, 0, small.workflow))
     assert prediction == DeployedPrediction.of(plan)
     assert prediction.per_s == 20.0
+    assert 1.0 <= read_needed(annotate(plan, 0, small.workflow)) <= 2.0
     assert prediction.cpus == plan.allocated_cpus > plan.cpus
     assert (prediction.judged_ms, prediction.expected_ms) == (90.0, 70.0)
     low_ms, high_ms = prediction.expected_range_ms

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from chiron.generator.scale_labels import fewer_than_planned, scale_labels
+from chiron.generator.scale_labels import fewer_than_planned, needed_replicas, scale_labels
 from chiron.workflow.load import Load, LoadPrediction, Throughput
-from chiron.workflow.plan import Plan, Wrap
+from chiron.workflow.plan import Demand, Plan, Wrap
 
 MIN, MAX = "com.openfaas.scale.min", "com.openfaas.scale.max"
 TYPE, TARGET = "com.openfaas.scale.type", "com.openfaas.scale.target"
+PROPORTION = "com.openfaas.scale.target-proportion"
 
 
-def plan(*replicas: int, per_s: float | None = 50.0, orchestrator="wrap") -> Plan:
+def plan(
+    *replicas: int,
+    per_s: float | None = 50.0,
+    orchestrator="wrap",
+    cpu_ms: tuple[float, ...] = (),
+) -> Plan:
     wraps = tuple(
         Wrap(
             name=f"w{n}",
@@ -21,6 +27,7 @@ def plan(*replicas: int, per_s: float | None = 50.0, orchestrator="wrap") -> Pla
             mechanism="fork",
             processes=((f"t{n}",),),
             replicas=count,
+            demand=Demand(cpu_ms=cpu_ms[n], memory_mib=1) if cpu_ms else None,
         )
         for n, count in enumerate(replicas)
     )
@@ -40,7 +47,7 @@ def plan(*replicas: int, per_s: float | None = 50.0, orchestrator="wrap") -> Pla
         within=(),
         saturation=Throughput(per_s=1.0, low_per_s=1.0, high_per_s=1.0),
         throughput_per_s=1.0,
-        cpu_ms=1.0,
+        cpu_ms=sum(cpu_ms) + 2.0,
         memory_mib=1,
     )
     return found.model_copy(update={"under_load": loaded})
@@ -52,10 +59,33 @@ def test_a_plan_for_single_requests_has_no_labels():
 
 def test_the_entry_is_scaled_by_its_requests_and_others_by_no_gateway():
     planned = plan(3, 2)
-    assert scale_labels(planned, 0, {}) == {MIN: "3", TYPE: "rps", TARGET: "16"}
+    rps = {TYPE: "rps", PROPORTION: "1"}
+    assert scale_labels(planned, 0, {}) == {MIN: "3", TARGET: "16"} | rps
     assert scale_labels(planned, 1, {}) == {MIN: "2"}
     by_client = plan(3, 2, orchestrator="client")
-    assert scale_labels(by_client, 1, {}) == {MIN: "2", TYPE: "rps", TARGET: "25"}
+    assert scale_labels(by_client, 1, {}) == {MIN: "2", TARGET: "25"} | rps
+
+
+def test_each_wrap_has_the_target_of_its_own_need():
+    """At 50/s the wraps compute 0.15, 0.8 and 1.55 cores, with 1 ms each beyond functions."""
+    planned = plan(1, 2, 3, cpu_ms=(2.0, 15.0, 30.0))
+    beyond_ms = 2.0 / 3
+    computing = [50 * (ms + beyond_ms) / 1000 for ms in (2.0, 15.0, 30.0)]
+    needed = [needed_replicas(planned, index) for index in range(3)]
+    assert needed == pytest.approx([each / 0.7 for each in computing])
+    assert scale_labels(planned, 0, {})[TARGET] == str(int(50 / needed[0]))
+    others = [scale_labels(planned, index, {}) for index in (1, 2)]
+    assert others == [
+        {MIN: str(replicas), TYPE: "cpu", TARGET: "700", PROPORTION: "1"} for replicas in (2, 3)
+    ]
+
+
+def test_a_wrap_with_more_replicas_than_it_computes_for_needs_all_but_the_slack_of_the_last():
+    planned = plan(3, 3, cpu_ms=(2.0, 2.0))
+    assert needed_replicas(planned, 1) == 2.0
+    assert scale_labels(planned, 1, {})[TARGET] == str(round(50 * 3.0 / 2))
+    assert needed_replicas(plan(1, 1, cpu_ms=(2.0, 90.0)), 1) == 1.0
+    assert needed_replicas(plan(1, per_s=None), 0) is None
 
 
 def test_more_than_openfaas_allows_by_itself_is_asked_for():

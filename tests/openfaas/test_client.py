@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import requests
 
 from chiron.openfaas.client import FunctionSpec, Gateway
 from chiron.openfaas.credentials import Credentials
@@ -355,6 +356,23 @@ def test_a_gateway_that_does_not_answer_is_a_timeout():
 
     assert (raised.value.code, raised.value.status) == ("timeout", 504)
     assert "check -g or OPENFAAS_URL" in raised.value.message
+
+
+def test_what_does_not_say_what_it_is_is_no_gateway_within_seconds(monkeypatch):
+    limits = []
+    request = requests.Session.request
+
+    def noted(self, *arguments, timeout, **others):
+        limits.append(timeout[1])
+        return request(self, *arguments, timeout=(0.1, 0.1), **others)
+
+    monkeypatch.setattr(requests.Session, "request", noted)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with Gateway(url) as client, pytest.raises(ChironError, match="within 5 s") as raised:
+            client.info()
+
+    assert (raised.value.code, limits) == ("no-gateway", [5.0])
 
 
 def test_an_address_that_nothing_answers_at_is_no_gateway():

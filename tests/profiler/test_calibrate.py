@@ -332,3 +332,14 @@ def test_a_real_gateway_is_calibrated_and_left_as_it_was(
     assert "62% of the cores" in found.warnings[0]
     assert [f"warning: {line}" for line in found.warnings] == said[-len(found.warnings) :]
     assert launcher.gateway.functions() == []
+
+
+def test_processes_that_calibrate_on_one_gateway_deploy_under_names_of_their_own(monkeypatch):
+    def names():
+        each = [*shapes(), *numerous(), chains(), crowd()]
+        return {wrap.name for plan in each for wrap in plan.plan.wraps}
+
+    here = names()
+    assert names() == here
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert not names() & here

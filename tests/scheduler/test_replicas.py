@@ -107,6 +107,20 @@ def test_the_reasons_and_a_diff_name_rate_and_replicas(platform, profile):
     assert any(line.startswith("replicas: 1 -> ") for line in lines)
 
 
+@pytest.mark.parametrize(("per_s", "replicas"), [(99.5, 2), (199.0, 3)])
+def test_wraps_that_hold_requests_up_alike_get_replicas_together(
+    per_s, replicas, platform, profile
+):
+    """At nearly 100/s two wraps that compute 10 ms are full: one more of either is no use."""
+    flow = Workflow("demo", (Task("a", "a", None), Task("b", "b", "a")), "b")
+    choices = Choices(planner="one-to-one", percentile=99)
+    load = Load(per_s=per_s, requests=2000)
+    functions = profile(a="cpu 10", b="cpu 10")
+    plan = schedule_load(flow, functions, platform(), 150.0, load, choices)
+    assert plan.meets_slo
+    assert [wrap.replicas for wrap in plan.wraps] == [replicas, replicas]
+
+
 def test_another_strategy_than_cost_is_refused(platform, profile):
     choices = Choices(strategy="latency")
     with pytest.raises(ChironError, match="by cost"):

@@ -119,9 +119,7 @@ def test_an_error_is_told_as_by_the_gateway(pair: Pair) -> None:
     assert directly.json == by_gateway.json
 
 
-@pytest.mark.parametrize(
-    "far", [{"secret": ""}, {"secret": "another"}, {"key": "an older build's"}]
-)
+@pytest.mark.parametrize("far", [{"secret": ""}, {"secret": "another"}])
 def test_what_is_not_of_the_deployment_is_called_by_the_gateway(
     pair: Pair, far: dict[str, str]
 ) -> None:

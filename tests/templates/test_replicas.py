@@ -47,6 +47,27 @@ def test_one_that_gives_no_sign_is_seldom_tried(
     assert network.tried == times
 
 
+@pytest.mark.parametrize(
+    ("error", "is_stranger"),
+    [
+        (ConnectionError, True),  # it ends the connection without the proof that it waits for
+        (ConnectionResetError, True),
+        (ConnectionRefusedError, False),
+        (TimeoutError, False),
+    ],
+)
+def test_a_replica_of_another_build_ends_the_connection(
+    network: Network, error: type[OSError], is_stranger: bool
+) -> None:
+    known = Replicas(lambda: ADDRESS, network.reach)
+    network.error = error
+    assert known.of(0) is None
+    assert known.is_stranger is is_stranger
+    network.error, network.now = None, network.now + 100
+    assert known.of(0) == ADDRESS
+    assert not known.is_stranger
+
+
 def test_of_one_that_has_ended_since_it_was_named_the_gateway_knows(network: Network) -> None:
     """An execution that begins then waits for the replacement, as those do that run."""
     named = iter([ADDRESS])

@@ -89,6 +89,15 @@ def test_however_it_is_printed(
     )
 
 
+def test_a_carriage_return_within_a_line_begins_no_new_one() -> None:
+
+    reader, writer = os.pipe()
+    Log(writer, "<stdout>").emit("one", b"10 %\r20 %\r\n\nend\rof it")
+    os.close(writer)
+    with os.fdopen(reader, "rb") as log:
+        assert log.read() == b"[one] 10 %\r20 %\n[one] \n[one] end\rof it\n"
+
+
 def test_what_a_function_prints_while_it_is_imported_has_its_name(
     start: Any, wrap_image: Any
 ) -> None:

@@ -33,6 +33,7 @@ from wrap.config.wrap_spec import Wrap
 from wrap.core import memory_shares
 from wrap.core.buckets import triggers
 from wrap.core.buckets.own import MODULE, TriggerError, loaded
+from wrap.core.builds import build_of, is_handed_back
 from wrap.core.ending import may_go
 from wrap.core.errors import TaskError
 from wrap.core.lost_threads import LostThreads
@@ -53,7 +54,7 @@ from wrap.http.app import create_app
 from wrap.http.probes import PROBES
 from wrap.http.traffic_switch import Route
 from wrap.net.direct import Direct
-from wrap.net.gateway_client import Gateway
+from wrap.net.gateway_client import HANDED_HEADER, Gateway
 from wrap.net.object_store import Store, store_of
 from wrap.net.object_store.redis import Redis
 from wrap.net.peer_server import PeerServer, own_host
@@ -87,6 +88,8 @@ _WAKES = 1
 #: How long of-watchdog may take to hand on the last answer, in seconds, before that status ends it.
 _HANDS_ON_S = 0.5
 _WATCHDOG_BYTES = 16 << 20
+#: The key of waitress for the header of a request that another entry handed on.
+_HANDED = HANDED_HEADER.upper().replace("-", "_")
 #: How long the server's loops may stand still beyond what a request may take, in seconds.
 _SPARE_S = 2.0
 #: How long spans may take in the end that have not been sent.
@@ -191,8 +194,10 @@ def _serve(
         in_hand = is_called and listener is not None and listener.busy
         return may_go(since_s, settings.linger_s, in_hand, drain_s)
 
+    build = build_of(settings.trace_key)
     hooks = server.Hooks(
         probes=PROBES,
+        unqueued=lambda headers: is_handed_back(build, headers.get(_HANDED, "")),
         drain_s=drain_s,
         may_go=may_end,
         ending=listener.end if listener is not None else lambda: None,
@@ -271,7 +276,7 @@ def _network(
     settings: Settings, wrap: Wrap, loop: Loop, threads: ThreadPool, budget: MemoryBudget
 ) -> _Network:
     longest = memory_shares.of_output(settings.memory_bytes)
-    gateway = Gateway(settings.gateway_url, settings.trace_key, longest)
+    gateway = Gateway(settings.gateway_url, settings.trace_key, longest, wrap.attempts)
     if not settings.direct_key or wrap.path == "gateway":
         return _Network(gateway)
     listener = _listener(settings, wrap, longest, loop, budget)

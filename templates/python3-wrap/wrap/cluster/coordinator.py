@@ -166,8 +166,15 @@ class Coordinator(Peers):
 
         self._threads.start(recover)
 
-    def _is_wanted(self) -> bool:
-        return time.monotonic() < self._deadline and not self._execution.over
+    def _is_wanted(self, name: str) -> bool:
+        """Whether a replica of a wrap is still looked for.
+
+        No more if the wrap seems to be of another build by now, and the request was handed on.
+        """
+        execution = self._execution
+        if self.protocol.direct.replicas(name).is_stranger and execution.handed_on():
+            return False
+        return time.monotonic() < self._deadline and not execution.over
 
     def _reconnect(self, name: str) -> None:
         """A connection broke: make another one, or have another replica do what was lost."""
@@ -175,7 +182,7 @@ class Coordinator(Peers):
         lost = self.routes[name]
         if is_there(direct, lost):
             self._execution.event(self._ask_once_more, name)
-        elif address := replica_after(direct, name, lost, number, self._is_wanted):
+        elif address := replica_after(direct, name, lost, number, partial(self._is_wanted, name)):
             self._replace(name, address)
         # Else the execution is over, or will be at its deadline.
 
@@ -186,7 +193,7 @@ class Coordinator(Peers):
         """A wrap has not begun, as it is ending: if no other one is of its build, it has to."""
         direct, number = self.protocol.direct, self._execution.ident.number
         ending = self.routes[name]
-        if address := replica_beside(direct, name, ending, number, self._is_wanted):
+        if address := replica_beside(direct, name, ending, number, partial(self._is_wanted, name)):
             self._replace(name, address, has_begun=False)
         else:
             self._execution.event(self._urge, name)

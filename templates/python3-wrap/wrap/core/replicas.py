@@ -27,10 +27,12 @@ class KnownReplicas:
     ----------
     lost
         Whether the gateway could not reach the wrap when it was asked last.
+    is_stranger
+        Whether the replica that the gateway named last did not prove to be of this build.
     """
 
     def __init__(self) -> None:
-        self.lost = False
+        self.lost = self.is_stranger = False
         self._addresses: tuple[str, ...] = ()
         #: When each replica said that it is ending.
         self._ending: dict[str, float] = {}
@@ -71,12 +73,14 @@ class KnownReplicas:
             self._holds_s = _MORE_S
         else:
             self._holds_s = min(KNOWN_S, 2 * self._holds_s)
-        self._asked, self.lost, self._is_silent = now, False, False
+        self._asked, self.lost, self._is_silent, self.is_stranger = now, False, False, False
 
-    def failed(self, now: float, is_gateway: bool, is_timeout: bool) -> None:
+    def failed(
+        self, now: float, is_gateway: bool, is_timeout: bool, is_stranger: bool = False
+    ) -> None:
         """The gateway could not answer, if it `is_gateway`; else its replica was not reached."""
         self._asked, self._holds_s = now, KNOWN_S
-        self.lost = is_gateway
+        self.lost, self.is_stranger = is_gateway, is_stranger
         self._is_silent = is_timeout and not self._addresses
 
     def ends(self, now: float, address: str) -> None:

@@ -60,6 +60,36 @@ def tries_after_refusal(coordinator: str, own: str) -> int:
     return 0 if coordinator == own else _STRAIGHT
 
 
+#: What a gateway answers itself if the wrap behind it has ended, or has no replica at the moment.
+_BROKEN = frozenset((500, 502, 503))
+
+
+def has_broken(status: int, is_of_wrap: bool) -> bool:
+    """Whether a call through the gateway broke: the answer is an error, and not the wrap's own.
+
+    Examples
+    --------
+    >>> has_broken(502, is_of_wrap=False), has_broken(500, is_of_wrap=True)
+    (True, False)
+    >>> has_broken(404, is_of_wrap=False)
+    False
+    """
+    return status in _BROKEN and not is_of_wrap
+
+
+def is_called_again(losses: int, attempts: int, now: float, deadline: float) -> bool:
+    """Whether a wrap is called again after so many calls broke, whose tasks may have begun.
+
+    Examples
+    --------
+    >>> [is_called_again(losses, 2, now=1.0, deadline=9.0) for losses in (1, 2)]
+    [True, False]
+    >>> is_called_again(1, 2, now=9.0, deadline=9.0)
+    False
+    """
+    return may_follow(losses - 1, attempts) and now < deadline
+
+
 class Retries:
     """Counts how often each task has begun again after its worker was lost.
 

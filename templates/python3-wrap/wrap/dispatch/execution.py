@@ -70,6 +70,9 @@ class Execution:
         Takes what tasks emit into buckets.
     client
         Gets the answer piece by piece. None if the answer is sent as a whole.
+    hand_on
+        Called if a wrap is of another build: it raises TaskError if the execution is over by that.
+        None if the execution waits until the wrap is of its build.
 
     Attributes
     ----------
@@ -95,6 +98,7 @@ class Execution:
         prepare: Callable[[], Mapping[Key, Object]] | None = None,
         into_buckets: Callable[[Result], None] | None = None,
         client: Client | None = None,
+        hand_on: Callable[[], None] | None = None,
     ) -> None:
         self.runtime = runtime
         self.ident = ident
@@ -116,6 +120,7 @@ class Execution:
         self._prepare = prepare
         self.into_buckets = into_buckets
         self.client = client
+        self.hand_on = hand_on
         self.broker = runtime.broker if self.part.live else None
         self.streams = ExecutionStreams(ident.number, self._attempt_of, client)
         elsewhere = client is not None and (self.part.processes or peers is not None)
@@ -188,6 +193,18 @@ class Execution:
     def fail(self, error: TaskError) -> None:
         """End the execution with an error, unless it is over."""
         self.event(_raise, error)
+
+    def handed_on(self) -> bool:
+        """Hand on the request, as another wrap is of another build; whether the execution is over.
+
+        Not if the client has got a part of the answer.
+        """
+        if self.hand_on is not None and not self.is_answering:
+            try:
+                self.hand_on()
+            except TaskError as end:
+                self.fail(end)
+        return self.over
 
     def _attempt_of(self, task: int) -> int | None:
         with self.lock:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from wrap.core.builds import OTHER_BUILD, PAUSE_S
 from wrap.core.errors import TaskError
 from wrap.core.events import Failed
 from wrap.core.program import MAIN
@@ -261,7 +262,7 @@ class TaskThreads:
         sent: Callable[[], None],
     ) -> None:
         try:
-            results = self._runtime.transport.call(wrap, request, execution.deadline, sent)
+            results = self._results(execution, wrap, request, sent)
         except Exception as cause:
             error = (
                 cause if isinstance(cause, TaskError) else TaskError("remote", f"{wrap}: {cause}")
@@ -276,6 +277,25 @@ class TaskThreads:
                 # Nobody else tells them any more.
                 self._runtime.spans.part(execution.ident, results)
             execution.event(lambda: self.go_on(execution, thread, execution.ended(results)))
+
+    def _results(
+        self, execution: Execution, wrap: str, request: Request, sent: Callable[[], None]
+    ) -> list[Result]:
+        """The results of another wrap, when it is of this build. Raises TaskError.
+
+        A wrap of another build begins nothing. The execution is over if an entry of another build
+        answers the request.
+        """
+        while True:
+            try:
+                return self._runtime.transport.call(wrap, request, execution.deadline, sent)
+            except TaskError as error:
+                if error.code != OTHER_BUILD or time.monotonic() >= execution.deadline:
+                    raise
+                sent()
+                if execution.handed_on():
+                    raise
+            time.sleep(PAUSE_S)
 
 
 def _await_sent(

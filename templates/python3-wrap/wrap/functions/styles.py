@@ -19,6 +19,7 @@ from typing import Any
 
 from flask import Flask, has_request_context
 from flask.globals import request_ctx
+from waitress.task import hop_by_hop
 from werkzeug.datastructures import Headers
 from werkzeug.wrappers import Request
 from werkzeug.wrappers import Response as BaseResponse
@@ -57,12 +58,7 @@ _INNER = {
 #: The input of what Flask makes of an answer where the handler has no request.
 _NONE = Object("")
 #: The headers of an answer that its server sets, in lower case.
-OF_SERVER = frozenset(
-    (
-        *("connection", "content-length", "keep-alive", "proxy-authenticate"),
-        *("proxy-authorization", "te", "trailers", "transfer-encoding", "upgrade"),
-    )
-)
+OF_SERVER = hop_by_hop | {"content-length"}
 
 
 class _Given:
@@ -222,6 +218,7 @@ def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
         match value:
             case tuple((str(body), int(status), pairs)) if status == _OK:
                 headers = Headers(pairs or ())
+                _refuse_hop_by_hop(headers)
                 value, kind = body, headers.pop("Content-Type", "") or kind
                 if headers and seen is not Seen.BY_NOBODY:
                     head = ("200 OK", sent(headers))
@@ -239,9 +236,19 @@ def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
 def _made(value: Any) -> BaseResponse:
     """What Flask makes of a value, which looks at the request for some."""
     if has_request_context():
-        return _FLASK.finalize_request(value)
-    with _FLASK.request_context(_with_body(_environ(_NONE, {}), _NONE)):
-        return _FLASK.finalize_request(value)
+        response = _FLASK.finalize_request(value)
+    else:
+        with _FLASK.request_context(_with_body(_environ(_NONE, {}), _NONE)):
+            response = _FLASK.finalize_request(value)
+    _refuse_hop_by_hop(response.headers)
+    return response
+
+
+def _refuse_hop_by_hop(headers: Headers) -> None:
+    """Raise ValueError for a header that waitress, the server of the templates, refuses."""
+    for name in headers.keys():  # noqa: SIM118 (Headers iterates over pairs)
+        if name.lower() in hop_by_hop:
+            raise ValueError(f"{name} is a header of the connection: only the server sets it")
 
 
 def whole(response: BaseResponse, seen: Seen) -> Object:

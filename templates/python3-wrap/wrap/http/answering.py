@@ -17,7 +17,8 @@ from wrap.core.program import Key, Program
 from wrap.dispatch.execution import Execution, Outcome
 from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
-from wrap.http.answers import export, failed, lack, with_head
+from wrap.http.answers import export, failed, lack, passed_back, with_head
+from wrap.http.handing_on import HandedOnError, Hander
 from wrap.http.request_fields import TIMEOUT
 from wrap.http.server import LATER
 from wrap.net.gateway_client import ANSWERED_HEADER
@@ -35,6 +36,8 @@ class Answering:
     ----------
     respond
         Makes the answer when the execution has ended.
+    hander
+        Hands on the whole request if another wrap is of another build; None if it may not be.
     """
 
     def __init__(
@@ -44,12 +47,14 @@ class Answering:
         arrived: float,
         deadline: float,
         respond: Callable[[Execution, list[Result]], Response],
+        hander: Hander | None = None,
     ) -> None:
         self._runtime = runtime
         self._ident = ident
         self._arrived = arrived
         self._deadline = deadline
         self._respond = respond
+        self._hander = hander
         self._later: Callable[..., None] = request.environ[LATER]()
         is_entry = runtime.wrap.entry is not None
         self._forwarded = is_entry and TIMEOUT in request.environ
@@ -75,6 +80,7 @@ class Answering:
             *(self._runtime, program, objects, self._ident, self._deadline, self._reply),
             *(coordinator,),
             client=client,
+            hand_on=self._hander,
         )
         if coordinator is not None:
             coordinator.protocol.add(execution)
@@ -82,12 +88,20 @@ class Answering:
 
     def _reply(self, execution: Execution, outcome: Outcome) -> None:
         runtime, ident, arrived = self._runtime, self._ident, self._arrived
-        results = all_results(execution, outcome) if isinstance(outcome, TaskError) else outcome
+        if isinstance(outcome, HandedOnError):
+            results = execution.results
+        elif isinstance(outcome, TaskError):
+            results = all_results(execution, outcome)
+        else:
+            results = outcome
         failure = None
         try:
-            if isinstance(outcome, TaskError):
+            if isinstance(outcome, HandedOnError):
+                response = passed_back(outcome.answered)
+            elif isinstance(outcome, TaskError):
                 raise outcome
-            response = self._respond(execution, outcome)
+            else:
+                response = self._respond(execution, outcome)
         except TaskError as error:
             failure, response = error, failed(runtime, error, arrived, ident.mark)
         except Exception as error:  # no memory for the answer

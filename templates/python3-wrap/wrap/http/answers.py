@@ -6,19 +6,20 @@ import json
 import time
 import traceback
 from collections.abc import Iterable
-from typing import cast
+from typing import Any, cast
 
-from flask import Response, request
+from flask import Response
+from werkzeug.datastructures import EnvironHeaders
 
 from wrap.cluster.participant import told
 from wrap.config.redaction import redacted
 from wrap.core.errors import SERVER_FAULT, TaskError
 from wrap.dispatch.runtime import Runtime
 from wrap.functions.styles import OF_SERVER
-from wrap.http.request_fields import asked_mark, body_of, trace_of
+from wrap.http.request_fields import asked_mark, trace_of
 from wrap.net.gateway_client import ANSWERED_HEADER, CALL_HEADER, TIMEOUT_HEADER
 from wrap.net.messages import Ident, Result
-from wrap.net.transport import Forwarded
+from wrap.net.transport import Answered, Forwarded
 from wrap.observe import log
 from wrap.observe.timeline import timeline
 from wrap.values.value import JSON, Object
@@ -96,11 +97,16 @@ def uncopied(pieces: list[bytes | memoryview], content_type: str) -> Response:
     return Response(cast(list[bytes], pieces), headers=length, content_type=content_type)
 
 
-def forwarded(runtime: Runtime, target: str, deadline: float) -> Response:
-    headers = {name: value for name, value in request.headers if name not in _NOT_PASSED_ON}
-    place = request.environ["REQUEST_URI"].removeprefix("/")
-    asked = Forwarded(request.method, f"/{place}" if place else "", headers, body_of())
-    status, headers_of, body = runtime.transport.forward(target, asked, deadline)
+def asked_by(environ: dict[str, Any], body: bytes | bytearray) -> Forwarded:
+    """The request of a WSGI environment, whose body that is, as another entry may answer it."""
+    headers = {name: v for name, v in EnvironHeaders(environ) if name not in _NOT_PASSED_ON}
+    place = environ["REQUEST_URI"].removeprefix("/")
+    return Forwarded(environ["REQUEST_METHOD"], f"/{place}" if place else "", headers, body)
+
+
+def passed_back(answered: Answered) -> Response:
+    """The answer of another entry, as this entry's."""
+    status, headers_of, body = answered
     response = Response(body, status)
     del response.headers["Content-Type"]
     left_out = OF_SERVER | {ANSWERED_HEADER.lower()}

@@ -15,6 +15,7 @@ from wrap.cluster.coordinator import Coordinator
 from wrap.cluster.participant import Participant, engine_of
 from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core import admission
+from wrap.core.builds import OTHER_BUILD, build_of, check_caller, is_handed_back
 from wrap.core.dag import Engine, Part
 from wrap.core.errors import TaskError, workflow_failed
 from wrap.core.placement import Deciding
@@ -26,21 +27,25 @@ from wrap.dispatch.world import WORLD
 from wrap.functions.answers import METHODS
 from wrap.http.answering import Answering
 from wrap.http.answers import (
+    asked_by,
     export,
     failed,
-    forwarded,
     lack,
     not_begun,
+    passed_back,
     traced,
     uncopied,
     with_head,
 )
 from wrap.http.controls import add_controls
+from wrap.http.handing_on import hander_of
 from wrap.http.probes import add_probes
 from wrap.http.request_fields import (
     ALONE,
+    BUILD,
     CALL,
     CALL_ID,
+    HANDED,
     TIMEOUT,
     asked_mark,
     body_of,
@@ -124,8 +129,12 @@ def _workflow(
     if entry is None:
         message = f"this wrap only runs a part of {runtime.wrap.workflow}: call its entry wrap"
         raise TaskError("not-an-entry", message, status=400)
+    if is_handed_back(build_of(runtime.trace_key), request.environ.get(HANDED, "")):
+        refusal = {"code": OTHER_BUILD, "wrap": runtime.wrap.name}
+        return Response(json.dumps(refusal), 421, content_type=JSON)
     if target := runtime.route.target:
-        return forwarded(runtime, target, deadline)
+        asked = asked_by(request.environ, body_of())
+        return passed_back(runtime.transport.forward(target, asked, deadline))
     body = body_of()
     admission.check_size(len(body), runtime.most_request)
     given = Object(body, request.environ.get("CONTENT_TYPE", ""))
@@ -150,7 +159,9 @@ def _workflow(
     if coordinator is not None and runtime.store is not None and None in runtime.wrap.crossing:
         store_path.put(runtime.store, ident.number, {None: objects[None]}, deadline)
     respond = partial(_answer, runtime, entry, arrived)
-    Answering(runtime, ident, arrived, deadline, respond).execute(engine, objects, coordinator)
+    hander = hander_of(runtime, body, deadline)
+    answering = Answering(runtime, ident, arrived, deadline, respond, hander)
+    answering.execute(engine, objects, coordinator)
     return Response()
 
 
@@ -245,6 +256,8 @@ def _answer(
 
 def _call(runtime: Runtime, arrived: float, deadline: float) -> Response:
     """Run what another wrap asks for through the gateway."""
+    build, callers = build_of(runtime.trace_key), request.environ.get(BUILD, "")
+    check_caller(runtime.wrap.name, build, callers)
     asked = request_of(body_of())
     trace = trace_context.checked(asked.ident.trace)
     ident = replace(asked.ident, mark=mark_of(asked.ident.mark), trace=trace)

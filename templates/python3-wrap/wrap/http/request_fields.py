@@ -10,7 +10,13 @@ from flask import request
 from wrap.core.errors import TaskError
 from wrap.http.server import LargeBody
 from wrap.net import framing
-from wrap.net.gateway_client import CALL_HEADER, TIMEOUT_HEADER, TRACE_HEADER
+from wrap.net.gateway_client import (
+    BUILD_HEADER,
+    CALL_HEADER,
+    HANDED_HEADER,
+    TIMEOUT_HEADER,
+    TRACE_HEADER,
+)
 from wrap.net.messages import UNWATCHED, Request, Watch
 from wrap.observe import trace_context
 from wrap.observe.trace_context import TraceContext
@@ -22,11 +28,11 @@ _ID_HEADER = "X-Call-Id"
 #: Of W3C Trace Context.
 _PARENT_HEADER, _STATE_HEADER = "Traceparent", "Tracestate"
 #: Where a WSGI environment has the headers; to look there takes a fifth of the time of Flask's way.
-CALL, TIMEOUT, TRACE, CALL_ID, _PARENT, _STATE = (
+CALL, TIMEOUT, TRACE, BUILD, HANDED, CALL_ID, _PARENT, _STATE = (
     "HTTP_" + name.upper().replace("-", "_")
     for name in (
-        *(CALL_HEADER, TIMEOUT_HEADER, TRACE_HEADER, _ID_HEADER),
-        *(_PARENT_HEADER, _STATE_HEADER),
+        *(CALL_HEADER, TIMEOUT_HEADER, TRACE_HEADER, BUILD_HEADER, HANDED_HEADER),
+        *(_ID_HEADER, _PARENT_HEADER, _STATE_HEADER),
     )
 )
 #: The header of events that are handled by themselves, and answered when they have been.

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
 
-from wrap.core.errors import too_late
+from wrap.core.errors import TaskError, too_late
 from wrap.core.limits import left_s
+from wrap.core.retry import is_called_again
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool
 from wrap.net.gateway_client import OK, Gateway, failure, results_of
@@ -64,22 +65,27 @@ class Direct:
         """As `wrap.net.transport.Transport.call` says.
 
         A connection that breaks before the answer leaves it open whether the tasks have run: they
-        are called again through the gateway.
+        are called again through the gateway if attempts are left.
         """
         replicas = self.replicas(wrap)
+        losses = 0
         while address := replicas.of(request.ident.number):
             asked = time.monotonic()
             answer = self._ask(wrap, address, request, deadline, sent)
             if answer is None:
+                losses = 1
                 replicas.forget(address)
-                print(f"wrap {wrap} at {address} broke off")
+                message = f"wrap {wrap} at {address} broke off"
+                if not is_called_again(losses, self._gateway.attempts, time.monotonic(), deadline):
+                    raise TaskError("remote", message)
+                print(message)
                 break
             if not is_refused(answer):
                 return answered(wrap, answer, request, asked)
             replicas.ends(address)
             if not replicas.known():
                 break
-        return self._gateway.call(wrap, request, deadline, sent)
+        return self._gateway.call(wrap, request, deadline, sent, losses)
 
     def _ask(
         self,

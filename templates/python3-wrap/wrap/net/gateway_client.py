@@ -10,8 +10,10 @@ from typing import Any, cast
 import urllib3
 
 from wrap.config.redaction import redacted
+from wrap.core.builds import build_of
 from wrap.core.errors import TaskError, too_late
 from wrap.core.limits import left_s
+from wrap.core.retry import REPLACEMENT, has_broken, is_called_again
 from wrap.net import framing
 from wrap.net.messages import Ident, Request, Result
 from wrap.net.transport import GRACE_S, Answered, Forwarded
@@ -23,6 +25,8 @@ CALL_HEADER = "X-Chiron-Call"
 TIMEOUT_HEADER = "X-Chiron-Timeout"
 #: Tells another entry that a wrap answers, and no gateway in its place.
 ANSWERED_HEADER = "X-Chiron-Answered"
+#: The builds of the wrap that calls, and of the entry that hands on a whole request.
+BUILD_HEADER, HANDED_HEADER = "X-Chiron-Build", "X-Chiron-Handed"
 #: The path that tells where a replica takes calls directly.
 ADDRESS = "/_/address"
 #: Its value is the key of the build, perhaps with what else is to be told behind it.
@@ -36,7 +40,7 @@ _NO_ADDRESS = 404
 _SHOWN = 200
 #: Bytes of a host and a port.
 _LONGEST_ADDRESS = 1 << 16
-#: Only what cannot have reached the wrap is tried again.
+#: Only what cannot have reached the wrap is sent again without being counted.
 RETRIES = urllib3.Retry(total=None, connect=1, read=0, redirect=0, status=0, other=0)
 
 
@@ -51,27 +55,66 @@ class Gateway:
         What wraps of the same build want to see before they trace a request.
     longest
         Bytes that an answer may have.
+    attempts
+        How often a task may begin.
     """
 
-    def __init__(self, url: str, trace_key: str, longest: int) -> None:
+    def __init__(self, url: str, trace_key: str, longest: int, attempts: int) -> None:
         self._url = url.rstrip("/")
         self._trace_key = trace_key
+        self._build = build_of(trace_key)
         self._longest = longest
+        self.attempts = attempts
         self._connections = urllib3.PoolManager(maxsize=_CONNECTIONS, retries=RETRIES)
 
     def call(
-        self, wrap: str, request: Request, deadline: float, sent: Callable[[], None]
+        self,
+        wrap: str,
+        request: Request,
+        deadline: float,
+        sent: Callable[[], None],
+        losses: int = 0,
     ) -> list[Result]:
         """The results of `request` in `wrap`, with times on this machine's clock.
+
+        A call that breaks leaves it open whether the tasks have run. It is made again as soon as
+        the wrap can be reached, as often as `wrap.core.retry.is_called_again` says; so many calls
+        were lost before.
 
         Raises
         ------
         TaskError
             The wrap's own error; ``timeout``; ``remote`` when it cannot be reached.
         """
+        while True:
+            try:
+                return self._call(wrap, request, deadline, sent)
+            except _BrokenError as error:
+                losses += 1
+                if not is_called_again(losses, self.attempts, time.monotonic(), deadline):
+                    raise error.reason from error
+                print(f"{error.reason.message}; its tasks are run again")
+                self._await(wrap, deadline, error.reason)
+
+    def _await(self, wrap: str, deadline: float, lost: TaskError) -> None:
+        """Return once `wrap` can be reached. Raises `lost` at the deadline."""
+        while time.monotonic() < deadline:
+            try:
+                self.address(wrap)
+            except TaskError:
+                time.sleep(REPLACEMENT.pause_s)
+            else:
+                return
+        raise lost
+
+    def _call(
+        self, wrap: str, request: Request, deadline: float, sent: Callable[[], None]
+    ) -> list[Result]:
         asked = time.monotonic()
         remaining = left_s(asked, deadline)
         status, body = self._post(wrap, request, remaining, sent)
+        if has_broken(status, is_of_wrap=_told(body) is not None):
+            raise _BrokenError(failure(wrap, status, body))
         if status != OK:
             raise failure(wrap, status, body)
         try:
@@ -106,6 +149,7 @@ class Gateway:
             "Content-Length": str(framing.length(unsent)),
             "Content-Type": CONTENT_TYPE,
             CALL_HEADER: "1",
+            BUILD_HEADER: self._build,
         }
         if request.ident.watch.traced:
             headers[TRACE_HEADER] = self._trace_key
@@ -115,7 +159,10 @@ class Gateway:
     def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
         remaining = left_s(time.monotonic(), deadline)
         method, target, headers, body = request
-        answer = self._request(wrap, method, target, cast(bytes, body), headers, remaining)
+        try:
+            answer = self._request(wrap, method, target, cast(bytes, body), headers, remaining)
+        except _BrokenError as error:
+            raise error.reason from error
         is_its_own = any(name.lower() == ANSWERED_HEADER.lower() for name, _ in answer.headers)
         if answer.status != OK and not is_its_own and _told(answer.body) is None:
             raise failure(wrap, answer.status, answer.body)
@@ -152,7 +199,18 @@ class Gateway:
             if late:
                 raise too_late(f"wrap {wrap}") from error
             message = f"wrap {wrap} cannot be reached through {self._url}: {error}"
-            raise TaskError("remote", message) from error
+            lost = TaskError("remote", message)
+            if isinstance(error, urllib3.exceptions.ProtocolError):
+                raise _BrokenError(lost) from error
+            raise lost from error
+
+
+class _BrokenError(Exception):
+    """A call that ended without an answer of the wrap, whose tasks may have begun."""
+
+    def __init__(self, reason: TaskError) -> None:
+        super().__init__(reason.message)
+        self.reason = reason
 
 
 def bounded(who: str, response: urllib3.BaseHTTPResponse, longest: int) -> bytes:
@@ -187,6 +245,12 @@ def failure(wrap: str, status: int, body: bytes | bytearray | memoryview) -> Tas
         return TaskError.from_dict(fields, status if status in (503, 504) else 500)
     shown = redacted(str(body, "utf-8", "replace").strip())[:_SHOWN]
     return TaskError("remote", f"wrap {wrap}: the gateway answered {status}: {shown}")
+
+
+def code_of(body: bytes | bytearray | memoryview) -> str | None:
+    """The code of the error that a wrap answered; None where it was none, or no wrap's."""
+    fields = _told(body)
+    return None if fields is None else str(fields["code"])
 
 
 def _told(body: bytes | bytearray | memoryview) -> dict[str, Any] | None:

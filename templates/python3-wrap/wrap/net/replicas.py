@@ -34,6 +34,11 @@ class Replicas:
         """Whether the wrap, when it was last asked for, could not be reached at all."""
         return self._rules.lost
 
+    @property
+    def is_stranger(self) -> bool:
+        """Whether the replica that the gateway named last did not prove to be of this build."""
+        return self._rules.is_stranger
+
     def of(self, execution: int, within_s: float = KNOWN_S) -> str | None:
         """The replica for an execution, the same one as long as it is there; None where none is.
 
@@ -60,8 +65,11 @@ class Replicas:
         try:
             address = self._found()
         except (OSError, ValueError, TaskError) as error:
-            is_timeout = isinstance(error, TimeoutError)
-            rules.failed(time.monotonic(), isinstance(error, TaskError), is_timeout)
+            is_gateway, is_timeout = (isinstance(error, e) for e in (TaskError, TimeoutError))
+            # It ends the connection as soon as it does not get the proof that it waits for.
+            proves_nothing = isinstance(error, ConnectionError | ValueError)
+            is_stranger = proves_nothing and not isinstance(error, ConnectionRefusedError)
+            rules.failed(time.monotonic(), is_gateway, is_timeout, is_stranger)
             print(f"no address of a wrap: {error}")
         else:
             rules.answered(time.monotonic(), address)

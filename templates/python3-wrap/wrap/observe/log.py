@@ -98,7 +98,7 @@ class Log(io.TextIOBase):
         origin = f"{function} {execution}" if execution else function
         prefix = f"[{origin}] ".encode() if function else b""
         with contextlib.suppress(OSError):
-            for piece in _pieces(_prefixed(prefix, data.splitlines())):
+            for piece in _pieces(_prefixed(prefix, _lines(data))):
                 view = memoryview(piece)
                 while view:
                     view = view[os.write(self._descriptor, view) :]
@@ -248,6 +248,20 @@ def _writer() -> str | None:
             return function
         frame = frame.f_back
     return None
+
+
+def _lines(data: bytes) -> list[bytes]:
+    r"""The lines of `data`, which end as for of-watchdog: with \n, or with \r\n.
+
+    Examples
+    --------
+    >>> _lines(b"10 %\r20 %\r\n\nend")
+    [b'10 %\r20 %', b'', b'end']
+    """
+    lines = data.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix(b"\r") for line in lines]
 
 
 def _prefixed(prefix: bytes, lines: Iterable[bytes]) -> Iterator[bytes]:

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wrap.observe.cpu_time import tree_cpu_s
+
 if TYPE_CHECKING:
     from wrap.dispatch.runtime import Runtime
     from wrap.net.messages import Result
@@ -273,6 +275,8 @@ def replica_metrics(
         ("leaving_bytes", "gauge", "Objects on their way to other wraps.", leaving),
         ("tasks_held_back", "gauge", "Tasks that wait as too much is on its way.", held),
         ("pressure_seconds_total", "counter", "Time in which tasks were held back.", held_s),
+        ("cpu_seconds_total", "counter", "CPU time of all its processes.", tree_cpu_s(os.getpid())),
+        ("cores", "gauge", "Cores that it may use.", len(os.sched_getaffinity(0))),
     ):
         lines += _metric(f"chiron_{name}", kind, about, {"": round(value, 6)})
     stalls: dict[tuple[str, ...], int] = {}

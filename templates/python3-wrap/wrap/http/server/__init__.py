@@ -16,7 +16,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn
@@ -74,6 +74,8 @@ class Hooks:
     ----------
     probes
         Paths of which a GET is answered at once, whatever the threads do; `app` must be quick.
+    unqueued
+        Whether a request with these headers (`CONTENT_TYPE`) is answered as a probe is.
     drain_s
         How long requests in flight may take in the end.
     may_go
@@ -94,6 +96,7 @@ class Hooks:
     """
 
     probes: Collection[str] = ("/_/health",)
+    unqueued: Callable[[Mapping[str, str]], bool] = lambda _: False
     drain_s: float = _DRAIN_S
     may_go: Callable[[float], bool] = lambda _: True
     ending: Callable[[], None] = lambda: None
@@ -127,7 +130,8 @@ def serve(
     listener, *kept = sockets
     dispatcher = Dispatcher(start)
     bound = memory_shares.of_connections(memory_bytes)
-    server = Server(app, listener, bound, hooks.probes, dispatcher, hooks.turned, hooks.answered)
+    at_once = hooks.probes, hooks.unqueued
+    server = Server(app, listener, bound, *at_once, dispatcher, hooks.turned, hooks.answered)
     dispatcher.set_thread_count(most())
     # A process that a handler forks may be told to end before it has begun: that waits.
     os.register_at_fork(

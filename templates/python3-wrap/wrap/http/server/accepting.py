@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from waitress import wasyncore
@@ -42,7 +42,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         Bytes that all connections together may hold.
     probes
         Paths that the loop answers by itself.
-    turned, answered
+    unqueued, turned, answered
         As `serve` has them.
     """
 
@@ -52,6 +52,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         listener: socket.socket,
         most: int,
         probes: Collection[str],
+        unqueued: Callable[[Mapping[str, str]], bool],
         dispatcher: Dispatcher,
         turned: Callable[[], None],
         answered: Callable[[str, str, float], None],
@@ -69,6 +70,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         self._counting = threading.Lock()
         self._relieved = threading.Event()
         self._probes = frozenset(probes)
+        self._unqueued = unqueued
         #: What the loop does by itself: it answers what needs no other thread.
         self._at_once: deque[Callable[[], None]] = deque()
         self._own_thread = threading.get_ident()
@@ -125,7 +127,8 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         request = channel.requests[0]
         request.arrived = channel.arrived
         if not request.error:
-            request.is_probe = request.path in self._probes and request.command in ("GET", "HEAD")
+            is_probe = request.path in self._probes and request.command in ("GET", "HEAD")
+            request.is_probe = is_probe or self._unqueued(request.headers)
         if request.error or request.is_probe:
             self.do_soon(channel.service)  # a thread may have found it behind another one
         else:

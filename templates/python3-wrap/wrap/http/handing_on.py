@@ -1,0 +1,78 @@
+"""Hands a whole request to an entry of another build, if another wrap is of that build."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from flask import request
+
+from wrap.core.builds import OTHER_BUILD, build_of, may_hand_on
+from wrap.core.errors import TaskError
+from wrap.dispatch.runtime import Runtime
+from wrap.http.answers import asked_by
+from wrap.http.request_fields import HANDED
+from wrap.net.gateway_client import HANDED_HEADER, OK, code_of
+from wrap.net.transport import Answered
+
+#: Bytes of the longest request that is kept until its answer, so that it can be handed on.
+_LONGEST = 1 << 20
+
+
+class HandedOnError(TaskError):
+    """The end of an execution in whose place another entry answered the request."""
+
+    def __init__(self, answered: Answered) -> None:
+        super().__init__(OTHER_BUILD, "an entry of another build answers")
+        self.answered = answered
+
+
+class Hander:
+    """Hands on one request, at most once at a time.
+
+    Parameters
+    ----------
+    environ, body
+        The request's.
+    """
+
+    def __init__(
+        self, runtime: Runtime, environ: dict[str, Any], body: bytes | bytearray, deadline: float
+    ) -> None:
+        self._runtime = runtime
+        self._environ, self._body = environ, body
+        self._deadline = deadline
+        self._handing = threading.Lock()
+
+    def __call__(self) -> None:
+        """Have an entry of another build answer, if one is reached.
+
+        Raises HandedOnError with its answer; TaskError, ``timeout``.
+        """
+        if not self._handing.acquire(blocking=False):
+            return
+        asked = asked_by(self._environ, self._body)
+        headers = {**asked.headers, HANDED_HEADER: build_of(self._runtime.trace_key)}
+        try:
+            # Entries of all builds have one name: the gateway picks who answers.
+            answered = self._runtime.transport.forward(
+                self._runtime.wrap.name, asked._replace(headers=headers), self._deadline
+            )
+        except TaskError as error:
+            if error.code != "remote":
+                raise
+            return
+        finally:
+            self._handing.release()
+        if answered.status == OK or code_of(answered.body) != OTHER_BUILD:
+            raise HandedOnError(answered)
+
+
+def hander_of(runtime: Runtime, body: bytes | bytearray, deadline: float) -> Hander | None:
+    """Hands on the request with that body; None if nothing of it can be of another build, or an
+    entry of another build may not get it."""
+    wrap, build = runtime.wrap, build_of(runtime.trace_key)
+    handers = request.environ.get(HANDED, "")
+    if not wrap.remotes or len(body) > _LONGEST or not may_hand_on(build, wrap.attempts, handers):
+        return None
+    return Hander(runtime, request.environ, body, deadline)
