@@ -50,7 +50,7 @@ from chiron.workflow.documents import writing
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import Plan, Wrap
-from chiron.workflow.reference import REMOTE, HandlerStyle, ReferenceRun, run_reference
+from chiron.workflow.reference import REMOTE, ReferenceRun, run_reference
 from chiron.workflow.reference import Handler as ReferenceHandler
 from chiron.workflow.tracing import KEY_ANNOTATION, new_key
 
@@ -158,7 +158,7 @@ class Sources:
         return f"{prefix}/{name}" if prefix and name and "/" not in name else name
 
     @property
-    def styles(self) -> dict[str, HandlerStyle]:
+    def styles(self) -> dict[str, str]:
         """How each function is called."""
         inside = {name: handler.style for name, handler in self.handlers.items()}
         return inside | dict.fromkeys(self.called, REMOTE)
@@ -192,7 +192,11 @@ class Sources:
                     place = Path(scratch) / name
                     lay_out(handler.folder, handler.extra, place)
                 handlers[name] = ReferenceHandler(
-                    place, handler.style, variables[name], handler.command
+                    place,
+                    handler.style,
+                    variables[name],
+                    handler.command,
+                    reference=handler.reference,
                 )
             for name in self.called:
                 url = f"{gateway_url}/function/{name}"

@@ -11,7 +11,6 @@ from chiron.openfaas.stack import StackFunction, environment, read_stack
 from chiron.openfaas.store_function import with_store_function
 from chiron.workflow.constraints import NO_CONSTRAINTS, Constraints
 from chiron.workflow.folder import WorkflowFolder
-from chiron.workflow.reference import HandlerStyle
 
 #: Function -> variable, or field of `chiron.openfaas.sharing.one_valued` -> value.
 Environments = Mapping[str, Mapping[str, str]]
@@ -69,12 +68,12 @@ def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> Folde
     )
 
 
-def _style_of(function: StackFunction) -> HandlerStyle | None:
+def _style_of(function: StackFunction) -> str | None:
     language = language_of(function)
     return language.styles[function.lang] if language else None
 
 
-def wanted(variables: Mapping[str, str], style: HandlerStyle | None = None) -> dict[str, str]:
+def wanted(variables: Mapping[str, str], style: str | None = None) -> dict[str, str]:
     """What a function with `variables` needs its wrap's to be: all but those that wraps set.
 
     A handler of style ``flask`` that sets no RAW_BODY asks for text by that.

@@ -109,7 +109,8 @@ def test_a_missing_handler_names_the_function_and_the_mend(write, tmp_path, hand
 def test_node_handlers_run_in_processes_of_their_own_runtime(write, tmp_path, lang, style):
     write("side/handler.js", "nobody reads this")
     found = find_handler(stack(lang), "side", tmp_path)
-    assert found == Handler("side", tmp_path / "side", style, runtime="node", cooperative=True)
+    assert (found.folder, found.style) == (tmp_path / "side", style)
+    assert (found.runtime, found.cooperative) == ("node", True)
     (tmp_path / "none").mkdir()
     with pytest.raises(ChironError, match=r"function side: handler\.js missing") as raised:
         find_handler(stack(lang, "./none"), "side", tmp_path)
