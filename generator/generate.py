@@ -30,7 +30,7 @@ from chiron.generator.unwrapped import (
 )
 from chiron.generator.wrap_entry import WRAP, allowed, stack_function
 from chiron.openfaas.handlers import SKIPPED, Handler, lay_out
-from chiron.openfaas.languages import called_in, find_handler, language_of
+from chiron.openfaas.languages import called_in, find_handler, language_of, settled
 from chiron.openfaas.sharing import united, without_triggers
 from chiron.openfaas.stack import (
     StackFile,
@@ -98,7 +98,8 @@ class Sources:
         """
         prefix = image_prefix(variables)
         functions = folder.workflow.functions
-        stack = with_store_function(read_stack(folder.stack_file, variables), functions, store)
+        stack = settled(read_stack(folder.stack_file, variables), folder.path)
+        stack = with_store_function(stack, functions, store)
         called = called_in(stack, functions)
         check_answering(folder.workflow, stack)
         inside = [name for name in functions if name not in called]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from statistics import fmean, median, quantiles
 from typing import TypeVar, get_args
@@ -43,6 +44,12 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
     usual = _periods(samples, round(middle_ms, 3))
     waiting_ms = sum(period.duration_ms for period in usual if period.kind == "block")
     latency_ms = round(samples.latency_ms(waiting_ms), 3)
+    found = _keeping_busy(_periods(samples, latency_ms), samples.cores * latency_ms)
+    if handler and handler.parallel:  # it computes without a lock
+        found = tuple(
+            each.model_copy(update={"kind": "native"}) if each.kind == "cpu" else each
+            for each in found
+        )
     opened = files(samples.traced)
     requirements = read_requirements(handler) if handler else ()
     return FunctionProfile(
@@ -56,7 +63,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
             *(("probe",) if samples.probed else ()),
             *(("strace",) if samples.traced else ()),
         ),
-        periods=_keeping_busy(_periods(samples, latency_ms), samples.cores * latency_ms),
+        periods=found,
         memory_mib=round(samples.memory_mib, 2),
         idle_mib=round(samples.idle_mib, 2) or None,
         files_read=opened.read,
@@ -143,10 +150,12 @@ def _typical_kinds(runs: Sequence[ProbeRun]) -> ProbeRun:
     )[0]
 
 
-def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, FunctionProfile]:
+def with_forks(
+    function: FunctionProfile, solo: Solo, warm_up_s: float = 0.0
+) -> Generator[None, None, FunctionProfile]:
     """`function` with its latency and its memory in forked processes.
 
-    `solo` runs it there, in turn with others.
+    `solo` runs it there, in turn with others; what stays in its process is `warm_up_s` seconds old.
 
     The machine may be faster or slower in each run than when the function was profiled: what counts
     is how much longer it takes than it would in a main process at that speed.
@@ -158,6 +167,9 @@ def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, F
     answers = set[str]()
     taken_mib = list[float]()
     try:
+        warm = time.monotonic() + warm_up_s
+        while time.monotonic() < warm:
+            solo.invoke(limit_s=limit_s)
         for _ in range(_FORKED_WARM_UP):
             run = solo.invoke(limit_s=limit_s, weighed=True)
             answers.add(run.output)

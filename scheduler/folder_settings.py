@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chiron.openfaas.languages import called_in, language_of
+from chiron.openfaas.languages import called_in, language_of, settled
 from chiron.openfaas.sharing import one_valued
 from chiron.openfaas.stack import StackFunction, environment, read_stack
 from chiron.openfaas.store_function import with_store_function
@@ -53,7 +53,8 @@ def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> Folde
     if not folder.stack_file.exists():
         return FolderSettings(constraints)
     functions = folder.workflow.functions
-    stack = with_store_function(read_stack(folder.stack_file, variables), functions)
+    stack = settled(read_stack(folder.stack_file, variables), folder.path)
+    stack = with_store_function(stack, functions)
     called = called_in(stack, functions)
     used = {name: stack.functions[name] for name in functions if name not in called}
     fields = one_valued(used)

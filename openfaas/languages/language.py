@@ -26,6 +26,8 @@ class Language(ABC):
         Whether such functions neither emit outputs nor read streams.
     build_args
         Arguments of the Dockerfile of a wrap that runs such functions.
+    packages
+        Debian packages that such a wrap needs.
     """
 
     styles: ClassVar[Mapping[str, str]]
@@ -33,6 +35,7 @@ class Language(ABC):
     usual: ClassVar[tuple[str, ...]] = ()
     only_answers: ClassVar[bool] = False
     build_args: ClassVar[Mapping[str, str]] = {}
+    packages: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def handler(self, name: str, function: StackFunction, folder: Path, extra: Extra) -> Handler:
@@ -40,6 +43,10 @@ class Language(ABC):
 
         Raises ``no-handler``, ``bad-link``, or what the language refuses, with the function's name.
         """
+
+    def outside(self, function: StackFunction, folder: Path) -> str:
+        """Why no wrap can run `function` of the workflow's `folder`; empty if nothing is known."""
+        return ""
 
     def uses_fprocess(self, function: StackFunction) -> bool:
         """Whether a wrap does what the fprocess of `function` says; if not, a warning tells it."""
