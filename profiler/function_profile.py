@@ -107,7 +107,7 @@ def _without_gil(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
     Without a trace it is known how much it computes but not when, and taken for its first part.
     """
     if samples.traced:
-        run = typical_run(list(map(traced_run, samples.traced)))
+        run = typical_run([traced_run(run, gil=False) for run in samples.traced])
         return periods(run, latency_ms, 0.0, latency_ms)
     computing_ms = min(latency_ms, samples.cores * latency_ms)
     pieces = [Piece("cpu", computing_ms), Piece("block", latency_ms - computing_ms)]

@@ -64,7 +64,7 @@ class JavaProcess(RuntimeProcess):
             return subprocess.Popen(
                 [program, *options, _WORKER, str(theirs)],
                 cwd=folder,
-                stdin=listener,
+                stdin=listener.fileno(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 pass_fds=[theirs],

@@ -19,7 +19,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, ClassVar, Self
+from typing import IO, Any, ClassVar, Self, cast
 
 from wrap.core.errors import TaskError
 from wrap.core.run import WORKER_DIED
@@ -103,11 +103,11 @@ class RuntimeProcess(ABC):
         """That of this process, started in `folder` if there is none that lives."""
         known = cls._own
         if known is not None and known[0] == os.getpid() and known[1].lives:
-            return known[1]
+            return cast(Self, known[1])
         with cls._lock:
             if cls._own is known or cls._own is None:
                 cls._own = os.getpid(), cls(folder)
-            return cls._own[1]
+            return cast(Self, cls._own[1])
 
     @classmethod
     def end_own(cls) -> None:
