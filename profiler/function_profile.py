@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from statistics import fmean, median, quantiles
 from typing import TypeVar, get_args
@@ -167,9 +166,7 @@ def with_forks(
     answers = set[str]()
     taken_mib = list[float]()
     try:
-        warm = time.monotonic() + warm_up_s
-        while time.monotonic() < warm:
-            solo.invoke(limit_s=limit_s)
+        solo.warm_up(warm_up_s)
         for _ in range(_FORKED_WARM_UP):
             run = solo.invoke(limit_s=limit_s, weighed=True)
             answers.add(run.output)

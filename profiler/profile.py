@@ -205,11 +205,11 @@ class _Profiling:
             sandbox = find_sandbox(solo.wrap, solo.gateway.url, solo.trace_key)
             known = list[FunctionProfile]()
             for one in solo.each():
+                one.warm_up(self._warm_up_s(solo))
                 taken = yield from sample(
                     *(one, sandbox, tracers(one, sandbox), count),
                     fresh_mib=self._fresh_mib.get(solo.function),
                     further_s=further_s,
-                    warm_up_s=self._warm_up_s(solo),
                     beside=beside,
                 )
                 handler = self._handlers.get(solo.function)

@@ -177,7 +177,6 @@ def sample(
     *,
     fresh_mib: float | None = None,
     further_s: float,
-    warm_up_s: float = 0.0,
     beside: Beside | None = None,
 ) -> Generator[None, None, Samples]:
     """Runs of a function: `count` rounds, fewer if it is slow; more untraced ones if it varies.
@@ -192,17 +191,12 @@ def sample(
         Resident memory of the function before it ever ran, where that is known.
     further_s
         For how long there may be more untraced runs than rounds.
-    warm_up_s
-        For how long it runs before its runs count.
     beside
         Called after every untraced run.
 
     Raises ``function-failed`` where the function fails; ``no-trace`` where its runs are not to be
     found in what strace wrote.
     """
-    warm_at = time.monotonic() + warm_up_s
-    while time.monotonic() < warm_at:
-        solo.invoke()
     idle_mib = sandbox.resident_mib()
     sandbox.forget_peak()
     # In the same process ran before, observed, what gave the function its input.

@@ -25,8 +25,14 @@ from wrap.values.value import Object
 
 #: The style of such functions.
 JAVA = "java"
-#: Unless the user says what a JVM is to be like: the collector of least memory and threads.
-_OPTIONS = ("-XX:+UseSerialGC",)
+#: Unless the user says what a JVM is to be like: of least memory and threads, which may grow to
+#: what its wrap was given by what its functions were seen to take.
+_OPTIONS = (
+    "-XX:+UseSerialGC",
+    "-Xms16m",
+    "-XX:MinRAMPercentage=75",
+    "-XX:MaxRAMPercentage=75",
+)
 _USERS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 _ALWAYS = (
     "-Dfile.encoding=UTF-8",
