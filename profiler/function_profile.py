@@ -149,12 +149,10 @@ def _typical_kinds(runs: Sequence[ProbeRun]) -> ProbeRun:
     )[0]
 
 
-def with_forks(
-    function: FunctionProfile, solo: Solo, warm_up_s: float = 0.0
-) -> Generator[None, None, FunctionProfile]:
+def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, FunctionProfile]:
     """`function` with its latency and its memory in forked processes.
 
-    `solo` runs it there, in turn with others; what stays in its process is `warm_up_s` seconds old.
+    `solo` runs it there, in turn with others.
 
     The machine may be faster or slower in each run than when the function was profiled: what counts
     is how much longer it takes than it would in a main process at that speed.
@@ -166,7 +164,6 @@ def with_forks(
     answers = set[str]()
     taken_mib = list[float]()
     try:
-        solo.warm_up(warm_up_s)
         for _ in range(_FORKED_WARM_UP):
             run = solo.invoke(limit_s=limit_s, weighed=True)
             answers.add(run.output)

@@ -232,7 +232,8 @@ class _Profiling:
         def forks_of(solo: Solo) -> Generator[None, None, list[FunctionProfile]]:
             known = list[FunctionProfile]()
             for each, one in zip(profiles[solo.function], solo.each(), strict=True):
-                known.append((yield from with_forks(each, one, self._warm_up_s(solo))))
+                one.warm_up(self._warm_up_s(solo))
+                known.append((yield from with_forks(each, one)))
             for reason in {each.unforkable for each in known if each.unforkable}:
                 self._say(f"warning: {solo.function} cannot run in forked processes: {reason}")
             return known
