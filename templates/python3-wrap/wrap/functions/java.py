@@ -87,8 +87,9 @@ class JavaProcess(RuntimeProcess):
         finally:
             with self._counting:
                 self._running -= 1
-                if not self._running and self._retired:
-                    self.process.kill()
+                last = not self._running and self._retired
+            if last:
+                self.kill()
 
     def encoded(self, told: Mapping[str, Any]) -> bytes:
         texts = (text.encode("utf-8", "replace") for text in _flat(told))

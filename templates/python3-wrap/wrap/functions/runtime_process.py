@@ -161,6 +161,7 @@ class RuntimeProcess(ABC):
         """End it, and all its calls."""
         self.retire()
         self.process.kill()
+        self.process.wait()
 
     def _connection(self) -> socket.socket:
         with contextlib.suppress(IndexError):
