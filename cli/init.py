@@ -14,7 +14,7 @@ import click
 
 from chiron.cli import options
 from chiron.cli.output import next_step, progress
-from chiron.openfaas.languages import called_in, find_handler, language_of
+from chiron.openfaas.languages import called_in, find_handler, language_of, settled
 from chiron.openfaas.stack import StackFile, read_stack
 from chiron.openfaas.store_function import with_store_function
 from chiron.workflow.asl_resources import stored_action
@@ -43,7 +43,7 @@ def command(folder: Path, states: Path | None) -> None:
     Example:
       chiron init my-functions --states machine.json
     """
-    stack = read_stack(folder / "stack.yaml", os.environ)
+    stack = settled(read_stack(folder / "stack.yaml", os.environ), folder)
     written = workflow_file(folder)
     source = written or states
     names = _Callable(stack.functions)
@@ -101,9 +101,10 @@ def _chain(stack: StackFile) -> tuple[dict[str, Any], tuple[str, ...]]:
         raise ChironError("no-tasks", message, path="functions")
     for name, function in stack.functions.items():
         if name not in names:
+            why = function.outside or f"lang {function.lang} runs in no wrap"
             progress(
-                f"warning: {name} is no task of the workflow: lang {function.lang} runs in no "
-                f"wrap; add {name} to the workflow to have it called over HTTP"
+                f"warning: {name} is no task of the workflow: {why}; add {name} to "
+                "the workflow to have it called over HTTP"
             )
     edges = [list(pair) for pair in pairwise(names)]
     return {"tasks": {name: name for name in names}, "edges": edges}, tuple(names)

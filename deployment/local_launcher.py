@@ -165,11 +165,19 @@ class _Wrap:
 
 
 def _assemble(code: Path, image: Path) -> None:
-    """The folder that an image of the wrap would have, compiled: else each wrap compiles it."""
+    """The folder that an image of the wrap would have, compiled: else each wrap compiles it.
+
+    Raises ``not-ready`` with what the compiler says.
+    """
     compileall.compile_dir(TEMPLATES / _TEMPLATE, quiet=2)
     skipped = shutil.ignore_patterns("function", "*.pyc.*", ".*_cache")
     shutil.copytree(TEMPLATES / _TEMPLATE, image, ignore=skipped)
     shutil.copytree(code, image / "function")
+    if any(image.glob("function/functions/*/function/src/main/java")):
+        command = [sys.executable, "-m", "wrap.functions.java_build", "function/functions"]
+        done = subprocess.run(command, cwd=image, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ChironError("not-ready", f"wrap {image.name}: {done.stderr.strip()}")
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from chiron.gateway import docker_engine, names, npm, requirements
+from chiron.gateway import docker_engine, javac, names, npm, requirements
 from chiron.gateway.docker_engine import engine_errors, one_line
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.images import Image, ImageStore, home
@@ -90,6 +90,7 @@ def build(
     with store.new_version(checked.reference) as folder:
         compose(function, checked.template, folder)
         npm.install(function.name, folder / "function", say)
+        javac.compile_functions(function.name, folder, say)
         image = Image(
             name=checked.reference,
             template=checked.template.name,

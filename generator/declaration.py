@@ -15,7 +15,6 @@ from typing import Any
 from chiron.workflow.model import NOTHING, Source, Task, Workflow, giver_of, names_in, output_name
 from chiron.workflow.paths import PathKind
 from chiron.workflow.plan import Plan, Wrap
-from chiron.workflow.reference import HandlerStyle
 from chiron.workflow.streaming import begins_with, live_in
 from chiron.wrap.core.triggers import TASK_TRIGGERS, Bucket, buckets
 
@@ -44,7 +43,7 @@ class WrapDeclaration:
     workflow: str
     name: str
     mechanism: str
-    functions: dict[str, HandlerStyle]
+    functions: dict[str, str]
     tasks: dict[int, str]
     processes: list[list[int]]
     inputs: dict[int, NumberedSource]
@@ -85,7 +84,7 @@ def declare(
     plan: Plan,
     index: int,
     workflow: Workflow,
-    styles: Mapping[str, HandlerStyle],
+    styles: Mapping[str, str],
     timeout_s: float,
     timeouts_s: Mapping[str, float] = MappingProxyType({}),
     commands: Mapping[str, Sequence[str]] = MappingProxyType({}),
@@ -200,7 +199,7 @@ class _Part:
             for name in self.workflow.emitted.get(task, ())
         }
 
-    def entry(self, styles: Mapping[str, HandlerStyle]) -> EntryDeclaration | None:
+    def entry(self, styles: Mapping[str, str]) -> EntryDeclaration | None:
         """How the wrap takes requests of clients, if it does."""
         if not self.by_client:
             return None if self.index else _entry(self.plan, self.workflow, self.numbers, styles)
@@ -293,7 +292,7 @@ def _entry(
     plan: Plan,
     workflow: Workflow,
     numbers: Mapping[str, int],
-    styles: Mapping[str, HandlerStyle],
+    styles: Mapping[str, str],
 ) -> EntryDeclaration:
     failure = workflow.failure
     deciding = workflow.machine is not None

@@ -30,7 +30,7 @@ from chiron.generator.unwrapped import (
 )
 from chiron.generator.wrap_entry import WRAP, allowed, stack_function
 from chiron.openfaas.handlers import SKIPPED, Handler, lay_out
-from chiron.openfaas.languages import called_in, find_handler, language_of
+from chiron.openfaas.languages import called_in, find_handler, language_of, settled
 from chiron.openfaas.sharing import united, without_triggers
 from chiron.openfaas.stack import (
     StackFile,
@@ -50,7 +50,7 @@ from chiron.workflow.documents import writing
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import Plan, Wrap
-from chiron.workflow.reference import REMOTE, HandlerStyle, ReferenceRun, run_reference
+from chiron.workflow.reference import REMOTE, ReferenceRun, run_reference
 from chiron.workflow.reference import Handler as ReferenceHandler
 from chiron.workflow.tracing import KEY_ANNOTATION, new_key
 
@@ -98,7 +98,8 @@ class Sources:
         """
         prefix = image_prefix(variables)
         functions = folder.workflow.functions
-        stack = with_store_function(read_stack(folder.stack_file, variables), functions, store)
+        stack = settled(read_stack(folder.stack_file, variables), folder.path)
+        stack = with_store_function(stack, functions, store)
         called = called_in(stack, functions)
         check_answering(folder.workflow, stack)
         inside = [name for name in functions if name not in called]
@@ -158,7 +159,7 @@ class Sources:
         return f"{prefix}/{name}" if prefix and name and "/" not in name else name
 
     @property
-    def styles(self) -> dict[str, HandlerStyle]:
+    def styles(self) -> dict[str, str]:
         """How each function is called."""
         inside = {name: handler.style for name, handler in self.handlers.items()}
         return inside | dict.fromkeys(self.called, REMOTE)
@@ -192,7 +193,11 @@ class Sources:
                     place = Path(scratch) / name
                     lay_out(handler.folder, handler.extra, place)
                 handlers[name] = ReferenceHandler(
-                    place, handler.style, variables[name], handler.command
+                    place,
+                    handler.style,
+                    variables[name],
+                    handler.command,
+                    reference=handler.reference,
                 )
             for name in self.called:
                 url = f"{gateway_url}/function/{name}"

@@ -11,13 +11,12 @@ from chiron.openfaas.stack import StackFunction
 from chiron.scheduler.conflict_rules import excluding, variable_conflicts
 from chiron.scheduler.folder_settings import wanted
 from chiron.workflow.errors import ChironError
-from chiron.workflow.reference import HandlerStyle
 
 
 def merge_environments(
     wrap: str,
     functions: Mapping[str, Mapping[str, str]],
-    styles: Mapping[str, HandlerStyle],
+    styles: Mapping[str, str],
     own: Mapping[str, str],
 ) -> dict[str, str]:
     """The union of the variables of `functions` (name -> variables), below the wrap's `own`.

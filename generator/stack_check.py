@@ -134,6 +134,8 @@ def warnings_of(stack: StackFile, workflow: Workflow) -> Iterator[str]:
     for name in called:
         if name not in stack.functions:
             yield f"function {name} is not in stack.yaml: it has to be deployed already"
+        elif reason := stack.functions[name].outside:
+            yield f"function {name} stays a function of its own: {reason}"
     for name, function in tasks.items():
         yield from left_out(name, function)
         language = language_of(function)

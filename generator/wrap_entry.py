@@ -162,8 +162,9 @@ def _of_languages(functions: Iterable[StackFunction]) -> dict[str, str]:
 
 def _packages(functions: Iterable[StackFunction]) -> dict[str, str]:
     """The build argument for all Debian packages that `functions` ask for, if there are any."""
-    named = []
+    named = list[str]()
     for function in functions:
+        named += language.packages if (language := language_of(function)) else ()
         named += function.build_args.get(PACKAGES, "").split()
         named += chain.from_iterable(build_options()[each] for each in function.build_options)
     return {PACKAGES: " ".join(dict.fromkeys(named))} if named else {}

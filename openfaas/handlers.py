@@ -15,7 +15,6 @@ from chiron.workflow.documents import read_file
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import check_links
 from chiron.workflow.names import shown
-from chiron.workflow.reference import HandlerStyle
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -50,17 +49,23 @@ class Handler:
     ``extra`` is laid over the folder wherever the function runs. What a function changes of its
     process reaches others where it ``shares_process`` with them. It shares none with functions of
     another ``runtime``, which is empty for the wrap's own. Where it is ``cooperative``, others of
-    its process run while it waits and never while it computes.
+    its process run while it waits and never while it computes; where it is ``parallel``, always. It
+    computes as fast as ever once it has been run for ``warm_up_s`` seconds. ``reference`` is the
+    program by which the reference run calls it, if that does not import it: see
+    `chiron.workflow.reference_program`.
     """
 
     function: str
     folder: Path
-    style: HandlerStyle
+    style: str
     command: tuple[str, ...] = ()
     extra: Extra = ()
     shares_process: bool = True
     runtime: str = ""
     cooperative: bool = False
+    parallel: bool = False
+    warm_up_s: float = 0.0
+    reference: tuple[str, ...] = ()
 
     def file(self, name: str) -> Path:
         """Where the file `name` of the function comes from: ``extra``, or its folder."""

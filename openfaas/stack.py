@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field, PrivateAttr
 
 from chiron.openfaas.objects import FunctionSpec, NullIsAbsent, Resources
 from chiron.openfaas.substitution import escape, expand
@@ -113,6 +113,20 @@ class StackFunction(_Section):
     build_args: Mapping[str, _Text] = {}
     build_secrets: Mapping[str, _Text] = {}
     platforms: str = ""
+    _outside: str = PrivateAttr("")
+
+    @property
+    def outside(self) -> str:
+        """Why no wrap can run it, which only its code tells; empty if nothing is known."""
+        return self._outside
+
+    def left_outside(self, reason: str) -> StackFunction:
+        """The same, which no wrap can run for that reason, if it is not empty."""
+        if not reason:
+            return self
+        made = self.model_copy()
+        made._outside = reason
+        return made
 
 
 class StackFile(_Section):

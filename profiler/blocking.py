@@ -45,12 +45,15 @@ class Wait:
     syscall: str
 
 
-def waits(run: HandlerRun) -> list[Wait]:
-    """The block periods of `run` as they were traced, in order and apart from each other."""
+def waits(run: HandlerRun, *, gil: bool = True) -> list[Wait]:
+    """The block periods of `run` as they were traced, in order and apart from each other.
+
+    Without a `gil` no thread waits for that.
+    """
     first, *others = (strand for strand in run.strands if strand.shares_gil)
-    spans = [(call.start_s, _end(call, first), call.name) for call in _blocked(first)]
+    spans = [(call.start_s, _end(call, first), call.name) for call in _blocked(first, gil=gil)]
     for strand in others:
-        spans = _overlaps(spans, _idle(strand, run))
+        spans = _overlaps(spans, _idle(strand, run, gil=gil))
     return _apart(spans, run)
 
 
@@ -67,11 +70,12 @@ def _apart(spans: Iterable[tuple[float, float, str]], run: HandlerRun) -> list[W
     return found
 
 
-def _blocked(strand: Strand) -> list[Call]:
-    return [call for call in strand.calls if call.name in BLOCKING and not _wants_gil(call)]
+def _blocked(strand: Strand, *, gil: bool) -> list[Call]:
+    calls = (call for call in strand.calls if call.name in BLOCKING)
+    return [call for call in calls if not _wants_gil(call, gil=gil)]
 
 
-def _wants_gil(call: Call) -> bool:
+def _wants_gil(call: Call, *, gil: bool) -> bool:
     """Whether a futex call is no wait for something outside: for the GIL, or no wait at all.
 
     Waiting for the GIL is not idle, as another thread has it meanwhile. CPython waits for it with
@@ -81,13 +85,15 @@ def _wants_gil(call: Call) -> bool:
         return False
     if "FUTEX_WAIT" not in call.arguments:
         return True
+    if not gil:
+        return False
     has_timeout = "{tv_" in call.arguments
     return has_timeout and call.end_s is not None and call.end_s - call.start_s < LONGEST_GIL_WAIT_S
 
 
-def _idle(strand: Strand, run: HandlerRun) -> list[tuple[float, float]]:
+def _idle(strand: Strand, run: HandlerRun, *, gil: bool) -> list[tuple[float, float]]:
     """When `strand` does not compute: while it blocks, and while it is not there."""
-    blocked = [(call.start_s, _end(call, strand)) for call in _blocked(strand)]
+    blocked = [(call.start_s, _end(call, strand)) for call in _blocked(strand, gil=gil)]
     return [(run.start_s, strand.start_s), *blocked, (strand.end_s, run.end_s)]
 
 

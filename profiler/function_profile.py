@@ -43,6 +43,12 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
     usual = _periods(samples, round(middle_ms, 3))
     waiting_ms = sum(period.duration_ms for period in usual if period.kind == "block")
     latency_ms = round(samples.latency_ms(waiting_ms), 3)
+    found = _keeping_busy(_periods(samples, latency_ms), samples.cores * latency_ms)
+    if handler and handler.parallel:  # it computes without a lock
+        found = tuple(
+            each.model_copy(update={"kind": "native"}) if each.kind == "cpu" else each
+            for each in found
+        )
     opened = files(samples.traced)
     requirements = read_requirements(handler) if handler else ()
     return FunctionProfile(
@@ -56,7 +62,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
             *(("probe",) if samples.probed else ()),
             *(("strace",) if samples.traced else ()),
         ),
-        periods=_keeping_busy(_periods(samples, latency_ms), samples.cores * latency_ms),
+        periods=found,
         memory_mib=round(samples.memory_mib, 2),
         idle_mib=round(samples.idle_mib, 2) or None,
         files_read=opened.read,
@@ -100,7 +106,7 @@ def _without_gil(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
     Without a trace it is known how much it computes but not when, and taken for its first part.
     """
     if samples.traced:
-        run = typical_run(list(map(traced_run, samples.traced)))
+        run = typical_run([traced_run(run, gil=False) for run in samples.traced])
         return periods(run, latency_ms, 0.0, latency_ms)
     computing_ms = min(latency_ms, samples.cores * latency_ms)
     pieces = [Piece("cpu", computing_ms), Piece("block", latency_ms - computing_ms)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -130,6 +131,12 @@ class Solo:
     def each(self) -> Iterator[Solo]:
         """The same with each of its inputs alone, whose failed runs are repeated."""
         return (replace(self, requests=[each], tries=_TRIES) for each in self.requests)
+
+    def warm_up(self, seconds: float) -> None:
+        """Run it again and again, for so long."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.invoke()
 
     def invoke(self, number: int = 0, **how: Unpack[How]) -> Invocation:
         """Run it, as `invoke_once` does, until a run answers."""

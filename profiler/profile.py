@@ -12,7 +12,7 @@ from chiron.deployment.background_load import LONG_LOOK_S, disturbance, mean_sha
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.local_launcher import LocalLauncher
 from chiron.openfaas.handlers import Handler, read_requirements
-from chiron.openfaas.languages import called_in, find_handler
+from chiron.openfaas.languages import called_in, find_handler, settled
 from chiron.openfaas.stack import read_stack
 from chiron.openfaas.store_function import with_store_function
 from chiron.profiler.drift import at_one_speed
@@ -205,6 +205,7 @@ class _Profiling:
             sandbox = find_sandbox(solo.wrap, solo.gateway.url, solo.trace_key)
             known = list[FunctionProfile]()
             for one in solo.each():
+                one.warm_up(self._warm_up_s(solo))
                 taken = yield from sample(
                     *(one, sandbox, tracers(one, sandbox), count),
                     fresh_mib=self._fresh_mib.get(solo.function),
@@ -231,6 +232,7 @@ class _Profiling:
         def forks_of(solo: Solo) -> Generator[None, None, list[FunctionProfile]]:
             known = list[FunctionProfile]()
             for each, one in zip(profiles[solo.function], solo.each(), strict=True):
+                one.warm_up(self._warm_up_s(solo))
                 known.append((yield from with_forks(each, one)))
             for reason in {each.unforkable for each in known if each.unforkable}:
                 self._say(f"warning: {solo.function} cannot run in forked processes: {reason}")
@@ -266,6 +268,10 @@ class _Profiling:
         known = {"source": profiled_source(self._folder), "place": self._launcher.place}
         found = {"payloads": payloads, "warnings": tuple(self._warnings)}
         return mix.model_copy(update=known | found)
+
+    def _warm_up_s(self, solo: Solo) -> float:
+        handler = self._handlers.get(solo.function)
+        return handler.warm_up_s if handler else 0.0
 
     def _payload_profile(
         self, number: int, measured: Mapping[str, Sequence[FunctionProfile]]
@@ -381,7 +387,8 @@ def _strace(say: Progress, *, probe_alone: bool) -> str | None:
 def _handlers(folder: WorkflowFolder) -> dict[str, Handler]:
     """The handlers of the functions in wraps, checked before anything is deployed."""
     names = folder.workflow.functions
-    stack = with_store_function(read_stack(folder.stack_file, os.environ), names)
+    stack = settled(read_stack(folder.stack_file, os.environ), folder.path)
+    stack = with_store_function(stack, names)
     called = called_in(stack, names)
     found = [find_handler(stack, name, folder.path) for name in names if name not in called]
     for handler in found:

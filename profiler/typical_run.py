@@ -54,9 +54,9 @@ class TracedRun:
         return sum(self.gaps_ms) + sum(self.blocks_ms)
 
 
-def traced_run(run: HandlerRun) -> TracedRun:
+def traced_run(run: HandlerRun, *, gil: bool = True) -> TracedRun:
     """A run without the time in which it had no core, which is taken off its computing."""
-    seen = TracedRun.of(waits(run), run.duration_ms, run.marker_s * 1000)
+    seen = TracedRun.of(waits(run, gil=gil), run.duration_ms, run.marker_s * 1000)
     computing = sum(seen.gaps_ms)
     left = max(computing - run.delayed_ms, computing / 10)
     scale = left / computing if computing else 1.0

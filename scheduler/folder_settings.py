@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chiron.openfaas.languages import called_in, language_of
+from chiron.openfaas.languages import called_in, language_of, settled
 from chiron.openfaas.sharing import one_valued
 from chiron.openfaas.stack import StackFunction, environment, read_stack
 from chiron.openfaas.store_function import with_store_function
 from chiron.workflow.constraints import NO_CONSTRAINTS, Constraints
 from chiron.workflow.folder import WorkflowFolder
-from chiron.workflow.reference import HandlerStyle
 
 #: Function -> variable, or field of `chiron.openfaas.sharing.one_valued` -> value.
 Environments = Mapping[str, Mapping[str, str]]
@@ -54,7 +53,8 @@ def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> Folde
     if not folder.stack_file.exists():
         return FolderSettings(constraints)
     functions = folder.workflow.functions
-    stack = with_store_function(read_stack(folder.stack_file, variables), functions)
+    stack = settled(read_stack(folder.stack_file, variables), folder.path)
+    stack = with_store_function(stack, functions)
     called = called_in(stack, functions)
     used = {name: stack.functions[name] for name in functions if name not in called}
     fields = one_valued(used)
@@ -69,12 +69,12 @@ def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> Folde
     )
 
 
-def _style_of(function: StackFunction) -> HandlerStyle | None:
+def _style_of(function: StackFunction) -> str | None:
     language = language_of(function)
     return language.styles[function.lang] if language else None
 
 
-def wanted(variables: Mapping[str, str], style: HandlerStyle | None = None) -> dict[str, str]:
+def wanted(variables: Mapping[str, str], style: str | None = None) -> dict[str, str]:
     """What a function with `variables` needs its wrap's to be: all but those that wraps set.
 
     A handler of style ``flask`` that sets no RAW_BODY asks for text by that.

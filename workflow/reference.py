@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from chiron.workflow.data import text_of
 from chiron.workflow.errors import ChironError, WorkflowFailedError
@@ -25,19 +25,8 @@ from chiron.workflow.tied import tied
 
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
 
-HandlerStyle = Literal[
-    "flask",
-    "http",
-    "http-debian",
-    "command",
-    "remote",
-    "node",
-    "node22",
-    "node-callback",
-    "node-classic",
-]
 #: The style of a function that is deployed by itself.
-REMOTE: HandlerStyle = "remote"
+REMOTE = "remote"
 
 
 @dataclass(frozen=True)
@@ -46,15 +35,17 @@ class Handler:
 
     ``flask`` is ``handle(req)`` as in python3-flask, ``http`` and ``http-debian`` are
     ``handle(event, context)`` as in python3-http and python3-http-debian, ``command`` is the
-    program and arguments in `command`, ``remote`` is called over HTTP at `url`. ``environment`` is
-    what stack.yaml gives to the function.
+    program and arguments in `command`, ``remote`` is called over HTTP at `url`. Handlers of other
+    languages are called by the program in `reference`. ``environment`` is what stack.yaml gives to
+    the function.
     """
 
     folder: Path
-    style: HandlerStyle
+    style: str
     environment: Mapping[str, str]
     command: tuple[str, ...] = ()
     url: str = ""
+    reference: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

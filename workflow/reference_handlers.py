@@ -26,7 +26,7 @@ from werkzeug.exceptions import HTTPException
 
 from chiron.workflow.data import bytes_of, text_of
 from chiron.workflow.model import ANSWER, output_name
-from chiron.workflow.reference_node import called
+from chiron.workflow.reference_program import called
 
 #: With this content type, python3-http-debian sends a body as it is.
 _OCTETS = "application/octet-stream"
@@ -223,17 +223,19 @@ class Function:
         return file is not None and Path(file).is_relative_to(self._folder)
 
 
-class Node:
-    """A Node.js handler."""
+class Program:
+    """A handler of another language, called by the `program` of that."""
 
-    def __init__(self, folder: str, style: str, environment: dict[str, str]) -> None:
+    def __init__(
+        self, program: list[str], folder: str, style: str, environment: dict[str, str]
+    ) -> None:
+        self._words = [*program, folder, style]
         self._folder = folder
-        self._style = style
         self._environment = {**os.environ, **environment}
 
     def __call__(self, _app: Flask, body: str) -> str:
         """What it answers to `body`."""
-        answer = called(self._folder, self._style, self._environment, bytes_of(body))
+        answer = called(self._words, self._folder, self._environment, bytes_of(body))
         if answer.status >= 400:
             said = answer.body.decode(errors="replace")
             raise StatusError(f"the handler answered {answer.status}: {said}")
@@ -259,7 +261,7 @@ class Remote:
 
 
 #: Answers to a body.
-Handler = Function | Command | Remote | Node
+Handler = Function | Command | Remote | Program
 
 
 def function_of(
@@ -269,15 +271,16 @@ def function_of(
     environment: dict[str, str],
     command: list[str],
     url: str,
+    reference: list[str],
 ) -> Handler:
     """A function of `style` in `folder`; what it emits goes to `emitted`."""
+    if reference:
+        return Program(reference, folder, style, environment)
     match style:
         case "command":
             return Command(folder, environment, command, emitted)
         case "remote":
             return Remote(url)
-        case "node" | "node22" | "node-callback" | "node-classic":
-            return Node(folder, style, environment)
     return Function(folder, style, environment, emitted)
 
 

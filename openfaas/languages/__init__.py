@@ -10,20 +10,38 @@ from pathlib import Path
 
 from chiron.openfaas.handlers import Handler, extra_of, fault
 from chiron.openfaas.languages.command import COMMAND
+from chiron.openfaas.languages.java import JAVA
 from chiron.openfaas.languages.language import Language
 from chiron.openfaas.languages.node import NODE
 from chiron.openfaas.languages.python import PYTHON
 from chiron.openfaas.stack import StackFile, StackFunction
 from chiron.workflow.names import shown
 
-LANGUAGES: tuple[Language, ...] = (PYTHON, NODE, COMMAND)
+LANGUAGES: tuple[Language, ...] = (PYTHON, NODE, JAVA, COMMAND)
 #: What `lang` says of functions that run inside wraps.
 LANGS = tuple(lang for language in LANGUAGES for lang in language.styles)
 
 
 def language_of(function: StackFunction) -> Language | None:
     """The language of `function`; None if it runs in no wrap."""
-    return next((each for each in LANGUAGES if function.lang in each.styles), None)
+    return None if function.outside else _of_lang(function.lang)
+
+
+def _of_lang(lang: str) -> Language | None:
+    return next((each for each in LANGUAGES if lang in each.styles), None)
+
+
+def settled(stack: StackFile, folder: Path) -> StackFile:
+    """The `stack` of `folder`, with why no wrap runs functions that their language lets run there.
+
+    Such a function is *called* as one of any other language is.
+    """
+    functions = {}
+    for name, function in stack.functions.items():
+        language = _of_lang(function.lang)
+        reason = language.outside(function, folder) if language else ""
+        functions[name] = function.left_outside(reason)
+    return stack.model_copy(update={"functions": functions})
 
 
 def called_in(stack: StackFile, names: Iterable[str]) -> tuple[str, ...]:
@@ -44,7 +62,7 @@ def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
     function = stack.function(name)
     language = language_of(function)
     if language is None:
-        known = f"use one of {', '.join(LANGS)}"
+        known = function.outside or f"use one of {', '.join(LANGS)}"
         message = f"function {name}: lang {shown(function.lang)} runs in no wrap: {known}"
         raise fault("bad-lang", name, "lang", message)
     return language.handler(name, function, folder, extra_of(stack, folder))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from chiron.openfaas.handlers import Extra, Handler, handler_folder
+from chiron.openfaas.languages.language import Language
 from chiron.openfaas.stack import StackFunction
 from chiron.workflow.errors import ChironError
-from chiron.workflow.reference import HandlerStyle
 
 _NAMELESS = re.compile(r"\{(?:in|out):\}")
 
@@ -43,13 +43,10 @@ def command_of(name: str, function: StackFunction) -> tuple[str, ...]:
     return words
 
 
-class Command:
+class Command(Language):
     """A program that reads stdin and writes stdout; it runs in its handler folder."""
 
-    styles: Mapping[str, HandlerStyle] = {"command": "command"}
-    start = ""
-    only_answers = False
-    build_args: Mapping[str, str] = {}
+    styles: ClassVar = {"command": "command"}
 
     def handler(self, name: str, function: StackFunction, folder: Path, extra: Extra) -> Handler:
         """See `Language.handler`; raises what `command_of` raises, too."""

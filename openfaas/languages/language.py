@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar
 
 from chiron.openfaas.handlers import Extra, Handler
 from chiron.openfaas.stack import StackFunction
-from chiron.workflow.reference import HandlerStyle
 
 
-class Language(Protocol):
+class Language(ABC):
     """The functions of one language, which run inside wraps.
 
     Attributes
@@ -20,26 +20,34 @@ class Language(Protocol):
         What `lang` in stack.yaml says -> how a wrap calls the handler.
     start
         What starts such a function where it is deployed by itself; empty if it cannot be.
+    usual
+        What else may stand as fprocess of a handler that a wrap calls.
     only_answers
         Whether such functions neither emit outputs nor read streams.
     build_args
         Arguments of the Dockerfile of a wrap that runs such functions.
+    packages
+        Debian packages that such a wrap needs.
     """
 
-    @property
-    def styles(self) -> Mapping[str, HandlerStyle]: ...
-    @property
-    def start(self) -> str: ...
-    @property
-    def only_answers(self) -> bool: ...
-    @property
-    def build_args(self) -> Mapping[str, str]: ...
+    styles: ClassVar[Mapping[str, str]]
+    start: ClassVar[str] = ""
+    usual: ClassVar[tuple[str, ...]] = ()
+    only_answers: ClassVar[bool] = False
+    build_args: ClassVar[Mapping[str, str]] = {}
+    packages: ClassVar[tuple[str, ...]] = ()
 
+    @abstractmethod
     def handler(self, name: str, function: StackFunction, folder: Path, extra: Extra) -> Handler:
         """The handler of `function`, called `name`, in the workflow's `folder`, not run.
 
         Raises ``no-handler``, ``bad-link``, or what the language refuses, with the function's name.
         """
 
+    def outside(self, function: StackFunction, folder: Path) -> str:
+        """Why no wrap can run `function` of the workflow's `folder`; empty if nothing is known."""
+        return ""
+
     def uses_fprocess(self, function: StackFunction) -> bool:
         """Whether a wrap does what the fprocess of `function` says; if not, a warning tells it."""
+        return function.fprocess.strip() in ("", self.start, *self.usual)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from chiron.openfaas.handlers import Extra, Handler, fault, handler_folder, there
+from chiron.openfaas.languages.language import Language
 from chiron.openfaas.stack import StackFunction
-from chiron.workflow.reference import HandlerStyle
 
 #: What a template requires, as Node finds it.
 _ENTRIES = ("handler.js", "handler/index.js")
 #: Templates before these answer by a callback alone; node22 has Express 5.
 _NEWER = (12, 14, 16, 17, 18, 20)
-_USUAL = ("", "node index.js")
+#: What the reference run has call a handler.
+_REFERENCE = ("node", str(Path(__file__).with_name("node_reference.js")))
 
 
-class Node:
+class Node(Language):
     """A handler.js that exports a function."""
 
-    styles: Mapping[str, HandlerStyle] = {
+    styles: ClassVar = {
         "node": "node-classic",
         "node8-express": "node-callback",
         "node10-express": "node-callback",
@@ -28,19 +29,22 @@ class Node:
     }
     start = "node index.js"
     only_answers = True
-    build_args: Mapping[str, str] = {"RUNTIME_IMAGE": "node:20-bookworm-slim"}
+    build_args: ClassVar = {"RUNTIME_IMAGE": "node:20-bookworm-slim"}
 
     def handler(self, name: str, function: StackFunction, folder: Path, extra: Extra) -> Handler:
         place = handler_folder(name, function, folder, "with its handler.js")
         if not any(there((place / entry).is_file) for entry in _ENTRIES):
             message = f"function {name}: handler.js missing at {place}: create it or mend handler"
             raise fault("no-handler", name, "handler", message)
-        style = self.styles[function.lang]
-        return Handler(name, place, style, extra=extra, runtime="node", cooperative=True)
-
-    def uses_fprocess(self, function: StackFunction) -> bool:
-        """Whether its template would have started the same: a wrap calls the handler itself."""
-        return function.fprocess.strip() in _USUAL
+        return Handler(
+            name,
+            place,
+            self.styles[function.lang],
+            extra=extra,
+            reference=_REFERENCE,
+            runtime="node",
+            cooperative=True,
+        )
 
 
 NODE = Node()

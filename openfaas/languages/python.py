@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from chiron.openfaas.handler_folder import STYLES, Style, bindings
 from chiron.openfaas.handlers import Extra, Handler, fault, handler_folder, there
+from chiron.openfaas.languages.language import Language
 from chiron.openfaas.stack import StackFunction
-from chiron.workflow.reference import HandlerStyle
 
 _PARAMETERS: dict[Style, tuple[str, ...]] = {
     "flask": ("req",),
     "http": ("event", "context"),
     "http-debian": ("event", "context"),
 }
-#: What OpenFaaS's templates for Python start, by themselves or in older stack files.
-_USUAL = ("", "python index.py", "python3 index.py")
 
 
-class Python:
+class Python(Language):
     """A handler.py that defines ``handle``."""
 
-    styles: Mapping[str, HandlerStyle] = {**STYLES}
+    styles: ClassVar = STYLES
     start = "python index.py"
-    only_answers = False
-    build_args: Mapping[str, str] = {}
+    usual = ("python3 index.py",)
 
     def handler(self, name: str, function: StackFunction, folder: Path, extra: Extra) -> Handler:
         """See `Language.handler`; raises ``bad-handler`` if ``handle`` cannot be called."""
@@ -40,10 +37,6 @@ class Python:
         if reason:
             raise fault("bad-handler", name, "handler", f"function {name}: {code} {reason}")
         return Handler(name, place, style, extra=extra)
-
-    def uses_fprocess(self, function: StackFunction) -> bool:
-        """Whether its template would have started the same: a wrap calls the handler itself."""
-        return function.fprocess.strip() in _USUAL
 
 
 PYTHON = Python()

@@ -1,12 +1,13 @@
 """A task's function needs a supported lang and a handler.py with a fitting ``handle``."""
 
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from chiron.openfaas.handler_folder import STYLES
 from chiron.openfaas.handlers import Handler
-from chiron.openfaas.languages import called_in, find_handler, language_of
+from chiron.openfaas.languages import called_in, find_handler, language_of, settled
 from chiron.openfaas.stack import StackFile, StackFunction
 from chiron.workflow.errors import ChironError
 
@@ -24,7 +25,7 @@ def test_styles_of_the_supported_templates(lang, style):
     assert language_of(StackFunction(lang=lang)).styles[lang] == style
 
 
-@pytest.mark.parametrize("lang", ["", "python3-wrap", "java17", "dockerfile"])
+@pytest.mark.parametrize("lang", ["", "python3-wrap", "java11-vert-x", "dockerfile"])
 def test_functions_of_other_langs_and_of_no_stack_are_called(lang):
     assert called_in(stack(lang), ["side", "elsewhere"]) == ("side", "elsewhere")
     assert called_in(stack("command"), ["side"]) == ()
@@ -109,11 +110,60 @@ def test_a_missing_handler_names_the_function_and_the_mend(write, tmp_path, hand
 def test_node_handlers_run_in_processes_of_their_own_runtime(write, tmp_path, lang, style):
     write("side/handler.js", "nobody reads this")
     found = find_handler(stack(lang), "side", tmp_path)
-    assert found == Handler("side", tmp_path / "side", style, runtime="node", cooperative=True)
+    assert (found.folder, found.style) == (tmp_path / "side", style)
+    assert (found.runtime, found.cooperative, found.parallel) == ("node", True, False)
     (tmp_path / "none").mkdir()
     with pytest.raises(ChironError, match=r"function side: handler\.js missing") as raised:
         find_handler(stack(lang, "./none"), "side", tmp_path)
     assert raised.value.code == "no-handler"
+
+
+HANDLER = "side/src/main/java/com/openfaas/function/Handler.java"
+
+
+@pytest.mark.parametrize("lang", ["java8", "java11", "java17"])
+def test_java_handlers_run_in_processes_of_their_own_runtime_without_a_lock(write, tmp_path, lang):
+    write(HANDLER, "package com.openfaas.function;\nclass Handler { }")
+    found = find_handler(settled(stack(lang), tmp_path), "side", tmp_path)
+    assert (found.style, found.runtime) == ("java", "java")
+    assert (found.cooperative, found.parallel, found.warm_up_s > 0) == (False, True, True)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("import java.util.List;", ""),
+        ("import static java.lang.Math.max;", ""),
+        ("import javax.crypto.Cipher;", ""),
+        ("import com.openfaas.function.inner.Own;", ""),
+        ("import org.acme.Tool.Inner;", ""),
+        ("import static org.acme.Tool.*;", ""),
+        ("import org.acme.*;", ""),
+        ("import com.google.gson.Gson;", "it imports com.google.gson.Gson, which no jar"),
+        ("import javax.inject.*;", "it imports javax.inject"),
+        ("import org.acme.more.Tool;", "it imports org.acme.more.Tool"),
+    ],
+)
+def test_java_code_that_needs_a_jar_which_is_not_there_runs_in_no_wrap(
+    write, tmp_path, line, reason
+):
+    write(HANDLER, f"package com.openfaas.function;\n{line}\nclass Handler {{ }}")
+    write(HANDLER.replace("Handler", "inner/Own"), "package com.openfaas.function.inner;")
+    (tmp_path / "side" / "lib").mkdir()
+    with zipfile.ZipFile(tmp_path / "side" / "lib" / "tool.jar", "w") as jar:
+        jar.writestr("org/acme/Tool.class", b"")
+    known = settled(stack("java17"), tmp_path)
+    assert known.functions["side"].outside.startswith(reason)
+    assert called_in(known, ["side"]) == (("side",) if reason else ())
+    assert "outside" not in known.model_dump_json()
+
+
+def test_a_java_template_with_another_handler_runs_in_no_wrap(write, tmp_path):
+    write("side/src/main/kotlin/Handler.kt", "class Handler")
+    known = settled(stack("java17"), tmp_path)
+    assert "no src/main/java/com/openfaas/function/Handler.java" in known.functions["side"].outside
+    with pytest.raises(ChironError, match=r"runs in no wrap: it has no src"):
+        find_handler(known, "side", tmp_path)
 
 
 def test_a_function_without_handler_or_lang_is_refused(tmp_path):

@@ -124,3 +124,11 @@ def test_files_with_names_made_up_for_one_run_are_left_out(handler_run: MakeRun)
         for number in range(3)
     ]
     assert files(runs).written == ("/data/always",)
+
+
+def test_where_there_is_no_gil_a_short_wait_for_a_lock_is_one(handler_run: MakeRun) -> None:
+    """As a JVM sleeps."""
+    run = handler_run(10, [(1, 2.0, 5.0, GIL, "-1 ETIMEDOUT (Connection timed out)")])
+    assert waits(run) == []
+    (wait,) = waits(run, gil=False)
+    assert (wait.syscall, round(wait.start_ms, 3), round(wait.end_ms, 3)) == ("futex", 2.0, 7.0)

@@ -151,5 +151,12 @@ def test_what_the_probe_of_the_gil_does_not_see_is_told_by_its_cpu_time(tmp_path
     assert (found.runtime, found.cooperative, found.sources) == ("node", True, ())
 
 
+def test_what_runs_without_a_lock_computes_beside_others(tmp_path: Path) -> None:
+    taken = Samples((Untraced(20.0, CpuSpeed(1.0, 0.0), 0.5),) * 6, (), (), 0.0, 0.0, 0, 0)
+    java = Handler("f", tmp_path, "java", runtime="java", parallel=True)
+    found = function_profile(taken, "python3.11", java)
+    assert [period.kind for period in found.periods] == ["native", "block"]
+
+
 def test_how_even_the_speed_was_is_in_what_the_loop_took() -> None:
     assert speed_of([1.0, 1.5, 2.0]) == (1.5, 1.0)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from wrap.functions.answers import METHODS
 from wrap.functions.command import COMMAND, Command
 from wrap.functions.function_runner import FunctionRunner, Place
+from wrap.functions.java import JAVA, Java
 from wrap.functions.node import STYLES, Node
 from wrap.functions.python import PythonHandler
 from wrap.functions.remote import REMOTE, Remote
@@ -16,6 +17,7 @@ KINDS: Mapping[str, type[FunctionRunner]] = {
     **dict.fromkeys(METHODS, PythonHandler),
     COMMAND: Command,
     **dict.fromkeys(STYLES, Node),
+    JAVA: Java,
     REMOTE: Remote,
 }
 

@@ -1,4 +1,7 @@
-"""The Node process of a process: started when it is first wanted, and anew when it has died."""
+"""The process of another runtime beside a process of the wrap, such as Node.js or a JVM.
+
+It is started when it is first wanted, and anew when it has died.
+"""
 
 from __future__ import annotations
 
@@ -13,38 +16,35 @@ import struct
 import subprocess
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, ClassVar
-
-import msgspec
+from typing import IO, Any, ClassVar, Self, cast
 
 from wrap.core.errors import TaskError
 from wrap.core.run import WORKER_DIED
 from wrap.observe import log
 from wrap.workers.fork_server import ending
 
-#: What it runs.
-_WORKER = Path(__file__).with_name("node_worker.js")
-_TOKEN = "CHIRON_NODE_TOKEN"  # noqa: S105 (the name of the variable)
 #: The lengths of what is told and of a body.
 _HEAD = struct.Struct("!IQ")
-_ENCODE, _DECODE = msgspec.json.Encoder().encode, msgspec.json.Decoder().decode
 #: Bytes that one call reads, or that are joined to be written by one.
 _SMALL = 1 << 16
 _BACKLOG = 1024
-#: How late a cancelled thread ends that waits, and how long a sound event loop may take to notice
-#: that a connection was closed, in milliseconds.
-_LOOK_MS, _NOTICE_MS = 250, 1000
+#: How late a cancelled thread ends that waits, in milliseconds.
+_LOOK_MS = 250
 _END_S = 5.0
 Content = bytes | memoryview
-#: What the Node process tells, and the body of that.
+#: What the process tells, and the body of that.
 Message = tuple[dict[str, Any], bytes | bytearray]
 _PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
-class NodeProcess:
-    """A Node process, which is called by any number of threads at once.
+class RuntimeProcess(ABC):
+    """A process that is called by any number of threads at once.
+
+    A subclass has its `program`, how the error of its absence names the `runtime`, how errors name
+    the process, and the code of messages.
 
     Parameters
     ----------
@@ -54,67 +54,83 @@ class NodeProcess:
     Raises
     ------
     ImportError
-        There is no Node.js.
+        The program is not installed.
     """
 
-    _own: ClassVar[tuple[int, NodeProcess] | None] = None
+    program: ClassVar[str]
+    runtime: ClassVar[str]
+    called: ClassVar[str]
+    _own: ClassVar[tuple[int, Any] | None] = None
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, folder: Path) -> None:
-        program = shutil.which("node")
+        program = shutil.which(self.program)
         if program is None:
-            raise ImportError("Node.js is not installed here: node is not on the PATH")
+            said = f"{self.runtime} is not installed here: {self.program} is not on the PATH"
+            raise ImportError(said)
         token = secrets.token_hex(16)
         self._token = token.encode()
-        self._address = f"\0chiron-node-{secrets.token_hex(16)}"
+        self._address = f"\0chiron-{self.program}-{secrets.token_hex(16)}"
         self._idle: list[socket.socket] = []
-        self._killed = False
+        self._retired = False
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(self._address)
             listener.listen(_BACKLOG)
             listener.setblocking(False)
-            self._process = subprocess.Popen(
-                [program, str(_WORKER), str(listener.fileno())],
-                cwd=folder,
-                env={**os.environ, _TOKEN: token},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=[listener.fileno()],
-            )
-        threading.Thread(target=_pass_on, args=(self._process.stdout,), daemon=True).start()
+            self.process = self.start(program, listener, folder, token)
+        threading.Thread(target=_pass_on, args=(self.process.stdout,), daemon=True).start()
+
+    @abstractmethod
+    def start(
+        self, program: str, listener: socket.socket, folder: Path, token: str
+    ) -> subprocess.Popen[bytes]:
+        """Start the program, which accepts connections that begin with the token."""
+
+    @abstractmethod
+    def encoded(self, told: Mapping[str, Any]) -> bytes:
+        """What is told, on the wire."""
+
+    @abstractmethod
+    def decoded(self, told: bytes) -> dict[str, Any]:
+        """What the process tells."""
+
+    @abstractmethod
+    def give_up(self, connection: socket.socket, told: Mapping[str, Any]) -> None:
+        """Leave the call of `told`, and close its connection."""
 
     @classmethod
-    def own(cls, folder: Path) -> NodeProcess:
+    def own(cls, folder: Path) -> Self:
         """That of this process, started in `folder` if there is none that lives."""
         known = cls._own
-        if known is not None and known[0] == os.getpid() and known[1]._lives:
-            return known[1]
+        if known is not None and known[0] == os.getpid() and known[1].lives:
+            return cast(Self, known[1])
         with cls._lock:
             if cls._own is known or cls._own is None:
                 cls._own = os.getpid(), cls(folder)
-            return cls._own[1]
+            return cast(Self, cls._own[1])
 
     @classmethod
     def end_own(cls) -> None:
         """End that of this process."""
         known, cls._own = cls._own, None
         if known is not None and known[0] == os.getpid():
-            known[1]._process.kill()
-            known[1]._process.wait()
+            known[1].process.kill()
+            known[1].process.wait()
 
     def call(self, told: Mapping[str, Any], body: Content) -> Message:
         """What it tells, and the body of that. Raises TaskError if it has died."""
         connection = None
         try:
             connection = self._connection()
-            _send(connection, _ENCODE(told), body)
-            answer, content = _received(connection)
+            _send(connection, self.encoded(told), body)
+            said, content = _received(connection)
+            answer = self.decoded(said)
         except OSError as error:
             raise self._died() from error
         except BaseException:  # the task is given up
             if connection is not None:
-                self._give_up(connection)
+                with connection:
+                    self.give_up(connection, told)
             raise
         self._idle.append(connection)
         return answer, content
@@ -122,20 +138,30 @@ class NodeProcess:
     def computed_s(self) -> float:
         """CPU seconds that it has taken."""
         with contextlib.suppress(OSError):
-            return time.clock_gettime(~self._process.pid << 3 | 2)  # clock_getcpuclockid(3)
+            return time.clock_gettime(~self.process.pid << 3 | 2)  # clock_getcpuclockid(3)
         return 0.0
 
     def memory_mib(self) -> float:
         """The most memory that it has had."""
         with contextlib.suppress(OSError):
-            found = _PEAK.search(Path(f"/proc/{self._process.pid}/status").read_text())
+            found = _PEAK.search(Path(f"/proc/{self.process.pid}/status").read_text())
             return int(found[1]) / 1024 if found else 0.0
         return 0.0
 
     @property
-    def _lives(self) -> bool:
+    def lives(self) -> bool:
         """Whether calls may begin; what is killed takes a moment until it has ended."""
-        return not self._killed and self._process.poll() is None
+        return not self._retired and self.process.poll() is None
+
+    def retire(self) -> None:
+        """Have no further call begin here."""
+        self._retired = True
+
+    def kill(self) -> None:
+        """End it, and all its calls."""
+        self.retire()
+        self.process.kill()
+        self.process.wait()
 
     def _connection(self) -> socket.socket:
         with contextlib.suppress(IndexError):
@@ -145,35 +171,25 @@ class NodeProcess:
         connection.sendall(self._token)
         return connection
 
-    def _give_up(self, connection: socket.socket) -> None:
-        """Leave a call; an event loop that does not notice it hangs, and is killed."""
-        with connection, contextlib.suppress(OSError):
-            connection.shutdown(socket.SHUT_WR)
-            poll = select.poll()
-            poll.register(connection, select.POLLIN)
-            if not poll.poll(_NOTICE_MS):
-                self._killed = True
-                self._process.kill()
-
     def _died(self) -> TaskError:
         try:
-            how = ending(self._process.wait(_END_S))
+            how = ending(self.process.wait(_END_S))
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            self.process.kill()
             how = "closed its connection"
-        return TaskError(WORKER_DIED, f"its Node process {how}")
+        return TaskError(WORKER_DIED, f"its {self.called} process {how}")
 
 
 def _send(connection: socket.socket, told: bytes, body: Content) -> None:
     head = _HEAD.pack(len(told), len(body)) + told
-    if len(body) <= _SMALL:  # in one piece, which the event loop reads at once
+    if len(body) <= _SMALL:  # in one piece, which is read at once
         connection.sendall(b"".join((head, body)))
     else:
         connection.sendall(head)
         connection.sendall(body)
 
 
-def _received(connection: socket.socket) -> Message:
+def _received(connection: socket.socket) -> tuple[bytes, bytes | bytearray]:
     """A message, waited for in short calls. Raises ConnectionError at the end of the stream."""
     poll = select.poll()
     poll.register(connection, select.POLLIN)
@@ -187,7 +203,7 @@ def _received(connection: socket.socket) -> Message:
     told_length, length = _HEAD.unpack_from(begin)
     told, content = begin[_HEAD.size :][:told_length], begin[_HEAD.size + told_length :]
     if len(content) == length:
-        return _DECODE(told), content
+        return told, content
     whole = bytearray(length)
     whole[: len(content)] = content
     left = memoryview(whole)[len(content) :]
@@ -197,7 +213,7 @@ def _received(connection: socket.socket) -> Message:
             if not count:
                 raise ConnectionError
             left = left[count:]
-    return _DECODE(told), whole
+    return told, whole
 
 
 def _pass_on(said: IO[bytes]) -> None:

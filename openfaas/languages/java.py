@@ -1,0 +1,100 @@
+"""Java handlers, as OpenFaaS's templates java8, java11 and java17 call them."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import ClassVar
+
+from chiron.openfaas.handlers import Extra, Handler, handler_folder, there
+from chiron.openfaas.languages.language import Language
+from chiron.openfaas.stack import StackFunction
+from chiron.templates import TEMPLATES
+
+_SOURCES = "src/main/java"
+_HANDLER = f"{_SOURCES}/com/openfaas/function/Handler.java"
+_JARS = "lib*/*.jar"
+#: What the reference run has call a handler: a program, and the folder of the templates' classes.
+_REFERENCE = (
+    "java",
+    str(Path(__file__).with_name("JavaReference.java")),
+    str(TEMPLATES / "python3-wrap" / "wrap" / "functions" / "java"),
+)
+_PACKAGE = re.compile(r"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
+_IMPORT = re.compile(r"^\s*import\s+(?:static\s+)?([\w.]+\*?)", re.MULTILINE)
+#: What a JDK has, and the templates.
+_JAVAX = (
+    "accessibility annotation.processing crypto imageio lang.model management naming net print rmi "
+    "script security sound sql swing tools transaction.xa xml"
+)
+_OTHERS = "com.openfaas.model com.sun java jdk org.ietf.jgss org.w3c.dom org.xml.sax"
+_KNOWN = (*_OTHERS.split(), *(f"javax.{each}" for each in _JAVAX.split()))
+#: How long a JVM takes until it has compiled what a handler runs, in seconds.
+_WARM_UP_S = 3.0
+
+
+class Java(Language):
+    """A class com.openfaas.function.Handler that extends AbstractHandler or implements IHandler."""
+
+    styles: ClassVar = {"java8": "java", "java11": "java", "java17": "java"}
+    start = "java -XX:+UseContainerSupport com.openfaas.entrypoint.App"
+    only_answers = True
+    packages = ("default-jdk-headless",)
+
+    def handler(self, name: str, function: StackFunction, folder: Path, extra: Extra) -> Handler:
+        return Handler(
+            name,
+            handler_folder(name, function, folder, f"with its {_HANDLER}"),
+            self.styles[function.lang],
+            extra=extra,
+            reference=_REFERENCE,
+            runtime="java",
+            parallel=True,
+            warm_up_s=_WARM_UP_S,
+        )
+
+    def outside(self, function: StackFunction, folder: Path) -> str:
+        place = folder / function.handler
+        if not function.handler or not there(place.is_dir):
+            return ""  # which is an error in wraps and outside
+        if not there((place / _HANDLER).is_file):
+            return f"it has no {_HANDLER}"
+        try:
+            sources = sorted((place / _SOURCES).rglob("*.java"))
+            texts = [each.read_text("utf-8") for each in sources]
+            known = {*_KNOWN, *chain(*map(_in_jar, sorted(place.glob(_JARS))))}
+        except (OSError, ValueError, zipfile.BadZipFile) as error:
+            return f"its code cannot be read ({error})"
+        for source, text in zip(sources, texts, strict=True):
+            for package in _PACKAGE.findall(text):
+                known.update(_named(f"{package}.{source.stem}"))
+        for name in chain(*map(_IMPORT.findall, texts)):
+            if not any(part in known for part in _parts(name)):
+                return f"it imports {name}, which no jar in its folder lib has: copy it there"
+        return ""
+
+
+JAVA = Java()
+
+
+def _in_jar(jar: Path) -> Iterator[str]:
+    """The classes in a jar; of their packages an asterisk."""
+    with zipfile.ZipFile(jar) as file:
+        for name in file.namelist():
+            if name.endswith(".class"):
+                yield from _named(name.removesuffix(".class").replace("/", "."))
+
+
+def _named(name: str) -> Iterator[str]:
+    """A class, and all of its package."""
+    yield from (name, f"{name.rpartition('.')[0]}.*")
+
+
+def _parts(name: str) -> Iterator[str]:
+    """What is imported, and what that begins with up to a dot."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]

@@ -1,0 +1,73 @@
+package chiron;
+
+import com.openfaas.model.IHandler;
+import java.io.IOException;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Deque;
+import java.util.concurrent.ConcurrentLinkedDeque;
+
+/** A function: the class of its handler, from a loader of its own, and handlers of which no run has any now. */
+final class Function {
+    private static final String HANDLER = "com.openfaas.function.Handler";
+
+    final Loader loader;
+    private final Class<?> type;
+    private final Deque<IHandler> idle = new ConcurrentLinkedDeque<>();
+
+    /** The function `name`, whose code is on the class path, its own classes first. */
+    Function(String name, String[] classPath) throws Exception {
+        URL[] urls = new URL[classPath.length];
+        for (int place = 0; place < urls.length; place++) {
+            urls[place] = Path.of(classPath[place]).toUri().toURL();
+        }
+        loader = new Loader(name, urls, Path.of(classPath[0]));
+        Thread.currentThread().setContextClassLoader(loader);
+        type = Class.forName(HANDLER, true, loader);
+        idle.push(made());
+    }
+
+    /** A handler that no other run has: its fields are the run's alone, as the template runs one at a time. */
+    IHandler take() throws Exception {
+        IHandler handler = idle.poll();
+        return handler == null ? made() : handler;
+    }
+
+    void giveBack(IHandler handler) {
+        idle.push(handler);
+    }
+
+    private IHandler made() throws Exception {
+        Object made = type.getDeclaredConstructor().newInstance();
+        if (made instanceof IHandler handler) {
+            return handler;
+        }
+        throw new ClassCastException(HANDLER + " neither extends AbstractHandler nor implements IHandler");
+    }
+
+    /** Loads the function's own classes as they are but for their exits, and others from its jars. */
+    static final class Loader extends URLClassLoader {
+        private final Path own;
+
+        Loader(String name, URL[] urls, Path own) {
+            super(name, urls, Function.class.getClassLoader());
+            this.own = own;
+        }
+
+        @Override
+        protected Class<?> findClass(String name) throws ClassNotFoundException {
+            Path file = own.resolve(name.replace('.', '/') + ".class");
+            if (!Files.isRegularFile(file)) {
+                return super.findClass(name);
+            }
+            try {
+                byte[] code = Exits.redirected(Files.readAllBytes(file));
+                return defineClass(name, code, 0, code.length);
+            } catch (IOException fault) {
+                throw new ClassNotFoundException(name, fault);
+            }
+        }
+    }
+}

@@ -1,0 +1,5 @@
+package com.openfaas.model;
+
+public interface IHandler {
+    IResponse Handle(IRequest request);
+}

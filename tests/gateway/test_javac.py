@@ -1,0 +1,63 @@
+"""Java functions of a wrap are compiled when its image is built."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from chiron.gateway.errors import GatewayError
+from chiron.gateway.javac import compile_functions
+
+TEMPLATE = Path(__file__).resolve().parents[2] / "templates" / "python3-wrap"
+HANDLER = """
+package com.openfaas.function;
+public class Handler extends com.openfaas.model.AbstractHandler {
+    public com.openfaas.model.IResponse Handle(com.openfaas.model.IRequest req) { return null; }
+}
+"""
+needs_java = pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK: install a JDK 17")
+
+
+@pytest.fixture
+def image(tmp_path):
+    """An image, and the folder of its function `run`."""
+    shutil.copytree(TEMPLATE / "wrap", tmp_path / "wrap")
+    folder = tmp_path / "function" / "functions" / "run" / "function"
+    source = folder / "src" / "main" / "java" / "com" / "openfaas" / "function" / "Handler.java"
+    source.parent.mkdir(parents=True)
+    source.write_text(HANDLER)
+    return tmp_path, folder, source
+
+
+@needs_java
+def test_their_classes_are_beside_their_sources(image):
+    place, folder, _ = image
+    said = list[str]()
+    compile_functions("wrap", place, said.append)
+    assert said == ["wrap: compiling its Java functions"]
+    assert (folder / ".classes/com/openfaas/function/Handler.class").is_file()
+    assert (place / "wrap/functions/java/.classes/chiron/Worker.class").is_file()
+    assert [each.name for each in folder.iterdir() if each.name.startswith(".")] == [".classes"]
+
+
+@needs_java
+def test_what_javac_refuses_is_told_with_the_function(image):
+    place, folder, source = image
+    source.write_text(HANDLER.replace("null", "nothing"))
+    with pytest.raises(GatewayError, match=r"function wrap: the Java code of run .*symbol") as told:
+        compile_functions("wrap", place, print)
+    assert told.value.code == "javac-failed"
+    assert [each.name for each in folder.iterdir()] == ["src"]
+
+
+def test_without_a_jdk_one_line_says_so(image, monkeypatch):
+    monkeypatch.setenv("PATH", str(image[0]))
+    with pytest.raises(GatewayError, match="javac is not on the PATH: install") as told:
+        compile_functions("wrap", image[0], print)
+    assert "\n" not in told.value.message
+
+
+def test_where_no_function_is_in_java_nothing_is_done(tmp_path):
+    compile_functions("wrap", tmp_path, pytest.fail)

@@ -1,0 +1,284 @@
+"""Java handlers in a wrap: what they get, what they answer, how they fail, what they print."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK: install a JDK 17")
+#: Where the task is: in the server, or in a further process.
+PLACES = {"main": [[0]], "fork": [[], [0]], "pool": [[], [0]]}
+in_each_place = pytest.mark.parametrize("place", PLACES)
+FILE = "src/main/java/com/openfaas/function/Handler.java"
+
+
+def files(body: str, members: str = "", imports: str = "") -> dict[str, str]:
+    """A handler that does `body` with ``req`` and ``res``."""
+    source = f"""
+        package com.openfaas.function;
+        import com.openfaas.model.*;
+        import java.util.*;
+        {imports}
+        public class Handler extends AbstractHandler {{
+            {members}
+            public IResponse Handle(IRequest req) {{
+                Response res = new Response();
+                {body}
+                return res;
+            }}
+        }}
+    """
+    return {FILE: dedent(source)}
+
+
+@pytest.fixture
+def serve(start: Any, wrap_image: Any) -> Any:
+    """Starts a wrap whose first task is a Java handler."""
+
+    def serve(handler: dict[str, str], place: str = "main", **fields: Any) -> Any:
+        settings = fields.pop("settings", {})
+        image = wrap_image(
+            {"run": handler, **fields.pop("others", {})},
+            fields.pop("processes", PLACES[place]),
+            styles={"run": "java", **fields.pop("styles", {})},
+            mechanism="pool" if place == "pool" else "fork",
+            **{"entry": {"output": 0}} | fields,
+        )
+        command = [sys.executable, "-m", "wrap.functions.java_build", "function/functions"]
+        subprocess.run(command, cwd=image, check=True)  # as when an image is built
+        return start(image, **settings)
+
+    return serve
+
+
+SEES = files("""
+    res.setContentType("text/plain");
+    res.setHeader("X-Own", req.getHeader("X-own"));
+    res.setBody(req.getBody() + " " + req.getHeader("Content-type") + " " + req.getPathRaw() + " "
+        + req.getPath() + " " + req.getQueryRaw() + " " + new TreeMap<>(req.getQuery()));
+""")
+
+
+@in_each_place
+def test_a_handler_gets_the_request_and_its_answer_is_the_tasks(place: str, serve: Any) -> None:
+    server = serve(SEES, place)
+    for _ in range(3):
+        answer = server.request(
+            "POST", "/a/b?x=1%202&y", "größe", Content_Type="application/json", X_Own="own"
+        )
+        assert answer.status == 200, answer.text
+        assert answer.text == "größe application/json /a/b {a=b} x=1%202&y {x=1 2, y=null}"
+        assert (answer.headers["Content-Type"], answer.headers["X-Own"]) == ("text/plain", "own")
+
+
+def test_its_template_gives_a_body_to_post_alone(serve: Any) -> None:
+    server = serve(files('res.setBody("[" + req.getBody() + "]");'))
+    assert [server.request(each, "/", "x").text for each in ("POST", "PUT")] == ["[x]", "[]"]
+
+
+def test_large_bodies_are_answered_as_they_are(serve: Any) -> None:
+    server = serve(files("res.setBodyBytes(req.getBodyBytes());"))
+    content = os.urandom(3_000_000)
+    assert server.request(body=content).body == content
+
+
+def test_java_and_python_tasks_give_each_other_their_answers(serve: Any) -> None:
+    server = serve(
+        files("""
+            String kind = req.getHeader("Content-type");
+            res.setBody("{\\"kind\\": \\"" + kind + "\\", \\"got\\": " + req.getBody() + "}");
+        """),
+        processes=[[0], [1]],
+        others={"twice": "import json\ndef handle(req):\n    return {'n': 2 * int(req)}"},
+        inputs={1: None, 0: 1},
+    )
+    assert server.request(body="4").json == {"kind": "application/json", "got": {"n": 8}}
+
+
+FAILS = files(
+    """
+    switch (req.getBody()) {
+        case "throw": refuse(); break;
+        case "null": return null;
+        case "status": res.setStatusCode(409); res.setBody("no stock"); return res;
+        case "exit": System.exit(3); break;
+        case "halt": Runtime.getRuntime().halt(4); break;
+        case "deep": Handle(req); break;
+    }
+    res.setBody("ok");
+    """,
+    """
+    static class OrderError extends RuntimeException {
+        OrderError(String message) { super(message); }
+    }
+    static void refuse() { throw new OrderError("no stock\\nat all"); }
+    """,
+)
+ERROR = "com.openfaas.function.Handler$OrderError"
+EXIT = "the handler called System.exit(3): return instead"
+TOLD = {
+    "throw": ("raised", f"{ERROR}: no stock (Handler.java:11)", ERROR, "no stock\nat all"),
+    "status": ("status", "the handler answered 409: no stock", "status", "409: no stock"),
+    "exit": ("exited", EXIT, "exited", EXIT),
+    "halt": ("process-died", "its Java process exited with status 4", "process-died", ""),
+}  # fmt: skip
+
+
+@in_each_place
+def test_its_errors_are_told_by_name_message_and_place(place: str, serve: Any) -> None:
+    after = {"after": "def handle(req):\n    return req"}
+    server = serve(
+        FAILS, place, others=after, processes=[*PLACES[place], [1]],
+        inputs={0: None, 1: 0}, entry={"output": 1},
+    )  # fmt: skip
+    for given, (code, message, error, said) in TOLD.items():
+        told = server.request(body=given).json
+        assert (told["code"], told["message"], told["error"]) == (code, message, error), given
+        assert told["function"] == "run"
+        assert said in json.loads(told["cause"])["errorMessage"]
+        if given == "throw":
+            assert json.loads(told["cause"])["stackTrace"] == [
+                "Handler.java:17 in Handle",
+                "Handler.java:11 in refuse",
+            ]
+        assert server.request(body="fine").text == "ok"
+    assert server.request(body="deep").json["error"] == "java.lang.StackOverflowError"
+    assert "NullPointerException" in server.request(body="null").json["message"]
+
+
+def test_to_the_client_a_failed_status_is_the_answer(serve: Any) -> None:
+    answer = serve(FAILS).request(body="status")
+    assert (answer.status, answer.text) == (409, "no stock")
+
+
+def test_what_it_prints_has_its_name(serve: Any, eventually: Any) -> None:
+    server = serve(
+        files(
+            """
+            System.err.println("two\\nlines");
+            try {
+                Thread thread = new Thread(() -> System.out.println("beside"));
+                thread.start();
+                thread.join();
+            } catch (InterruptedException never) { }
+            System.out.print("begun");
+            """,
+            'static { System.out.println("imported"); }',
+        )
+    )
+    assert server.request().status == 200
+
+    def lines() -> list[str]:
+        return [line for line in server.log.read_text().splitlines() if line.startswith("[run")]
+
+    assert eventually(lambda: len(lines()) == 5)
+    assert lines()[0] == "[run] imported"
+    said = [line.partition("] ")[2] for line in lines()[1:]]
+    assert said == ["two", "lines", "beside", "begun"]
+
+
+MEETS = files(
+    """
+    try {
+        MEETING.arriveAndAwaitAdvance();
+        own++;
+        res.setBody(ProcessHandle.current().pid() + " " + own);
+    } catch (Exception error) { throw new RuntimeException(error); }
+    """,
+    "static final java.util.concurrent.Phaser MEETING = new java.util.concurrent.Phaser(2);"
+    "int own;",
+)
+
+
+def test_the_tasks_of_a_process_run_at_once_each_with_its_handler(serve: Any) -> None:
+    server = serve(MEETS, tasks={0: "run", 1: "run"}, processes=[[0, 1]], entry={"output": [0, 1]})
+    (java,) = [each.pid for each in server.family() if each.name() == "java"]
+    for turn in (1, 2):
+        assert server.request().json == [f"{java} {turn}"] * 2
+
+
+def test_functions_have_classes_of_their_own(serve: Any) -> None:
+    counts = files("res.setBody(String.valueOf(++Shared.served));")
+    shared = "package com.openfaas.function;\nclass Shared { static int served = 0; }"
+    counts["src/main/java/com/openfaas/function/Shared.java"] = shared
+    server = serve(
+        counts,
+        others={"other": counts},
+        styles={"other": "java"},
+        tasks={0: "run", 1: "other"},
+        processes=[[0, 1]],
+        entry={"output": [0, 1]},
+    )
+    assert [server.request().json for _ in range(2)] == [[1, 1], [2, 2]]
+    assert len([each for each in server.family() if each.name() == "java"]) == 1
+
+
+def hang(body: str) -> dict[str, str]:
+    return files(f'if (req.getBody().equals("hang")) {{ {body} }} res.setBody("ok");')
+
+
+@in_each_place
+def test_a_handler_that_computes_for_ever_is_killed_and_the_next_run_answers(
+    place: str, serve: Any, eventually: Any
+) -> None:
+    server = serve(hang("while (System.nanoTime() != 0) { }"), place, timeouts_s={"run": 8.0})
+    assert server.request(body="fine").text == "ok"
+    (java,) = [each for each in server.family() if each.name() == "java"]
+    told = server.request(body="hang").json
+    assert (told["code"], told["function"]) == ("timeout", "run")
+    assert eventually(lambda: not java.is_running())
+    assert server.request(body="fine").text == "ok"
+
+
+def test_a_handler_that_waits_for_ever_is_interrupted_in_its_jvm(serve: Any) -> None:
+    sleep = "try { Thread.sleep(1_000_000); } catch (InterruptedException given_up) { }"
+    server = serve(hang(sleep), timeouts_s={"run": 1.0})
+    (java,) = [each.pid for each in server.family() if each.name() == "java"]
+    assert server.request(body="hang").json["code"] == "timeout"
+    assert server.request(body="fine").text == "ok"
+    assert [each.pid for each in server.family() if each.name() == "java"] == [java]
+
+
+def test_its_jvm_ends_with_the_wrap(serve: Any, eventually: Any) -> None:
+    server = serve(files(""))
+    (java,) = [each for each in server.family() if each.name() == "java"]
+    server.process.kill()
+    assert eventually(lambda: not java.is_running())
+
+
+def test_jars_and_resources_are_on_its_class_path(
+    wrap_image: Any, start: Any, tmp_path: Path
+) -> None:
+    source = tmp_path / "Greeting.java"
+    source.write_text('package own;\npublic class Greeting { public static String say = "hi"; }')
+    subprocess.run(["javac", "-d", tmp_path / "made", source], check=True)
+    handler = files(
+        """
+        try (Scanner text = new Scanner(Handler.class.getResourceAsStream("/name.txt"))) {
+            res.setBody(Greeting.say + " " + text.next());
+        }
+        """,
+        imports="import own.Greeting;",
+    )
+    handler["src/main/resources/name.txt"] = "you"
+    image = wrap_image({"run": handler}, styles={"run": "java"}, entry={"output": 0})
+    library = image / "function" / "functions" / "run" / "function" / "lib"
+    library.mkdir()
+    made = shutil.make_archive(str(tmp_path / "greeting"), "zip", tmp_path / "made")
+    shutil.move(made, library / "greeting.jar")
+    assert start(image).request().text == "hi you"
+
+
+def test_a_handler_that_cannot_be_compiled_is_told_by_name(wrap_image: Any, start: Any) -> None:
+    handler = {"run": files("nothing();")}
+    image = wrap_image(handler, styles={"run": "java"}, entry={"output": 0})
+    with pytest.raises(AssertionError, match=r"ImportError: .*Handler\.java:\d+: error: cannot"):
+        start(image)
