@@ -22,6 +22,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
@@ -209,8 +210,11 @@ def _preload(template: Path) -> None:
     def noted(
         name: str, names: Any = None, local: Any = None, given: Any = (), level: int = 0
     ) -> Any:
-        by = imports.setdefault((names or {}).get("__name__", ""), set())
-        by |= {name, *(f"{name}.{each}" for each in given or ())}
+        known = names or {}
+        package = f"{'.' * level}{name}"
+        found = resolve_name(package, known["__package__"]) if level else name
+        by = imports.setdefault(known.get("__name__", ""), set())
+        by |= {found, *(f"{found}.{each}" for each in given or ())}
         return usual(name, names, local, given, level)
 
     sys.path.insert(0, str(template))
