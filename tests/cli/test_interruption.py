@@ -13,7 +13,7 @@ from chiron.gateway.embedded import EmbeddedGateway
 from chiron.openfaas.client import Gateway
 
 
-@pytest.mark.parametrize("first", ["building", "measuring"])
+@pytest.mark.parametrize("first", ["building", pytest.param("measuring", marks=pytest.mark.slow)])
 def test_a_second_signal_while_all_is_removed_leaves_nothing_deployed(
     first, start, artefacts, environment, wait_until
 ):

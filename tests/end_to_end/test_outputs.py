@@ -92,12 +92,11 @@ def all_answer_right(
             assert [answer == expected for answer in answers] == [True] * len(different)
 
 
-#: That every planner's plan for pools answers right, a benchmark shows.
+#: The mechanisms that the planners have in turn.
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(each, marks=() if each == "fork" else pytest.mark.slow) for each in MECHANISMS
-    ],
+    params=[tuple(MECHANISMS), pytest.param(tuple(MECHANISMS)[::-1], marks=pytest.mark.slow)],
+    ids=" then ".join,
 )
 def small_running(
     request, place, write_folder, profile_of, platform, tmp_path_factory
@@ -105,21 +104,14 @@ def small_running(
     # Room for requests that are much larger than the payload that wraps are sized for.
     roomy = {"split": {"limits": {"memory": "256Mi"}}}
     folder = write_folder(tmp_path_factory.mktemp("small"), fields=roomy)
-    chosen = plans(folder, profile_of, platform, request.param)
+    chosen = plans(folder, profile_of, platform, *request.param)
     with place.deployed(folder, chosen) as deployments:
         by_planner = dict(zip(PLANNERS, deployments, strict=True))
         yield Running(folder, by_planner, place.gateway.url)
 
 
-@pytest.mark.parametrize(
-    ("name", "mechanism"),
-    [
-        ("finra", "fork"),
-        ("slapp", "pool"),
-        pytest.param("finra", "pool", marks=pytest.mark.slow),
-        pytest.param("slapp", "fork", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "mechanism"), [("finra", "fork"), ("slapp", "pool")])
 def test_every_planner_of_a_benchmark_answers_as_the_reference_does(
     name, mechanism, place, profile_of, platform
 ):

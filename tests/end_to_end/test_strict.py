@@ -93,6 +93,7 @@ def test_the_first_error_is_not_hidden_by_what_cannot_be_removed(
     launcher.gateway.remove(name)
 
 
+@pytest.mark.slow
 def test_on_kubernetes_wraps_with_more_cpus_than_there_are_run_side_by_side_and_again(home, small):
     alone = solo_workflow(small.workflow)
     plan = solo_plan(alone)
@@ -126,7 +127,7 @@ def test_on_kubernetes_what_finds_no_room_is_called_pending(
     assert "kubectl -n openfaas-fn get events | grep " in raised.value.message
 
 
-@pytest.mark.parametrize("strict", [None, "faasd"])
+@pytest.mark.parametrize("strict", [pytest.param(None, marks=pytest.mark.slow), "faasd"])
 def test_of_a_build_that_does_not_start_the_one_before_is_not_taken(
     home, write_folder, tmp_path, monkeypatch, strict
 ):

@@ -1,11 +1,13 @@
-"""Starts programs in processes that have imported what every wrap imports of others.
+"""Starts programs in processes that have imported what every wrap imports.
 
-To load Python and its libraries takes most of the time of a start. So one process loads them once
-in a session, and forks for each program. The wrap itself is imported from the program's own image.
+To load Python and modules takes most of the time of a start. So one process loads them once in a
+session, and forks for each program. The program imports the wrap's modules that look at the
+process as they are imported, and all that import them; an image with a runtime of its own, all.
 """
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import gc
 import importlib
@@ -20,7 +22,9 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
+from importlib.util import resolve_name
 from pathlib import Path
+from typing import Any
 
 GUARDED = Path(__file__).with_name("guarded.py")
 #: Variables that Python and the C library read once, as they start.
@@ -28,6 +32,20 @@ _READ_AT_START = re.compile(r"PYTHON|LANG|LC_|LD_|TZ$|MALLOC_|GLIBC_")
 #: The descriptor of what a program listens on.
 LISTENER = 3
 _MOST_BYTES = 1 << 17
+#: Modules that keep from their import what is the process's own: its environment, folder, start.
+_OF_THE_PROCESS = frozenset(
+    {
+        "wrap.config.redaction",
+        "wrap.dispatch.bucket_runs",
+        "wrap.functions.command",
+        "wrap.functions.namespace",
+        "wrap.functions.public",
+        "wrap.functions.styles",
+        "wrap.http.server.program",
+        "wrap.net.messages",
+        "wrap.observe.metrics",
+    }
+)
 
 
 class Forked:
@@ -171,8 +189,13 @@ class _Forking:
         if listener != LISTENER:
             os.dup2(listener, LISTENER, inheritable=False)
             os.close(listener)
-        if not (Path(image) / "wrap" / "core" / "run.py").exists():  # wraps freeze all themselves
+        runtime = Path(image) / "wrap"
+        if not (runtime / "core" / "run.py").exists():  # wraps freeze all themselves
             gc.unfreeze()
+        if runtime.is_symlink():
+            _belong_to(runtime)
+        else:
+            _forget(_modules())
         os.chdir(image)
         os.environ.clear()
         os.environ.update(environment)
@@ -180,16 +203,60 @@ class _Forking:
 
 
 def _preload(template: Path) -> None:
-    """Import what a wrap does, and forget the wrap's own modules."""
+    """Import what a wrap does, and forget what is the process's own, with all that imports it."""
+    imports: dict[str, set[str]] = {}
+    usual = builtins.__import__
+
+    def noted(
+        name: str, names: Any = None, local: Any = None, given: Any = (), level: int = 0
+    ) -> Any:
+        known = names or {}
+        package = f"{'.' * level}{name}"
+        found = resolve_name(package, known["__package__"]) if level else name
+        by = imports.setdefault(known.get("__name__", ""), set())
+        by |= {found, *(f"{found}.{each}" for each in given or ())}
+        return usual(name, names, local, given, level)
+
     sys.path.insert(0, str(template))
-    importlib.import_module("wrap.bootstrap")
+    builtins.__import__ = noted
+    try:
+        importlib.import_module("wrap.bootstrap")
+    finally:
+        builtins.__import__ = usual
     del sys.path[0]
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if file and Path(file).is_relative_to(template):
-            del sys.modules[name]
+    own, found = set[str](), set(_OF_THE_PROCESS)
+    while found:
+        own |= found
+        found = {
+            name
+            for name in _modules()
+            if imports.get(name, set()) & own or name.rpartition(".")[0] in own
+        } - own
+    _forget(own)
     gc.collect()
     gc.freeze()
+
+
+def _modules() -> set[str]:
+    """The wrap's modules that are imported."""
+    return {name for name in sys.modules if name.partition(".")[0] == "wrap"}
+
+
+def _forget(names: set[str]) -> None:
+    """Have modules imported anew."""
+    for name in names & sys.modules.keys():
+        del sys.modules[name]
+        package, _, module = name.rpartition(".")
+        if package in sys.modules:
+            vars(sys.modules[package]).pop(module, None)
+
+
+def _belong_to(runtime: Path) -> None:
+    """Have the wrap's packages import the rest from the program's own image."""
+    for name in _modules():
+        module = sys.modules[name]
+        if hasattr(module, "__path__"):
+            module.__path__ = [str(runtime.joinpath(*name.split(".")[1:]))]
 
 
 if __name__ == "__main__":

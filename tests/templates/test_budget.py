@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 QUOTA, TTL = 1000, 10.0
@@ -80,7 +80,6 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(STEPS)
 def test_the_quota_is_kept_and_nothing_is_lost_whatever_happens(steps: list[Any]) -> None:
     """By whoever waits while the budget is full."""
@@ -304,6 +303,7 @@ def test_a_folder_in_memory_is_no_disk() -> None:
         Disk(Path("/dev/shm")).write([b"x"])  # noqa: S108 (what is looked for)
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("folder", ["/tmp", "/dev/shm"])  # noqa: S108 (what is on disk, and not)
 @pytest.mark.parametrize("processes", [[[0, 1, 2, 3]], [[3], [0], [1, 2]]])
 def test_a_wrap_whose_objects_are_above_its_quota_answers_as_ever(

@@ -178,7 +178,9 @@ def test_what_a_task_gives_goes_straight_to_who_waits_for_it(
     assert gateway.calls == 0
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))]
+)
 def test_any_graph_over_wraps_and_processes_answers_right(cluster: Cluster, seed: int) -> None:
     order = random.Random(seed)
     inputs: dict[int, Any] = {}
@@ -217,6 +219,7 @@ def test_a_wrap_that_was_killed_costs_no_answer(
     assert cluster.runs("f2") == (2 if held == "f2" else 1)
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("held", ["f2", "f3", "f4"])
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])
 def test_two_wraps_that_were_killed_at_once_cost_no_answer(
@@ -316,6 +319,7 @@ def test_with_one_attempt_a_lost_wrap_is_an_error_that_names_it(
     assert cluster.ask().text == nested(CHAIN_INPUTS, 4, "in")
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
 @pytest.mark.parametrize("name", ["f1", "f2", "f3"])
 def test_a_process_that_was_killed_costs_no_answer(

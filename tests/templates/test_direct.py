@@ -100,11 +100,11 @@ def test_calls_do_not_go_through_the_gateway(pair: Pair) -> None:
     assert pair.gateway.calls == 0
 
 
-@pytest.mark.parametrize("size", [0, 1, 65_537, 10_000_000])
-def test_bytes_of_any_size_come_as_they_were(pair: Pair, size: int) -> None:
+def test_bytes_of_any_size_come_as_they_were(pair: Pair) -> None:
     pair.begin(BYTES, "http")
-    body = os.urandom(size)
-    assert pair.ask(body).body == body[::-1]
+    for size in (0, 1, 65_537, 10_000_000):
+        body = os.urandom(size)
+        assert pair.ask(body).body == body[::-1], size
     assert pair.gateway.calls == 0
 
 
@@ -174,7 +174,7 @@ def test_a_crowd_of_strangers_takes_neither_threads_nor_descriptors_nor_the_plac
     threads, descriptors = pair.far.threads(), pair.far.descriptors()
     with strangers_at(pair.address) as strangers:
         assert eventually(lambda: strangers.ended > strangers.many)
-        for _ in range(10):
+        for _ in range(3):
             answers = [in_background(pair.ask, f"{n}") for n in range(32)]
             texts = [re.sub(r"^\d+ ", "", each.result().text) for each in answers]
             assert texts == [str(n) for n in range(32)]
@@ -197,7 +197,7 @@ def test_of_few_descriptors_strangers_have_a_share(
     pair.begin(descriptors=64)
     with strangers_at(pair.address) as strangers:
         assert eventually(lambda: strangers.ended > strangers.many)
-        for _ in range(10):
+        for _ in range(3):
             answers = [in_background(pair.ask, f"{n}") for n in range(4)]
             texts = [re.sub(r"^\d+ ", "", each.result().text) for each in answers]
             assert texts == [str(n) for n in range(4)]

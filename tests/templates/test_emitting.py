@@ -47,6 +47,7 @@ def declared(**fields: Any) -> dict[str, Any]:
     return {"tasks": TASKS, "inputs": INPUTS, "emits": EMITS, "entry": entry} | fields
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_consumers_run_beside_the_producer(

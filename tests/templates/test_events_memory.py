@@ -77,6 +77,7 @@ def run_all(held: Any, answers: Any = None) -> None:
         held.ended(attempt, [SimpleNamespace(output=output)])
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("size", [0, 1000])
 @pytest.mark.parametrize("trigger", TRIGGERS)

@@ -229,6 +229,7 @@ def test_nothing_is_left_of_large_objects(sharing: Any, eventually: Any) -> None
     assert eventually(lambda: process.num_fds() <= before)
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("far", [[[], [1]], [[1], []]])
 @pytest.mark.parametrize("size", [1000, 3_000_000])
 def test_bytes_go_to_another_wrap_and_back(

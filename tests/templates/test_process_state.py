@@ -303,6 +303,7 @@ def seen():
 """
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
 @pytest.mark.parametrize("processes", [[[0], [1]], [[1], [0]], [[], [0], [1]]])
 def test_what_an_import_sets_is_there_in_processes_that_run_its_function(

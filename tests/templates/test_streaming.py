@@ -219,6 +219,7 @@ def test_one_that_takes_nothing_for_long_gets_it_from_disk(serve: Any, tmp_path:
     assert server.request(body="8").json == [int(of(8)), 8 * MEGABYTE]
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("layout", ["apart", "further"])
 @pytest.mark.parametrize("who", ["writer", "reader"])
 def test_what_was_lost_with_a_process_runs_again(

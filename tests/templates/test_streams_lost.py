@@ -216,6 +216,7 @@ def in_the_middle(
     return answer
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
 @pytest.mark.parametrize(
     ("lost", "places", "killed"),

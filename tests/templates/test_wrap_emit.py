@@ -66,6 +66,7 @@ def test_what_a_run_that_begins_anew_emits_counts_once(
     assert sorted(lines(last)) == [1, 2, 3]
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("processes", [[[0, 1]], [[1], [0]]])
 @pytest.mark.parametrize(
     ("body", "said"),

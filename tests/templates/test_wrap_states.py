@@ -92,8 +92,15 @@ FUNCTIONS = {
         """,
 }
 #: Where the tasks of a machine run: in the server, in a further process, in another wrap's.
-PLACES = ("main", "further", "remote", "remote-further")
-every_place = pytest.mark.parametrize("place", PLACES)
+every_place = pytest.mark.parametrize(
+    "place",
+    [
+        "main",
+        pytest.param("further", marks=pytest.mark.slow),
+        pytest.param("remote", marks=pytest.mark.slow),
+        "remote-further",
+    ],
+)
 each_mechanism = pytest.mark.parametrize("mechanism", ["fork", "pool"])
 
 
@@ -222,6 +229,7 @@ def test_the_results_of_a_map_are_written_by_a_function(place: str, serve: Any) 
     assert serve(machine, place).request(body='[1,{"a":"é"}]').json == ["1", '{"a":"é"}']
 
 
+@pytest.mark.each_once
 @each_mechanism
 @pytest.mark.parametrize("place", ["further", "remote-further"])
 def test_what_a_process_was_running_when_it_died_is_caught_by_name(
@@ -391,6 +399,7 @@ def test_a_loop_of_five_hundred(place: str, serve: Any) -> None:
     assert (answer.status, answer.text) == (200, '{"n":0}')
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("place", ["main", "further", "remote-further"])
 @each_mechanism
 def test_what_fails_hangs_and_waits_leaves_nothing(
@@ -439,6 +448,7 @@ FAR: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.each_once
 @each_mechanism
 @pytest.mark.parametrize("place", ["main", "further", "remote-further"])
 def test_a_far_time_fails_its_own_request_alone(

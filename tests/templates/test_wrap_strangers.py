@@ -34,6 +34,7 @@ WITHOUT_THE_KEY = [
 ]
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("key", [KEY, ""], ids=["with a key", "without a key"])
 def test_without_the_key_nothing_is_traced_and_nothing_is_told(
