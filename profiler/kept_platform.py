@@ -81,7 +81,7 @@ def outdated(kept: Platform, error: float, quiet: Callable[[], bool]) -> str | N
     if is_off(error) and quiet():
         return f"predictions of known work are {error:.0%} off"
     if is_off(kept.prediction_error) and quiet():
-        return f"predictions of known work were {kept.prediction_error:.0%} off when it was measured"
+        return f"predictions of known work were {kept.prediction_error:.0%} off from the start"
     if disturbance(kept.others) and quiet():
         return "the platform was measured on a busy machine, which is quiet now"
     return None
