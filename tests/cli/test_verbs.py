@@ -239,7 +239,7 @@ STACK = {
     "provider": {"name": "openfaas"},
     "functions": {
         name: {"lang": lang, "handler": f"./{name}", "image": f"{name}:latest"}
-        for name, lang in (("resize", "python3-http"), ("label", "python3-flask"), ("x", "java17"))
+        for name, lang in (("resize", "python3-http"), ("label", "python3-flask"), ("x", "ruby"))
     },
 }
 
@@ -322,7 +322,7 @@ def test_functions_json_does_not_name_the_function_of_every_lambda_invocation(ch
 
 
 def test_functions_of_other_languages_are_said_to_be_left_out(chiron, functions):
-    assert "warning: x is no task of the workflow: lang java17" in chiron("init", "mine").stderr
+    assert "warning: x is no task of the workflow: lang ruby" in chiron("init", "mine").stderr
 
 
 def test_a_folder_without_functions_for_tasks_is_said_in_one_line(chiron, functions):

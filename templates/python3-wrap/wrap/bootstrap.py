@@ -190,16 +190,14 @@ def _serve(
         holds = is_called or (events is not None and durable is None)
         return _woken() if holds and settings.linger_s else 0
 
-    def may_end(since_s: float) -> bool:
-        in_hand = is_called and listener is not None and listener.busy
-        return may_go(since_s, settings.linger_s, in_hand, drain_s)
-
     build = build_of(settings.trace_key)
     hooks = server.Hooks(
         probes=PROBES,
         unqueued=lambda headers: is_handed_back(build, headers.get(_HANDED, "")),
         drain_s=drain_s,
-        may_go=may_end,
+        may_go=lambda since_s: may_go(
+            since_s, settings.linger_s, is_called and bool(listener and listener.busy), drain_s
+        ),
         ending=listener.end if listener is not None else lambda: None,
         close=close,
         worn=lambda: runtime.lost_threads.are_too_many,

@@ -23,6 +23,7 @@ from wrap.core.recovery import Again
 from wrap.core.sharing import is_needed
 from wrap.dispatch.live import begin_next, fail_later
 from wrap.dispatch.storing import fetched
+from wrap.dispatch.task_threads import handed_on
 from wrap.event_loop.threads import ThreadPool
 from wrap.net.direct import answered, is_refused
 from wrap.net.gateway_client import OK
@@ -172,7 +173,7 @@ class Coordinator(Peers):
         No more if the wrap seems to be of another build by now, and the request was handed on.
         """
         execution = self._execution
-        if self.protocol.direct.replicas(name).is_stranger and execution.handed_on():
+        if self.protocol.direct.replicas(name).is_stranger and handed_on(execution):
             return False
         return time.monotonic() < self._deadline and not execution.over
 

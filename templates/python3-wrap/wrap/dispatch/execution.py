@@ -194,18 +194,6 @@ class Execution:
         """End the execution with an error, unless it is over."""
         self.event(_raise, error)
 
-    def handed_on(self) -> bool:
-        """Hand on the request, as another wrap is of another build; whether the execution is over.
-
-        Not if the client has got a part of the answer.
-        """
-        if self.hand_on is not None and not self.is_answering:
-            try:
-                self.hand_on()
-            except TaskError as end:
-                self.fail(end)
-        return self.over
-
     def _attempt_of(self, task: int) -> int | None:
         with self.lock:
             return self.run.attempts.attempt_of(task)

@@ -293,9 +293,22 @@ class TaskThreads:
                 if error.code != OTHER_BUILD or time.monotonic() >= execution.deadline:
                     raise
                 sent()
-                if execution.handed_on():
+                if handed_on(execution):
                     raise
             time.sleep(PAUSE_S)
+
+
+def handed_on(execution: Execution) -> bool:
+    """Hand on the request, as another wrap is of another build; whether the execution is over.
+
+    Not if the client has got a part of the answer.
+    """
+    if execution.hand_on is not None and not execution.is_answering:
+        try:
+            execution.hand_on()
+        except TaskError as end:
+            execution.fail(end)
+    return execution.over
 
 
 def _await_sent(
