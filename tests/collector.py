@@ -6,7 +6,7 @@ import base64
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,12 +50,18 @@ class Collector:
     spans: list[ReceivedSpan] = field(default_factory=list)
     open: threading.Event = field(default_factory=threading.Event)
 
-    def wait_for(self, roots: int = 1, of: str = "") -> list[ReceivedSpan]:
-        """The spans of a trace, or of all, once so many of its requests are there."""
+    def wait_for(
+        self, roots: int = 1, of: str = "", names: Iterable[str] = ()
+    ) -> list[ReceivedSpan]:
+        """The spans of a trace, or of all, once so many of its requests and those names are there.
+
+        Each wrap sends its own: a request's span may come before those of its tasks.
+        """
         until = time.monotonic() + 30
         while True:
             spans = [span for span in self.spans if span.trace_id == of or not of]
-            if sum(span.kind == 2 for span in spans) >= roots:
+            there = {span.name for span in spans}
+            if sum(span.kind == 2 for span in spans) >= roots and there.issuperset(names):
                 return spans
             assert time.monotonic() < until, self.spans
             time.sleep(0.02)
