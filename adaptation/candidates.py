@@ -1,10 +1,14 @@
-"""Which plan is to be tried next: a pure rule of what was predicted and of what was measured."""
+"""Which plan is tried next, and whether it serves: pure rules of predictions and measurements."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+#: The share of the requests beyond the SLO, or of their latency, that a switch may leave at most.
+_WORTH = 0.9
 
 
 @dataclass(frozen=True)
@@ -96,3 +100,23 @@ class Search:
             plan = self.plans[each.number]
             if each.measured_ms and plan.latency_ms:
                 yield Residual(plan.cpus, each.measured_ms / plan.latency_ms)
+
+
+class Exceeding(NamedTuple):
+    """The share of a plan's requests that exceed the SLO, and their percentile in milliseconds.
+
+    The share comes first: few requests show that a plan breaks the SLO, and have no percentile to
+    be held against that of many.
+    """
+
+    share: float
+    latency_ms: float
+
+
+def is_worth_a_switch(found: Exceeding, serves: Exceeding) -> bool:
+    """Whether a plan is to replace the one that serves, where neither keeps the SLO.
+
+    Either clearly fewer requests exceed it, or as few, which are clearly faster.
+    """
+    faster = found.share <= serves.share and found.latency_ms < _WORTH * serves.latency_ms
+    return faster or found.share < _WORTH * serves.share

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from chiron.adaptation.blue_green import BlueGreen
-from chiron.adaptation.candidates import Outcome, Predicted, Search
+from chiron.adaptation.candidates import Exceeding, Outcome, Predicted, Search, is_worth_a_switch
 from chiron.adaptation.events import Event
 from chiron.adaptation.residuals import Residuals
 from chiron.adaptation.version import Candidate, Serving, deploy_beside, serving
@@ -53,9 +53,6 @@ from chiron.workflow.tracing import KEY_ANNOTATION
 TRIES = 5
 #: For how long plans are looked for beside the one that is scheduled, and under a load, in seconds.
 _SEARCH_S, _LOADED_S = 2.0, 10.0
-#: Of plans that do not keep the SLO one is switched to where so many times as many requests exceed
-#: it at most; where as many do, where they take so many times as long at most.
-_WORTH = 0.9
 #: What it takes to build and deploy a plan, roughly, in seconds.
 _DEPLOYING_S = 3.0
 
@@ -290,16 +287,14 @@ class _Proof:
         """Whether what `trial` measured is to serve.
 
         A plan that keeps the SLO is tried only where it is preferred to those that were measured to
-        keep it. Among those that do not, a little is worth no switch, and a doubtful trial none.
+        keep it. A doubtful trial is worth no switch.
         """
         if trial.verdict == "kept":
             return True
         if trial.doubt or self.serves is None or self.tried[self.serves].outcome.kept:
             return False
-        share, latency_ms = trial.over / len(trial.latencies_ms), trial.latency_ms
-        served_share, served_ms = _exceeding(self.tried[self.serves].shown)
-        faster = share <= served_share and latency_ms < _WORTH * served_ms
-        return faster or share < _WORTH * served_share
+        found = Exceeding(trial.over / len(trial.latencies_ms), trial.latency_ms)
+        return is_worth_a_switch(found, _exceeding(self.tried[self.serves].shown))
 
     def _switch(self, candidate: Candidate, plan: Plan, current: Serving | None) -> None:
         name = plan.wraps[0].name
@@ -356,13 +351,8 @@ def _announced(count: int, trial: Trial, latency_ms: float) -> str:
     return f"proving: at most {plans}, about {about_s:.0f} s; the {most}"
 
 
-def _exceeding(tried: Try) -> tuple[float, float]:
-    """The share of requests that exceed the SLO, and their percentile in milliseconds.
-
-    The share comes first: few requests show that a plan breaks it, and have no percentile to be
-    held against that of many.
-    """
-    return tried.over / tried.requests, tried.measured_ms or 0.0
+def _exceeding(tried: Try) -> Exceeding:
+    return Exceeding(tried.over / tried.requests, tried.measured_ms or 0.0)
 
 
 def _judged(plan: Plan, percentile: float) -> tuple[float, float]:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from chiron.adaptation.candidates import Outcome, Predicted, Residual, Search
+from chiron.adaptation.candidates import (
+    Exceeding,
+    Outcome,
+    Predicted,
+    Residual,
+    Search,
+    is_worth_a_switch,
+)
 
 
 @st.composite
@@ -119,3 +127,19 @@ def test_plans_of_as_many_cpus_teach_most():
 def test_a_plan_that_does_not_work_is_left_out():
     search = Search(PLANS, 86.0, 5)
     assert search.next([Outcome(0, False, 90.0), Outcome(1, False, None)]) == 2
+
+
+@pytest.mark.parametrize(
+    ("found", "serves", "worth"),
+    [
+        ((0.5, 70.0), (1.0, 60.0), True),  # fewer exceed it, by however much
+        ((0.95, 40.0), (1.0, 41.0), False),
+        ((1.0, 53.0), (1.0, 60.0), True),
+        ((1.0, 59.0), (1.0, 60.0), False),
+        ((0.6, 30.0), (0.5, 60.0), False),
+    ],
+)
+def test_a_plan_that_breaks_the_slo_gives_way_to_one_that_breaks_it_clearly_less(
+    found, serves, worth
+):
+    assert is_worth_a_switch(Exceeding(*found), Exceeding(*serves)) == worth

@@ -123,6 +123,7 @@ def test_with_an_outage_the_entry_is_deployed_again_and_it_is_said_how_long_that
     assert place.answer() == RIGHT[1]
 
 
+@pytest.mark.slow
 def test_an_entry_that_refuses_goes_on_as_it_was(watcher, place, knob, load, monkeypatch):
     watcher().run(once=True)
     before = place.names()

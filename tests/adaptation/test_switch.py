@@ -88,6 +88,7 @@ def test_replicas_labels_annotations_and_variables_that_others_have_set_stay(
     assert {function.env_vars["note"] for function in functions} == noted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("later", [("second", "third")])
 def test_wraps_that_talk_directly_are_switched_without_a_failed_request(
     watcher, place, knob, load, later
@@ -150,6 +151,7 @@ def test_a_broken_new_version_leaves_the_old_one_serving_and_nothing_of_itself(
     assert "switched" not in place.kinds()
 
 
+@pytest.mark.slow
 def test_a_new_entry_that_does_not_get_ready_is_taken_back(watcher, place, knob, load, monkeypatch):
     """It worked beside the old one, but not in its place: so the old one is deployed again."""
     watcher().run(once=True)
@@ -175,6 +177,7 @@ def test_a_new_entry_that_does_not_get_ready_is_taken_back(watcher, place, knob,
     assert place.kinds()[-2:] == ["draining", "rolled-back"]
 
 
+@pytest.mark.slow
 def test_what_an_interrupted_watcher_left_is_removed_by_the_next(watcher, place, knob, monkeypatch):
     watcher().run(once=True)
     knob.turn(0.1)
