@@ -33,6 +33,8 @@ class _Taken:
         What it has got, and was called for.
     watched
         Whether the loop waits for it.
+    reported
+        Whether what the loop has reported of it is still to be handled.
     died
         How the worker ended, if it said that itself.
     """
@@ -41,6 +43,7 @@ class _Taken:
     asked: float
     worker: Worker
     watched: bool = False
+    reported: bool = False
     died: str = ""
 
 
@@ -90,7 +93,7 @@ class WorkerCalls:
             )
         )
         if taken.watched:
-            self._runtime.loop.renew(taken.process)
+            self._renew(taken)
         elif taken.process.sending:
             self.watch([number])
         else:
@@ -164,7 +167,17 @@ class WorkerCalls:
     def _give(self, number: int, process: Process) -> None:
         self._runtime.mechanism.give(number - 1, process, sound=not process.owed)
 
+    def _renew(self, taken: _Taken) -> None:
+        """Have the loop wait on for a worker, once what it has reported is handled.
+
+        Until then it would report the same again and again, each time to a further thread.
+        """
+        if not taken.reported:
+            self._runtime.loop.renew(taken.process)
+
     def _from_loop(self, execution: Execution, number: int, writable: bool, readable: bool) -> None:
+        if taken := self._taken.get(number):
+            taken.reported = True
         execution.from_loop(partial(self._ready, number, writable, readable))
 
     def _ready(self, number: int, writable: bool, readable: bool) -> list[int]:
@@ -174,8 +187,9 @@ class WorkerCalls:
         if writable:
             taken.process.flush()
         begins = self._received(number) if readable else []
+        taken.reported = False
         if taken.watched and self._taken.get(number) is taken and not self._execution.over:
-            self._runtime.loop.renew(taken.process)
+            self._renew(taken)
         return begins
 
     def _received(self, number: int) -> list[int]:
