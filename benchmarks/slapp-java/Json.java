@@ -4,10 +4,12 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /** JSON as maps, lists, strings, longs, doubles, booleans and null, written as Python's json.dumps does. */
 final class Json {
+    private static final Pattern INTEGER = Pattern.compile("-?\\d+");
     private final String text;
     private int at;
 
@@ -128,7 +130,7 @@ final class Json {
             case "false":
                 return Boolean.valueOf(found);
             default:
-                return found.matches("-?\\d+") ? (Object) Long.valueOf(found) : Double.valueOf(found);
+                return INTEGER.matcher(found).matches() ? (Object) Long.valueOf(found) : Double.valueOf(found);
         }
     }
 }

@@ -12,9 +12,11 @@ import java.time.LocalDate;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
 
 /** The calendar of United States equity markets: dates, holidays, settlement. */
 final class Calendar {
+    private static final Pattern EIGHT_DIGITS = Pattern.compile("[0-9]{8}");
     /** SEC Rule 15c6-1: two days before, one day since. */
     private static final LocalDate ONE_DAY_SETTLEMENT = LocalDate.of(2024, 5, 28);
     private static final Map<Integer, Set<LocalDate>> HOLIDAYS = new ConcurrentHashMap<>();
@@ -23,7 +25,7 @@ final class Calendar {
 
     /** The day that eight digits YYYYMMDD name, or null if they name none. */
     static LocalDate parsed(String text) {
-        if (!text.matches("[0-9]{8}")) {
+        if (!EIGHT_DIGITS.matcher(text).matches()) {
             return null;
         }
         int year = Integer.parseInt(text.substring(0, 4));
