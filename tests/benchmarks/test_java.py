@@ -56,7 +56,8 @@ def test_they_have_the_same_tasks_and_service(name: str, benchmarks: Path) -> No
     one, other = (json.loads((folder / "workflow.json").read_text()) for folder in (python, java))
     assert other == one | {"Name": f"{name}-java"}
     one, other = (
-        yaml.safe_load((folder / "stack.yaml").read_text())["functions"] for folder in (python, java)
+        yaml.safe_load((folder / "stack.yaml").read_text())["functions"]
+        for folder in (python, java)
     )
     service = f"../{name}/functions/{SERVICES[name]}"
     assert other.pop(SERVICES[name]) == one.pop(SERVICES[name]) | {"handler": service}
