@@ -66,8 +66,8 @@ class JavaProcess(RuntimeProcess):
         self._lifeline = os.fdopen(ours, "wb", buffering=0)  # whose end is the JVM's
         self._lifeline.write(token.encode())
         heap = f"RAMPercentage={_HEAPS_PERCENT / self.in_wrap:.3f}"
-        ours = (*_OPTIONS, f"-XX:Min{heap}", f"-XX:Max{heap}")
-        chosen = () if any(name in os.environ for name in _USERS) else ours
+        default = (*_OPTIONS, f"-XX:Min{heap}", f"-XX:Max{heap}")
+        chosen = () if any(name in os.environ for name in _USERS) else default
         options = [*chosen, *_ALWAYS, "-cp", str(java_build.worker())]
         try:
             return subprocess.Popen(
