@@ -83,6 +83,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         reads_from=samples.reads and samples.reads[0],
         reads_until=samples.reads and samples.reads[1],
         cooperative=handler is not None and handler.cooperative,
+        parallel=handler is not None and handler.parallel,
         runtime=(handler.runtime if handler else "") or runtime,
         requirements=tuple(map(str, requirements)),
     )
