@@ -202,7 +202,7 @@ class Watcher:
         key = current.called.annotations.get(KEY_ANNOTATION) if current else None
         candidate = deploy_beside(
             *(self.launcher, plan, sources, request, build),
-            lambda invoker: measure(invoker, checked, _CHECKS),
+            lambda invoker: measure(invoker, checked, _CHECKS, warm_up_s=sources.warm_up_s),
             key,
             current=current,
         )

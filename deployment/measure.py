@@ -108,8 +108,10 @@ def measure(
     ends_with: Callable[[float, float], bool] = lambda *_: False,
     limit_s: float = math.inf,
     per_s: float | None = None,
+    *,
+    warm_up_s: float = 0.0,
 ) -> Measurement:
-    """The latencies of `samples` requests after a warm-up in which every payload has a turn.
+    """The latencies of `samples` requests after a `warm_up` of `warm_up_s` seconds at least.
 
     Payloads come as often as they weigh. There are fewer requests where `ends_with`, which is
     called with each latency and how late the request was sent, ends them, or after `limit_s`
@@ -118,7 +120,7 @@ def measure(
     Raises ``wrong-output`` where an answer is refused.
     """
     before = others_share(LONG_LOOK_S)
-    warm_up(target, checked)
+    warm_up(target, checked, warm_up_s)
     latencies: dict[str, list[float]] = {}
     deadline = time.monotonic() + limit_s
     with closing(_sent(target, checked, per_s)) as sent:
@@ -157,12 +159,15 @@ def _sent(
         yield from at_rate(per_s, calls)
 
 
-def warm_up(target: Invokable, checked: Sequence[Checked]) -> None:
-    """Invoke `target` a few times, with each payload once at least.
+def warm_up(target: Invokable, checked: Sequence[Checked], least_s: float = 0.0) -> None:
+    """Invoke `target` a few times, with each payload once at least, for `least_s` seconds.
 
     Raises ``wrong-output`` where an answer is refused.
     """
-    for payload, check in islice(cycle(checked), max(WARM_UP, len(checked))):
+    until = time.monotonic() + least_s
+    for number, (payload, check) in enumerate(cycle(checked)):
+        if number >= max(WARM_UP, len(checked)) and time.monotonic() >= until:
+            break
         checked_invoke(target, payload.content, check)
 
 

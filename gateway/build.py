@@ -90,7 +90,7 @@ def build(
     with store.new_version(checked.reference) as folder:
         compose(function, checked.template, folder)
         npm.install(function.name, folder / "function", say)
-        javac.compile_functions(function.name, folder, say)
+        javac.compile_functions(function.name, folder, home() / "java", say)
         image = Image(
             name=checked.reference,
             template=checked.template.name,

@@ -165,6 +165,11 @@ class Sources:
         return inside | dict.fromkeys(self.called, REMOTE)
 
     @property
+    def warm_up_s(self) -> float:
+        """For how long the functions have to run until they compute as fast as ever, in seconds."""
+        return max((each.warm_up_s for each in self.handlers.values()), default=0.0)
+
+    @property
     def commands(self) -> dict[str, tuple[str, ...]]:
         """The commands of those functions that are one."""
         return {name: each.command for name, each in self.handlers.items() if each.command}

@@ -197,7 +197,15 @@ class Prepared:
         """
         self._verify(target, plan)
         limit_s = trial.limit_s(expected_ms)
-        return measure(target, self.checked, trial.most, trial.ends_with, limit_s, trial.per_s)
+        return measure(
+            target,
+            self.checked,
+            trial.most,
+            trial.ends_with,
+            limit_s,
+            trial.per_s,
+            warm_up_s=self.sources.warm_up_s,
+        )
 
     def measured(self, target: Invokable, plan: Plan, trial: Trial) -> Measurement:
         """What it takes for as many requests as were asked for, whatever `trial` says of them.
@@ -215,6 +223,7 @@ class Prepared:
             lambda *sent: trial.ends_with(*sent) and False,
             BUDGET_S,
             trial.per_s,
+            warm_up_s=self.sources.warm_up_s,
         )
 
     def _verify(self, target: Invokable, plan: Plan) -> None:

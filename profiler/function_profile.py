@@ -69,8 +69,10 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         files_written=opened.written,
         ports=ports(samples.traced),
         # What a function does to a process of its own concerns no other.
-        unshareable=_each_once([samples.changes.in_runs, unshareable(handler.folder)])
-        if handler and handler.shares_process and not handler.runtime
+        unshareable=_each_once(
+            [samples.changes.in_runs, () if handler.runtime else unshareable(handler.folder)]
+        )
+        if handler and handler.shares_process
         else (),
         set_at_import=samples.changes.at_import,
         patched_at_import=samples.changes.everywhere,
@@ -81,6 +83,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         reads_from=samples.reads and samples.reads[0],
         reads_until=samples.reads and samples.reads[1],
         cooperative=handler is not None and handler.cooperative,
+        parallel=handler is not None and handler.parallel,
         runtime=(handler.runtime if handler else "") or runtime,
         requirements=tuple(map(str, requirements)),
     )

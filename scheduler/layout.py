@@ -41,16 +41,18 @@ def plan_from_layout(
     path: PathKind = DEFAULT_PATH,
     conflicts: Conflicts = NO_CONFLICTS,
     node_cpus: int | None = None,
+    uniform: bool = False,
     prefix: str = "",
     names: Sequence[str] | None = None,
 ) -> Plan:
     """The plan, not yet predicted, that deploys `layout`.
 
     Every wrap gets as many CPUs as it runs processes in a stage (Chiron §6: a whole CPU is the unit
-    of allocation) but no more than a node has, where that is known, and memory for all functions
-    that it may run at once: a process is there from its first task to its last. Wraps are called
-    by `names`, or else by the workflow, `prefix` and number. No process has tasks of different
-    stages that `conflicts` forbid it; those of one stage are as `layout` has them.
+    of allocation) but no more than a node has, where that is known. With `uniform`, threads that
+    run in parallel count like processes. It gets memory for all functions that it may run at once:
+    a process is there from its first task to its last. Wraps are called by `names`, or else by the
+    workflow, `prefix` and number. No process has tasks of different stages that `conflicts` forbid
+    it; those of one stage are as `layout` has them.
     """
     count = max(len(stage) for stage in layout)
     wraps = [
@@ -62,6 +64,7 @@ def plan_from_layout(
             profile,
             node_cpus,
             conflicts,
+            uniform,
         )
         for index in range(count)
     ]
@@ -153,6 +156,16 @@ def widest(stages: Sequence[Processes]) -> int:
     return max(sum(1 for process in processes if process) for processes in stages)
 
 
+def parallel_threads(stages: Sequence[Processes], workflow: Workflow, profile: Profile) -> int:
+    """How many cores a wrap's threads may use at once in a stage, at most."""
+
+    def cores(process: Sequence[str]) -> int:
+        functions = [profile.functions[workflow.function_of(task)] for task in process]
+        return len(functions) if all(each.parallel for each in functions) else 1
+
+    return max(sum(map(cores, filter(None, processes))) for processes in stages)
+
+
 def _wrap(
     name: str,
     mechanism: str,
@@ -161,16 +174,18 @@ def _wrap(
     profile: Profile,
     node_cpus: int | None,
     conflicts: Conflicts,
+    uniform: bool,
 ) -> Wrap:
     def get_on(tasks: Sequence[str], others: Sequence[str]) -> bool:
         uses = workflow.function_of
         return conflicts.get_on(map(uses, tasks), map(uses, others))
 
     processes = over_stages(stages, get_on)
+    cpus = max(widest(stages), parallel_threads(stages, workflow, profile) if uniform else 0)
     memory_mib, demand = sized(processes, workflow, profile)
     return Wrap(
         name=name,
-        cpus=min(widest(stages), node_cpus or widest(stages)),
+        cpus=min(cpus, node_cpus or cpus),
         memory_mib=memory_mib,
         demand=demand,
         mechanism=mechanism,

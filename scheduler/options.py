@@ -174,6 +174,7 @@ class Options:
         planners = [faastlane_t, faastlane, sand]
         planners += [] if job.conflicts.together else [faastlane_plus]
         baselines = dict.fromkeys(map(options.fixed, planners))
+        baselines |= dict.fromkeys(_narrower(options.fixed(faastlane_t)))
         if options.weighs_objects and len(run.workflow.tasks) <= _GROUPED:
             grouped = options.of_planner("faasflow", called=DEFAULT_PLANNER)
             baselines |= dict.fromkeys([grouped])
@@ -187,7 +188,7 @@ class Options:
         workflow = self.job.workflow
         if self.run.decided and PLANNERS[label].orchestrator == "wrap":
             workflow = outline(self.run.workflow)
-        return self._planned(make(workflow), workflow, label)
+        return self._planned(make(workflow), workflow, label, uniform=True)
 
     def of_planner(self, label: str, called: str = "") -> Plan:
         """The plan, not yet predicted, of a planner that does not search, or as one of another."""
@@ -208,7 +209,14 @@ class Options:
         )
         return plan.model_copy(update={"wraps": wraps})
 
-    def _planned(self, layout: Layout, workflow: Workflow, label: str = DEFAULT_PLANNER) -> Plan:
+    def _planned(
+        self,
+        layout: Layout,
+        workflow: Workflow,
+        label: str = DEFAULT_PLANNER,
+        *,
+        uniform: bool = False,
+    ) -> Plan:
         """The plan that deploys `layout` as the planner `label` does."""
         job, planner, decides = self.job, PLANNERS[label], self.run.decided
         client = planner.orchestrator == "client"
@@ -223,6 +231,7 @@ class Options:
             path=job.path,
             conflicts=job.conflicts if respects_conflicts(label) else NO_CONFLICTS,
             node_cpus=job.platform.cpus,
+            uniform=uniform,
             prefix=planner.prefix,
             names=planner.names(workflow) if planner.names else None,
         )
@@ -315,3 +324,10 @@ class Options:
             Sizes(workflow, self.run.profile).given,
             lambda task: problem.kinds[problem.number_of[workflow.function_of(task)]].group,
         )
+
+
+def _narrower(plan: Plan) -> Iterator[Plan]:
+    """The plan of one wrap with fewer CPUs, which its threads that run in parallel share."""
+    for cpus in range(1, plan.cpus):
+        wraps = tuple(wrap.model_copy(update={"cpus": cpus}) for wrap in plan.wraps)
+        yield plan.model_copy(update={"wraps": wraps, "cpus": cpus})

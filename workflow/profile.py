@@ -123,9 +123,9 @@ class FunctionProfile(Document):
         sets it again in processes that run the function.
     patched_at_import
         What the import of its code changes in every process of its wrap.
-    runtime, cooperative
-        What it runs in, such as ``python3.11``; and whether others of its process run while it
-        waits and never while it computes.
+    runtime, cooperative, parallel
+        What it runs in, such as ``python3.11``; whether others of its process run while it waits
+        and never while it computes; and whether they always do.
     input_bytes, output_bytes
         The size of its request and of its answer; medians where it had several.
     emits
@@ -165,6 +165,7 @@ class FunctionProfile(Document):
     reads_until: Part | None = None
     runtime: str = ""
     cooperative: bool = False
+    parallel: bool = False
     requirements: tuple[str, ...] = ()
 
     @field_validator("periods")

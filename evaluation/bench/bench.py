@@ -129,7 +129,7 @@ def deploy(
         placed = {}
         for label, (plan, deployment) in deployed.items():
             try:
-                warm_up(deployment, checked)
+                warm_up(deployment, checked, sources.warm_up_s)
             except ChironError as error:
                 _keep_reason(error, label, refused, place)
             else:

@@ -151,8 +151,9 @@ def _means(
             )
             for name, plan in plans.items()
         }
+        warm_up_s = launcher.sources(folder).warm_up_s
         for deployment in deployed.values():
-            warm_up(deployment, checked)
+            warm_up(deployment, checked, warm_up_s)
         for payload, check in islice(in_turn(checked), samples):
             for name, deployment in deployed.items():
                 latencies[name].append(checked_invoke(deployment, payload.content, check))

@@ -20,6 +20,8 @@ _JARS = "lib*/*.jar"
 #: What the reference run has call a handler: a program, and the folder of the templates' classes.
 _REFERENCE = (
     "java",
+    "-XX:TieredStopAtLevel=1",  # it compiles more than it runs
+    "-XX:+UseSerialGC",
     str(Path(__file__).with_name("JavaReference.java")),
     str(TEMPLATES / "python3-wrap" / "wrap" / "functions" / "java"),
 )

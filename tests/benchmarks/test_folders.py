@@ -31,11 +31,14 @@ WORKFLOWS = [
     "mapreduce-sort",
     "mapreduce-count",
 ]
+ALL = [*WORKFLOWS, "slapp-java", "finra-java"]
 #: The function beside those of the tasks.
 SERVICES = {
     "finra": "finra-quotes",
     "slapp": "slapp-peer",
     "slapp-v": "slapp-peer",
+    "slapp-java": "slapp-peer",
+    "finra-java": "finra-quotes",
     "social-network": "social-network-store",
     "movie-review": "movie-review-store",
 }
@@ -48,7 +51,7 @@ print(run(Path(sys.argv[2]), sys.stdin.read()), end="")
 """
 
 
-@pytest.mark.parametrize("name", WORKFLOWS)
+@pytest.mark.parametrize("name", ALL)
 def test_stack_yaml_holds_the_tasks_functions_and_the_service(name: str, benchmarks: Path) -> None:
     stack = yaml.safe_load((benchmarks / name / "stack.yaml").read_text())
     tasks = set(WorkflowFolder.open(benchmarks / name).workflow.functions)
@@ -77,7 +80,7 @@ def test_lang_in_stack_yaml_is_the_style_of_the_handler(
     assert set(found.values()) == set(styles.values())
 
 
-@pytest.mark.parametrize("name", WORKFLOWS)
+@pytest.mark.parametrize("name", ALL)
 def test_environment_in_stack_yaml_is_text(name: str, benchmarks: Path) -> None:
     stack = yaml.safe_load((benchmarks / name / "stack.yaml").read_text())
     environments = [entry.get("environment", {}) for entry in stack["functions"].values()]
@@ -106,9 +109,10 @@ def test_output_is_json_and_the_same_under_any_hash_seed(
     assert again.stdout == expected
 
 
-@pytest.mark.parametrize("name", WORKFLOWS)
+@pytest.mark.parametrize("name", ALL)
 def test_functions_ask_nobody_outside_this_machine(name: str, benchmarks: Path) -> None:
-    code = [path.read_text() for path in (benchmarks / name).rglob("functions/*/*.py")]
+    folder = benchmarks / name / "functions"
+    code = [path.read_text() for end in ("py", "java") for path in folder.rglob(f"*.{end}")]
     hosts = {host for text in code for host in re.findall(r"https?://([\w.-]+)", text)}
     assert hosts <= {"gateway.openfaas", "short"}  # a cluster's own gateway; a made-up link
 

@@ -10,9 +10,10 @@ import pytest
 #: Their requests say how many megabytes of what their first functions make, in how many parts.
 CUT = ["wordcount", "svd", "recognition", "video", "mapreduce-sort", "mapreduce-count"]
 #: Their requests say how much their first functions make.
-MAKING = ["slapp", "slapp-v", *CUT]
+MAKING = ["slapp", "slapp-v", "slapp-java", *CUT]
 NAMES = [
     "finra",
+    "finra-java",
     "social-network",
     "movie-review",
     "illegal-recognizer",

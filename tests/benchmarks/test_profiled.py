@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -13,12 +14,15 @@ from chiron.workflow.platform import Platform
 from tests.commands import run_here
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+_JAVA = pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK: install a JDK 17")
 #: What needs a program to be installed.
 NEEDS = {
     "video": [pytest.mark.ffmpeg],
     "streams/sound": [pytest.mark.ffmpeg],
     "social-network": [pytest.mark.redis],
     "movie-review": [pytest.mark.redis],
+    "slapp-java": [_JAVA],
+    "finra-java": [_JAVA],
 }
 FOLDERS = sorted(
     str(file.parent.relative_to(BENCHMARKS)) for file in BENCHMARKS.rglob("payload.json")

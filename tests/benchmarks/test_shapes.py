@@ -12,6 +12,8 @@ STAGES = {
     "finra": [5, 1],
     "slapp": [4, 3],
     "slapp-v": [1, 2, 5, 1, 1],
+    "finra-java": [5, 1],
+    "slapp-java": [4, 3],
     "social-network": [1, 5, 1, 3],
     "movie-review": [1, 4, 1, 3],
     "illegal-recognizer": [1, 3, 2, 1, 1],

@@ -6,6 +6,7 @@ import json
 import math
 from fractions import Fraction
 from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +20,7 @@ from chiron.deployment.measure import (
     checked_invoke,
     measure,
     percentile,
+    warm_up,
 )
 from chiron.workflow.answer import ExpectedAnswer, failure_text
 from chiron.workflow.errors import ChironError, WorkflowFailedError
@@ -73,6 +75,14 @@ def test_the_warm_up_does_not_count():
     measured = measure(target, [(Payload("payload.json", b"body"), RIGHT)], 3)
     assert (measured.samples, measured.p50_ms, measured.high_ms) == (3, 2.0, 3.0)
     assert target.requests == [b"body"] * (WARM_UP + 3)
+
+
+def test_a_warm_up_lasts_as_long_as_functions_need_until_they_are_fast(monkeypatch):
+    clock = SimpleNamespace(monotonic=iter(range(9)).__next__, perf_counter=lambda: 0.0)
+    monkeypatch.setattr("chiron.deployment.measure.time", clock)
+    target = Scripted([1.0] * 20)
+    warm_up(target, [(Payload("payload.json", b"body"), RIGHT)], least_s=3.0)
+    assert len(target.requests) == WARM_UP + 2
 
 
 @pytest.mark.parametrize(("looks", "share"), [([0.0, 0.9], 0.45), ([None, 0.9], 0.9)])

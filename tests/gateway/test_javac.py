@@ -35,7 +35,7 @@ def image(tmp_path):
 def test_their_classes_are_beside_their_sources(image):
     place, folder, _ = image
     said = list[str]()
-    compile_functions("wrap", place, said.append)
+    compile_functions("wrap", place, place / "cache", said.append)
     assert said == ["wrap: compiling its Java functions"]
     assert (folder / ".classes/com/openfaas/function/Handler.class").is_file()
     assert (place / "wrap/functions/java/.classes/chiron/Worker.class").is_file()
@@ -43,11 +43,24 @@ def test_their_classes_are_beside_their_sources(image):
 
 
 @needs_java
+def test_what_calls_them_is_compiled_once_for_all_wraps(image):
+    place, _, _ = image
+    classes = place / "wrap" / "functions" / "java" / ".classes"
+    compile_functions("one", place, place / "cache", print)
+    shutil.rmtree(classes)
+    (kept,) = (place / "cache").iterdir()
+    (kept / "kept").touch()
+    compile_functions("other", place, place / "cache", print)
+    assert (classes / "kept").exists()
+    assert [*(place / "cache").iterdir()] == [kept]
+
+
+@needs_java
 def test_what_javac_refuses_is_told_with_the_function(image):
     place, folder, source = image
     source.write_text(HANDLER.replace("null", "nothing"))
     with pytest.raises(GatewayError, match=r"function wrap: the Java code of run .*symbol") as told:
-        compile_functions("wrap", place, print)
+        compile_functions("wrap", place, place / "cache", print)
     assert told.value.code == "javac-failed"
     assert [each.name for each in folder.iterdir()] == ["src"]
 
@@ -55,9 +68,9 @@ def test_what_javac_refuses_is_told_with_the_function(image):
 def test_without_a_jdk_one_line_says_so(image, monkeypatch):
     monkeypatch.setenv("PATH", str(image[0]))
     with pytest.raises(GatewayError, match="javac is not on the PATH: install") as told:
-        compile_functions("wrap", image[0], print)
+        compile_functions("wrap", image[0], image[0] / "cache", print)
     assert "\n" not in told.value.message
 
 
 def test_where_no_function_is_in_java_nothing_is_done(tmp_path):
-    compile_functions("wrap", tmp_path, pytest.fail)
+    compile_functions("wrap", tmp_path, tmp_path / "cache", pytest.fail)

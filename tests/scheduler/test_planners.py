@@ -117,3 +117,29 @@ def test_one_long_function_used_many_times_gives_distinct_names(workflow):
     names = task_names(workflow(" ".join(["f" * 63] * 120), name="w" * 63))
     assert len(set(names)) == 120
     assert all(NAME.fullmatch(name) for name in names)
+
+
+@pytest.fixture
+def parallel(profile):
+    """The profile of a function whose runs in one process never wait for each other."""
+    found = profile(a="native 10")
+    function = found.functions["a"].model_copy(update={"parallel": True, "runtime": "java"})
+    return found.model_copy(update={"functions": {"a": function}})
+
+
+@pytest.mark.parametrize(("node", "cpus"), [(64, 4), (3, 3)])
+def test_one_process_of_parallel_threads_has_a_cpu_for_each(
+    workflow, parallel, platform, node, cpus
+):
+    job = workflow("a a a a", "a"), parallel, platform(cpus=node), 100.0
+    (wrap,) = schedule(*job, Choices(planner="faastlane-t")).wraps
+    assert (wrap.cpus, len(wrap.processes)) == (cpus, 1)
+
+
+@pytest.mark.parametrize(("slo_ms", "cpus"), [(100.0, 1), (25.0, 2), (18.0, 3), (12.0, 4)])
+def test_parallel_threads_get_the_fewest_cpus_that_meet_the_slo(
+    workflow, parallel, platform, slo_ms, cpus
+):
+    job = workflow("a a a a"), parallel, platform(), slo_ms
+    (wrap,) = schedule(*job, Choices()).wraps
+    assert (wrap.cpus, len(wrap.processes)) == (cpus, 1)

@@ -221,6 +221,49 @@ def test_functions_have_classes_of_their_own(serve: Any) -> None:
     assert len([each for each in server.family() if each.name() == "java"]) == 1
 
 
+def test_the_jvms_of_a_wrap_share_its_memory(serve: Any) -> None:
+    server = serve(files(""), tasks={0: "run", 1: "run"}, processes=[[0], [1]])
+    assert server.request().status == 200
+    for each in (each for each in server.family() if each.name() == "java"):
+        assert {"-XX:MaxRAMPercentage=37.500", "-XX:MinRAMPercentage=37.500"} <= {*each.cmdline()}
+
+
+TRACED = {"chiron_trace_key": "key"}
+
+
+def changes(server: Any) -> list[list[str]]:
+    """What the task was seen to change when it ran as for its profile."""
+    answer = server.request(X_Chiron_Trace="key state")
+    (row,) = (each for each in answer.json["timeline"]["spans"] if each["kind"] == "task")
+    found: list[list[str]] = row["changes"]
+    return found
+
+
+def test_what_it_sets_of_what_its_jvm_shares_is_seen_where_it_is_profiled(serve: Any) -> None:
+    server = serve(
+        files(
+            """
+            System.setProperty("own.run", String.valueOf(System.nanoTime()));
+            TimeZone.setDefault(TimeZone.getTimeZone("Asia/Tokyo"));
+            """,
+            'static { System.setProperty("own.import", "x"); }',
+        ),
+        settings=TRACED,
+    )
+    assert changes(server) == [
+        ["System.setProperty(own.run)", "TimeZone.setDefault"],
+        ["System.setProperty(own.import)"],
+        [],
+    ]
+
+
+def test_what_changes_nothing_is_seen_to_change_nothing(serve: Any) -> None:
+    server = serve(
+        files('res.setBody(new Date() + String.format(Locale.FRANCE, "%f", 1.0));'), settings=TRACED
+    )
+    assert changes(server) == [[], [], []]
+
+
 def hang(body: str) -> dict[str, str]:
     return files(f'if (req.getBody().equals("hang")) {{ {body} }} res.setBody("ok");')
 

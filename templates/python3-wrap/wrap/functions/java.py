@@ -13,26 +13,25 @@ import struct
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from wrap.core.errors import TaskError
 from wrap.functions import java_build
+from wrap.functions.function_runner import Place
 from wrap.functions.in_runtime import InRuntime
+from wrap.functions.process_state import Changes
 from wrap.functions.runtime_process import Content, Message, RuntimeProcess
 from wrap.values.value import Object
 
 #: The style of such functions.
 JAVA = "java"
-#: Unless the user says what a JVM is to be like: of least memory and threads, which may grow to
-#: what its wrap was given by what its functions were seen to take.
-_OPTIONS = (
-    "-XX:+UseSerialGC",
-    "-Xms16m",
-    "-XX:MinRAMPercentage=75",
-    "-XX:MaxRAMPercentage=75",
-)
+#: Unless the user says what a JVM is to be like: of least memory and threads.
+_OPTIONS = ("-XX:+UseSerialGC", "-Xms16m")
+#: The heaps of a wrap's JVMs may grow to so many percent of its memory, which follows from what
+#: its functions were seen to take.
+_HEAPS_PERCENT = 75.0
 _USERS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 _ALWAYS = (
     "-Dfile.encoding=UTF-8",
@@ -43,13 +42,15 @@ _WORKER = "chiron.Worker"
 #: How the names of a JVM's threads begin that compile what it runs.
 _COMPILERS = ("C1 Compiler", "C2 Compiler")
 _LENGTH = struct.Struct("!I")
-_HEADERS, _FRAMES = "headers.", "frames."
+_HEADERS, _FRAMES, _STATE = "headers.", "frames.", "state."
 
 
 class JavaProcess(RuntimeProcess):
     """A JVM; what is told are texts in pairs, each after its length."""
 
     program, runtime, called = "java", "Java 17", "Java"
+    #: How many processes of the wrap have a JVM.
+    in_wrap: ClassVar[int] = 1
 
     def __init__(self, folder: Path) -> None:
         self._calls = itertools.count()
@@ -64,7 +65,9 @@ class JavaProcess(RuntimeProcess):
         theirs, ours = os.pipe()
         self._lifeline = os.fdopen(ours, "wb", buffering=0)  # whose end is the JVM's
         self._lifeline.write(token.encode())
-        chosen = () if any(name in os.environ for name in _USERS) else _OPTIONS
+        heap = f"RAMPercentage={_HEAPS_PERCENT / self.in_wrap:.3f}"
+        default = (*_OPTIONS, f"-XX:Min{heap}", f"-XX:Max{heap}")
+        chosen = () if any(name in os.environ for name in _USERS) else default
         options = [*chosen, *_ALWAYS, "-cp", str(java_build.worker())]
         try:
             return subprocess.Popen(
@@ -132,6 +135,37 @@ class Java(InRuntime):
     """A function with a ``com.openfaas.function.Handler``."""
 
     runtime, exits = JavaProcess, "System.exit"
+
+    @classmethod
+    def of(cls, name: str, style: str, place: Place) -> Self:
+        wrap = place.wrap
+        own = [[wrap.functions[wrap.tasks[task]] for task in tasks] for tasks in wrap.processes]
+        JavaProcess.in_wrap = max(1, sum(JAVA in styles for styles in own))
+        return super().of(name, style, place)
+
+    def __init__(self, name: str, style: str, folder: Path) -> None:
+        super().__init__(name, style, folder)
+        self._at_import: set[str] | None = None
+        self._in_runs = set[str]()
+
+    @property
+    def changes(self) -> Changes:  # type: ignore[override]
+        """What it was seen to change of what its JVM shares."""
+        return Changes(sorted(self._in_runs), sorted(self._at_import or ()), [])
+
+    @contextmanager
+    def observed(self) -> Iterator[None]:
+        before = self._state()
+        if self._at_import is None:  # nothing has run in this JVM yet
+            self._at_import = set(before)
+        yield
+        self._in_runs.update(name for name, _ in before.items() ^ self._state().items())
+
+    def _state(self) -> dict[str, str]:
+        """What is not as it was when the JVM started, with its values."""
+        answer, _ = self._loaded().call({"state": "now"}, b"")
+        given = answer.items()
+        return {key.removeprefix(_STATE): each for key, each in given if key.startswith(_STATE)}
 
     def code(self) -> str:
         """The class path, its own classes first."""

@@ -22,6 +22,9 @@ SOURCES, RESOURCES, JARS = "src/main/java", "src/main/resources", "lib*/*.jar"
 _OURS = Path(__file__).with_name("java")
 _CLASSES = ".classes"
 _LINES_SHOWN = 3
+_OPTIONS = ("-g", "-nowarn", "-Xlint:none")
+#: The compiler's own JVM, which ends before optimised code pays.
+_BRIEF = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
 
 
 @cache
@@ -50,7 +53,7 @@ def _compiled(folder: Path, sources: Sequence[Path], libraries: Iterable[Path]) 
         said = "javac is not on the PATH: install openjdk-17-jdk-headless, or a newer JDK"
         raise ImportError(f"there is no Java compiler here: {said}")
     draft = Path(_draft(folder))
-    command = [compiler, "-d", str(draft), "-encoding", "UTF-8", "-g", "-nowarn", "-Xlint:none"]
+    command = [compiler, *_BRIEF, "-d", str(draft), "-encoding", "UTF-8", *_OPTIONS]
     path = ["-cp", os.pathsep.join(map(str, libraries))] if libraries else []
     files = [str(each.relative_to(folder)) for each in sources]
     done = subprocess.run(

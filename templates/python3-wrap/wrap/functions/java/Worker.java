@@ -40,6 +40,7 @@ public final class Worker {
 
     public static void main(String[] arguments) throws IOException {
         Output.install();
+        State.changed();
         FileInputStream starter = new FileInputStream("/proc/self/fd/" + arguments[0]);
         byte[] token = new byte[TOKEN_LENGTH];
         new DataInputStream(starter).readFully(token);
@@ -90,6 +91,11 @@ public final class Worker {
         if (asked.get("give up") != null) {
             Run run = RUNS.get(asked.get("give up"));
             return new Message().with("ended", run == null || run.interrupt());
+        }
+        if (asked.get("state") != null) {
+            Message told = new Message();
+            State.changed().forEach((name, value) -> told.with("state." + name, value));
+            return told;
         }
         Run run = new Run(asked);
         RUNS.put(asked.get("call"), run);

@@ -1,0 +1,6 @@
+"""Makes the request of the workflow, which is finra's."""
+
+from pathlib import Path
+from runpy import run_path
+
+payload = run_path(str(Path(__file__).parents[1] / "finra" / "payload.py"))["payload"]
