@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ _OWN_PATH = re.compile(r"\./function(/|$)|function/")
 _OF_FOLDERS = frozenset({"Path", "PurePath", "join", "listdir", "scandir", "walk"})
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _OPENING = frozenset({"open", "openat", "openat2", "creat"})
+#: Where the sandbox of a function has nothing at first.
+_TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108
 _CHANGING = frozenset(
     {"unlink", "unlinkat", "rename", "renameat", "renameat2", "mkdir", "mkdirat", "rmdir"}
     | {"truncate"}
@@ -138,14 +141,27 @@ class Files:
 
 
 def files(runs: Sequence[HandlerRun]) -> Files:
-    """The files that most of `runs` opened; names made up for one run are in no other."""
+    """The files that most of `runs` opened; names made up for one run are in no other.
+
+    A function that finds no file finds the other's where that has written it. A file in a
+    temporary folder is one that the function has written, as a cache, in an earlier run.
+    """
     read: Counter[str] = Counter()
     written: Counter[str] = Counter()
     for run in runs:
-        calls = [call for strand in run.strands for call in strand.calls if not call.failed]
-        read.update(set(_read(calls)))
-        written.update(set(_written(calls)))
+        calls = [call for strand in run.strands for call in strand.calls]
+        done = [call for call in calls if not call.failed]
+        read.update({*_read(done), *_read(call for call in calls if _is_absent(call))})
+        written.update({*_written(done), *filter(_is_temporary, _read(done))})
     return Files(_common(read, len(runs)), _common(written, len(runs)))
+
+
+def _is_absent(call: Call) -> bool:
+    return call.result.startswith("-1 ENOENT")
+
+
+def _is_temporary(path: str) -> bool:
+    return path.startswith(_TEMPORARY) and not path.startswith(f"{sys.prefix}/")
 
 
 def _common(counts: Counter[str], runs: int) -> tuple[str, ...]:

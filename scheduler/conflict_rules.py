@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, combinations_with_replacement
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, TypeAlias
 
 from chiron.openfaas.handler_folder import parse_line
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 #: A function, and one of the packages that it asks for.
 Need: TypeAlias = "tuple[str, Requirement]"
+#: Files that are none, and those below them that are.
+_OF_KERNEL, _SHARED_MEMORY = ("/dev/", "/proc/"), "/dev/shm/"  # noqa: S108
 #: Appended to a version, the next one that any bound can tell from it.
 _NEXT = ".0.0.0.1"
 #: A version that is below every bound that anybody sets.
@@ -185,11 +188,13 @@ def _files(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
         for path in {*function.files_read, *function.files_written}:
             touching.setdefault(path, set()).add(name)
     return {
-        _pair(name, other): f"{name} writes {path}, which {other} opens too"
+        _pair(name, other): f"{name} writes {path}, which {other} {how}"
         for name in names
         for path in profile.functions[name].files_written
-        for other in sorted(touching[path])
-        if other != name and not path.startswith(("/dev/", "/proc/"))
+        if path.startswith(_SHARED_MEMORY) or not path.startswith(_OF_KERNEL)
+        for place, how in ((str(PurePosixPath(path).parent), "lists"), (path, "opens too"))
+        for other in sorted(touching.get(place, ()))
+        if other != name
     }
 
 
