@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from chiron.openfaas.handlers import OF_FAAS_CLI
 from chiron.profiler.handler_run import HandlerRun
 from chiron.profiler.strace_text import Call
 
@@ -67,6 +68,8 @@ def unshareable(folder: Path) -> tuple[str, ...]:
     """
     found: set[str] = set()
     for file in sorted(folder.rglob("*.py")):
+        if file.relative_to(folder).parts[0] in OF_FAAS_CLI:
+            continue
         try:
             tree = ast.parse(file.read_bytes())
             found.update(_in(tree))
