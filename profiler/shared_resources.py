@@ -21,6 +21,7 @@ _NAMES = {
         "seteuid setgid setpgid setpriority setsid setuid umask "
         "execl execle execlp execv execve execvp execvpe"
     ),
+    "contextlib": "redirect_stderr redirect_stdout",
     "signal": "alarm pthread_sigmask set_wakeup_fd setitimer signal",
     "sys": "setprofile setrecursionlimit setswitchinterval settrace",
     "socket": "setdefaulttimeout",

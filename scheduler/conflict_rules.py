@@ -52,7 +52,7 @@ def find_conflicts(
         **_isolated(names, constraints, "process"),
         **_runtimes(names, profile, alike=False),
         **_set_at_import(names, profile),
-        **_unshareable(names, profile),
+        **unshareable_conflicts({name: profile.functions[name].unshareable for name in names}),
         **wrap,
     }
     return Conflicts(names, process, wrap, constraints.together)
@@ -68,10 +68,12 @@ def _isolated(names: Sequence[str], constraints: Constraints, level: str) -> dic
     }
 
 
-def _unshareable(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
-    """What changes a process concerns all that runs there, further tasks of its function too."""
-    changes = {name: profile.functions[name].unshareable for name in names}
-    pairs = combinations_with_replacement(names, 2)
+def unshareable_conflicts(changes: Mapping[str, Sequence[str]]) -> dict[Pair, str]:
+    """What changes a process concerns all that runs there, further tasks of its function too.
+
+    `changes` has for each function what it changes.
+    """
+    pairs = combinations_with_replacement(sorted(changes), 2)
     return _changing(pairs, changes, "{} changes what its whole process shares ({})")
 
 
