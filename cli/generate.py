@@ -13,7 +13,9 @@ from chiron.cli.artefacts import read_plan, read_profile
 from chiron.cli.output import next_step, progress, warn
 from chiron.generator.generate import Sources, generate
 from chiron.generator.stores import StorePlace
-from chiron.scheduler.conflict_rules import find_conflicts
+from chiron.profiler.shared_resources import unshareable
+from chiron.scheduler.conflict_rules import find_conflicts, unshareable_conflicts
+from chiron.scheduler.conflicts import Conflicts
 from chiron.scheduler.folder_settings import read_settings
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
@@ -58,7 +60,7 @@ def command(
     place = StorePlace.read(store, os.environ)
     sources = Sources.read(opened, gateway_url=gateway_url_inside, store=place.url)
     stack_file = generate(plan, sources, output, options.seconds(timeout))
-    warn(sources.warnings_for(_with_rules(plan, opened, plan_file)))
+    warn(sources.warnings_for(_with_rules(plan, sources, plan_file)))
     count = len(plan.wraps)
     progress(f"wrote {output}: {count} wrap{'s' * (count > 1)}")
     if sources.prefix:  # faas-cli looks for templates in the folder that it runs in
@@ -69,8 +71,12 @@ def command(
         next_step(f"chiron build -f {file} && faas-cli deploy -f {file}")
 
 
-def _with_rules(plan: Plan, folder: WorkflowFolder, plan_file: Path) -> Plan:
-    """`plan` with the rules of a profile beside it or in `folder`: one by hand may have none."""
+def _with_rules(plan: Plan, sources: Sources, plan_file: Path) -> Plan:
+    """`plan` with the rules of a profile beside it or in its folder: one by hand may have none.
+
+    If there is no profile, a plan without rules has those that the functions' code shows.
+    """
+    folder = sources.folder
     for file in (plan_file.with_name(_PROFILE), folder.path / _PROFILE):
         if file.is_file():
             profile, settings = read_profile(file), read_settings(folder, os.environ)
@@ -78,7 +84,15 @@ def _with_rules(plan: Plan, folder: WorkflowFolder, plan_file: Path) -> Plan:
             if profile.workflow == plan.workflow and profile.functions.keys() >= set(names):
                 found = find_conflicts(names, profile, settings.constraints, settings.environments)
                 return plan.model_copy(update={"apart": found.told})
-    return plan
+    if plan.apart:
+        return plan
+    changes = {
+        name: unshareable(handler.folder)
+        for name, handler in sources.handlers.items()
+        if handler.shares_process and not handler.runtime
+    }
+    found = Conflicts(tuple(changes), unshareable_conflicts(changes))
+    return plan.model_copy(update={"apart": found.told})
 
 
 def _find(plan: Plan, plan_file: Path) -> WorkflowFolder:

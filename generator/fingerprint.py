@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chiron.openfaas.handlers import OF_FAAS_CLI
 from chiron.openfaas.objects import FunctionSpec, FunctionStatus
 from chiron.openfaas.stack import StackFunction
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 DEFINITION = "chiron.definition"
 _DIGITS = 8
+_LEFT_OUT = [(name,) for name in OF_FAAS_CLI]
 
 
 def with_definition(function: StackFunction, code: Path | None) -> StackFunction:
@@ -70,5 +72,6 @@ def _files(place: Path) -> Iterator[str]:
     for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
         path = file.relative_to(place)
         hidden = any(part.startswith(".") for part in path.parts)
-        if file.is_file() and not hidden and path.suffix != ".pyc":
+        left = hidden or path.suffix == ".pyc" or path.parts[:1] in _LEFT_OUT
+        if file.is_file() and not left:
             yield f"{path} {hashlib.sha256(file.read_bytes()).hexdigest()}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from chiron.openfaas.handler_folder import parse_line
 from chiron.openfaas.handlers import Handler, read_requirements
-from chiron.openfaas.sharing import one_valued, united
+from chiron.openfaas.sharing import OF_SERVERS, one_valued, united
 from chiron.openfaas.stack import StackFunction
 from chiron.scheduler.conflict_rules import excluding, variable_conflicts
 from chiron.scheduler.folder_settings import wanted
@@ -21,13 +21,15 @@ def merge_environments(
 ) -> dict[str, str]:
     """The union of the variables of `functions` (name -> variables), below the wrap's `own`.
 
+    It has none that only a function's own server would read.
+
     Raises ``environment-conflict`` where two functions need different values of one variable. One
     that does not set a variable takes any: see `chiron.scheduler.conflict_rules`.
     """
     needed = {name: wanted(variables, styles[name]) for name, variables in functions.items()}
     _check_alike("environment-conflict", wrap, needed)
     merged = {key: value for given in functions.values() for key, value in given.items()}
-    return merged | dict(own)
+    return {key: merged[key] for key in merged if key not in OF_SERVERS} | dict(own)
 
 
 def merge_fields(wrap: str, functions: Mapping[str, StackFunction]) -> StackFunction:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: What Python and other tools leave beside code.
 SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*_cache", ".git")
+#: What faas-cli leaves out of a handler folder, which may be that of stack.yaml itself.
+OF_FAAS_CLI = frozenset({"build", "template"})
 #: Path in a handler folder -> the file or folder that ``configuration.copy`` lays over it there.
 Extra = tuple[tuple[str, Path], ...]
 
@@ -96,8 +98,19 @@ def extra_of(stack: StackFile, folder: Path) -> Extra:
 
 
 def lay_out(folder: Path, extra: Extra, target: Path) -> None:
-    """Copy the handler folder `folder` to `target`, and lay `extra` over it, as faas-cli does."""
-    shutil.copytree(folder, target, ignore=SKIPPED)
+    """Copy the handler folder `folder` to `target`, and lay `extra` over it, as faas-cli does.
+
+    A `target` within `folder` is left out.
+    """
+
+    def skipped(place: str, names: list[str]) -> set[str]:
+        found = set(SKIPPED(place, names))
+        if Path(place) == folder:
+            found |= OF_FAAS_CLI
+        return found | {each for each in names if Path(place, each).absolute() in around}
+
+    around = {each.absolute() for each in (target, *target.absolute().parents)}
+    shutil.copytree(folder, target, ignore=skipped)
     for path, source in extra:
         place = target / path
         if source.is_dir():

@@ -25,6 +25,9 @@ _PROXIES = frozenset({"ALL_PROXY", "FTP_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO
 _PROBES = ("com.openfaas.health.", "com.openfaas.ready.")
 #: Annotations that only this project writes.
 _OWN = "chiron."
+#: Variables of of-watchdog that say how a function's own server is started and reached.
+_SERVER = "fprocess function_process mode upstream_url http_upstream_url static_path ready_path"
+OF_SERVERS = frozenset(_SERVER.split())
 #: Fields by which a function is isolated: to have none is a value, too.
 _READ_ONLY = "readonly_root_filesystem"
 _ISOLATION = (
@@ -181,6 +184,14 @@ def left_out(name: str, function: StackFunction) -> Iterator[str]:
             yield line(f"annotation {key}", why)
         elif key.startswith(_OWN):
             yield line(f"annotation {key}", f"is left out: only wraps may set {_OWN}*")
+    for key in sorted(OF_SERVERS & function.environment.keys()):
+        why = "is left out: of-watchdog would take it for the wrap's, and functions have no server"
+        yield line(f"environment.{key}", why)
+    if most := function.environment.get("max_inflight"):
+        why = "is left out: a wrap limits requests, so that the function may run more often at once"
+        yield line(
+            f"environment.max_inflight, {most!a},", f"{why}; guard it by a lock if it must not"
+        )
     for field, resources in (("limits", function.limits), ("requests", function.requests)):
         if resources is None:
             continue

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from chiron.openfaas.handlers import OF_FAAS_CLI
 from chiron.profiler.handler_run import HandlerRun
 from chiron.profiler.strace_text import Call
 
@@ -19,6 +21,7 @@ _NAMES = {
         "seteuid setgid setpgid setpriority setsid setuid umask "
         "execl execle execlp execv execve execvp execvpe"
     ),
+    "contextlib": "redirect_stderr redirect_stdout",
     "signal": "alarm pthread_sigmask set_wakeup_fd setitimer signal",
     "sys": "setprofile setrecursionlimit setswitchinterval settrace",
     "socket": "setdefaulttimeout",
@@ -37,6 +40,8 @@ _OWN_PATH = re.compile(r"\./function(/|$)|function/")
 _OF_FOLDERS = frozenset({"Path", "PurePath", "join", "listdir", "scandir", "walk"})
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _OPENING = frozenset({"open", "openat", "openat2", "creat"})
+#: Where the sandbox of a function has nothing at first.
+_TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108
 _CHANGING = frozenset(
     {"unlink", "unlinkat", "rename", "renameat", "renameat2", "mkdir", "mkdirat", "rmdir"}
     | {"truncate"}
@@ -64,6 +69,8 @@ def unshareable(folder: Path) -> tuple[str, ...]:
     """
     found: set[str] = set()
     for file in sorted(folder.rglob("*.py")):
+        if file.relative_to(folder).parts[0] in OF_FAAS_CLI:
+            continue
         try:
             tree = ast.parse(file.read_bytes())
             found.update(_in(tree))
@@ -138,14 +145,27 @@ class Files:
 
 
 def files(runs: Sequence[HandlerRun]) -> Files:
-    """The files that most of `runs` opened; names made up for one run are in no other."""
+    """The files that most of `runs` opened; names made up for one run are in no other.
+
+    A function that finds no file finds the other's where that has written it. A file in a
+    temporary folder is one that the function has written, as a cache, in an earlier run.
+    """
     read: Counter[str] = Counter()
     written: Counter[str] = Counter()
     for run in runs:
-        calls = [call for strand in run.strands for call in strand.calls if not call.failed]
-        read.update(set(_read(calls)))
-        written.update(set(_written(calls)))
+        calls = [call for strand in run.strands for call in strand.calls]
+        done = [call for call in calls if not call.failed]
+        read.update({*_read(done), *_read(call for call in calls if _is_absent(call))})
+        written.update({*_written(done), *filter(_is_temporary, _read(done))})
     return Files(_common(read, len(runs)), _common(written, len(runs)))
+
+
+def _is_absent(call: Call) -> bool:
+    return call.result.startswith("-1 ENOENT")
+
+
+def _is_temporary(path: str) -> bool:
+    return path.startswith(_TEMPORARY) and not path.startswith(f"{sys.prefix}/")
 
 
 def _common(counts: Counter[str], runs: int) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, combinations_with_replacement
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, TypeAlias
 
 from chiron.openfaas.handler_folder import parse_line
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 #: A function, and one of the packages that it asks for.
 Need: TypeAlias = "tuple[str, Requirement]"
+#: Files that are none, and those below them that are.
+_OF_KERNEL, _SHARED_MEMORY = ("/dev/", "/proc/"), "/dev/shm/"  # noqa: S108
 #: Appended to a version, the next one that any bound can tell from it.
 _NEXT = ".0.0.0.1"
 #: A version that is below every bound that anybody sets.
@@ -49,7 +52,7 @@ def find_conflicts(
         **_isolated(names, constraints, "process"),
         **_runtimes(names, profile, alike=False),
         **_set_at_import(names, profile),
-        **_unshareable(names, profile),
+        **unshareable_conflicts({name: profile.functions[name].unshareable for name in names}),
         **wrap,
     }
     return Conflicts(names, process, wrap, constraints.together)
@@ -65,10 +68,12 @@ def _isolated(names: Sequence[str], constraints: Constraints, level: str) -> dic
     }
 
 
-def _unshareable(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
-    """What changes a process concerns all that runs there, further tasks of its function too."""
-    changes = {name: profile.functions[name].unshareable for name in names}
-    pairs = combinations_with_replacement(names, 2)
+def unshareable_conflicts(changes: Mapping[str, Sequence[str]]) -> dict[Pair, str]:
+    """What changes a process concerns all that runs there, further tasks of its function too.
+
+    `changes` has for each function what it changes.
+    """
+    pairs = combinations_with_replacement(sorted(changes), 2)
     return _changing(pairs, changes, "{} changes what its whole process shares ({})")
 
 
@@ -185,11 +190,13 @@ def _files(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
         for path in {*function.files_read, *function.files_written}:
             touching.setdefault(path, set()).add(name)
     return {
-        _pair(name, other): f"{name} writes {path}, which {other} opens too"
+        _pair(name, other): f"{name} writes {path}, which {other} {how}"
         for name in names
         for path in profile.functions[name].files_written
-        for other in sorted(touching[path])
-        if other != name and not path.startswith(("/dev/", "/proc/"))
+        if path.startswith(_SHARED_MEMORY) or not path.startswith(_OF_KERNEL)
+        for place, how in ((str(PurePosixPath(path).parent), "lists"), (path, "opens too"))
+        for other in sorted(touching.get(place, ()))
+        if other != name
     }
 
 

@@ -6,14 +6,12 @@ import importlib
 import os
 import socket
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
 
 from flask import Flask, request
 from flask.typing import ResponseReturnValue
 from wrap.functions.answers import METHODS, flask_value
 from wrap.http.server import OneProcess
-
-Handle = Callable[..., Any]
 
 
 class Event:
@@ -48,10 +46,10 @@ def create_app(style: str) -> Flask:
         raise ValueError(f"handler_style is {style!r}: set it to {', '.join(METHODS)}")
     app = Flask("function")
     with app.app_context():  # a handler may look at current_app while it is imported
-        handle = getattr(importlib.import_module("function.handler"), "handle", None)
-    if not callable(handle):
+        handler = importlib.import_module("function.handler")
+    if not callable(getattr(handler, "handle", None)):
         raise ImportError("function/handler.py defines no handle()")
-    call = _flask_call(handle) if style == "flask" else _http_call(handle, style)
+    call = _flask_call(handler) if style == "flask" else _http_call(handler, style)
 
     @app.get("/_/health")
     def health() -> str:
@@ -65,21 +63,21 @@ def create_app(style: str) -> Flask:
     return app
 
 
-def _flask_call(handle: Handle) -> Callable[[], ResponseReturnValue]:
+def _flask_call(handler: ModuleType) -> Callable[[], ResponseReturnValue]:
     def call() -> ResponseReturnValue:
         raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
         body = request.get_data() if raw else request.get_data(as_text=True)
         with OneProcess():
-            answer: ResponseReturnValue = handle(body)
+            answer: ResponseReturnValue = handler.handle(body)
         return answer
 
     return call
 
 
-def _http_call(handle: Handle, style: str) -> Callable[[], ResponseReturnValue]:
+def _http_call(handler: ModuleType, style: str) -> Callable[[], ResponseReturnValue]:
     def call() -> ResponseReturnValue:
         with OneProcess():
-            answer = handle(Event(), Context())
+            answer = handler.handle(Event(), Context())
         value: ResponseReturnValue = flask_value(style, answer)
         return value
 

@@ -138,7 +138,7 @@ def test_a_plan_finds_its_workflow_nearby_and_becomes_a_folder(chiron, artefacts
     assert last == "next: chiron build -f build/stack.yaml && faas-cli deploy -f build/stack.yaml"
 
 
-@pytest.mark.parametrize("knows", ["plan", "profile"])
+@pytest.mark.parametrize("knows", ["plan", "profile", "code"])
 def test_a_plan_by_hand_that_lets_functions_disturb_each_other_is_a_warning(
     chiron, artefacts, tmp_path, knows
 ):
@@ -152,14 +152,19 @@ def test_a_plan_by_hand_that_lets_functions_disturb_each_other_is_a_warning(
     plan = json.loads((tmp_path / "plan.json").read_text())
     wrap = plan["wraps"][0]
     wrap["processes"] = [[task for process in wrap["processes"] for task in process]]
-    if knows == "plan":
+    if knows == "code":
+        seeds = ["contextlib.redirect_stdout"]
+        (handler,) = tmp_path.rglob(f"{first}/handler.py")
+        handler.write_text(f"from contextlib import redirect_stdout\n{handler.read_text()}")
+        handler.write_text(f"{handler.read_text()}\nCAPTURE = redirect_stdout\n")
+    if knows != "profile":
         file.unlink()
-    else:
+    if knows != "plan":
         del plan["apart"]
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     result = chiron("generate", "plan.json")
     assert result.status == 0
-    reason = f"{first} changes what its whole process shares (random.seed)"
+    reason = f"{first} changes what its whole process shares ({seeds[0]})"
     warning = f"wrap {wrap['name']}: {first} shares a process with {second}, although {reason}"
     assert f"* warning: {warning}" in result.stderr
 

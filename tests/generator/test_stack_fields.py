@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from chiron.generator.fingerprint import source_of
 from chiron.generator.generate import Sources, generate
 from chiron.openfaas.sharing import (
     BUILD_ARGUMENTS,
@@ -138,6 +139,8 @@ WARNINGS = [
     ("annotations", {"com.openfaas.health.http.path": "/x"}, "com.openfaas.health.http.path"),
     ("annotations", {"chiron.role": "entry"}, "chiron.role"),
     ("image", "docker.io/me/wave:1", "several registries (docker.io/me, none)"),
+    ("environment", {"upstream_url": "http://127.0.0.1:9"}, "environment.upstream_url is left out"),
+    ("environment", {"max_inflight": "1"}, "environment.max_inflight, '1', is left out"),
     ("enviroment", {"A": "1"}, "functions.wave.'enviroment' is no field"),
 ]
 
@@ -357,6 +360,32 @@ def test_a_wrap_is_in_the_registry_of_its_functions(folder_of, plan_of, tmp_path
     named = Sources.read(folder, {"OPENFAAS_PREFIX": "ghcr.io/you"})
     functions = read_stack(generate(plan, named, tmp_path / "named"), {}).functions
     assert functions[plan.wraps[0].name].image == f"ghcr.io/you/{plan.wraps[0].name}:latest"
+
+
+def test_variables_of_a_functions_own_server_are_none_of_its_wraps(folder_of, plan_of, tmp_path):
+    own = {"mode": "streaming", "fprocess": "python own.py", "LEVEL": "debug"}
+    folder = folder_of({"wave": {"environment": own}})
+    (wrap,) = built(folder, plan_of(folder.workflow), tmp_path / "build")
+    assert wrap.environment.keys() & own.keys() == {"LEVEL"}
+
+
+def test_a_handler_may_be_the_folder_of_the_workflow_in_which_is_the_build(
+    write_folder, plan_of, tmp_path
+):
+    code = "def handle(req):\n    return req\n"
+    folder = write_folder(
+        tmp_path, {"tasks": {"t": "echo"}}, {"echo": code}, {}, {"echo": {"handler": "./"}}
+    )
+    (folder.path / "handler.py").write_text(code)
+    (folder.path / "template").mkdir()
+    names = []
+    for _ in range(2):
+        sources = Sources.read(folder, {})
+        names.append(source_of(sources))
+        generate(plan_of(folder.workflow), sources, folder.path / "build")
+        assert not list((folder.path / "build").glob("*/functions/echo/function/build"))
+        assert not list((folder.path / "build").glob("*/functions/echo/function/template"))
+    assert names[0] == names[1]
 
 
 def test_variables_and_the_gateway_arrive_with_their_values(folder_of, plan_of, tmp_path):

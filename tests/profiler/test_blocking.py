@@ -105,11 +105,13 @@ def test_files_are_read_or_written_by_how_they_are_opened(handler_run: MakeRun) 
             (1, 3, 0.1, 'openat(AT_FDCWD, "/var/state", O_RDWR|O_CLOEXEC)', "5"),
             (1, 4, 0.1, 'openat(AT_FDCWD, "/missing", O_RDONLY|O_CLOEXEC)', "-1 ENOENT (x)"),
             (1, 5, 0.1, 'rename("/data/out", "/data/done")', "0"),
+            (1, 6, 0.1, 'openat(AT_FDCWD, "/tmp/cache", O_RDONLY|O_CLOEXEC)', "3"),
+            (1, 7, 0.1, 'openat(AT_FDCWD, "/denied", O_RDONLY|O_CLOEXEC)', "-1 EACCES (x)"),
         ],
     )
     found = files([run])
-    assert found.read == ("/etc/rates", "/var/state")
-    assert found.written == ("/data/done", "/data/out", "/var/state")
+    assert found.read == ("/etc/rates", "/missing", "/tmp/cache", "/var/state")  # noqa: S108
+    assert found.written == ("/data/done", "/data/out", "/tmp/cache", "/var/state")  # noqa: S108
 
 
 def test_files_with_names_made_up_for_one_run_are_left_out(handler_run: MakeRun) -> None:

@@ -32,6 +32,10 @@ def test_ports_are_those_that_are_bound_and_not_left_to_the_kernel(
         ("import signal\nx = signal.signal", ("signal.signal",)),
         ("def f():\n    from os import fork\n    fork()", ("os.fork",)),
         ("import multiprocessing.pool as p", ("multiprocessing",)),
+        (
+            "import contextlib as c, io\nwith c.redirect_stdout(io.StringIO()): pass",
+            ("contextlib.redirect_stdout",),
+        ),
         ("from multiprocessing import Pool", ("multiprocessing",)),
         ("import os\nos.getcwd()\n'os.chdir'", ()),
         ("class os:\n    chdir = 1\nos.chdir", ()),

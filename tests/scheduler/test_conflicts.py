@@ -63,6 +63,16 @@ def constraints(**fields) -> Constraints:
             "b writes /tmp/state, which a opens too",
         ),
         (
+            {"files_written": ("/tmp/a/state",)},  # noqa: S108
+            {"files_read": ("/tmp/a",)},  # noqa: S108
+            "a writes /tmp/a/state, which b lists",
+        ),
+        (
+            {"files_written": ("/dev/shm/state",)},  # noqa: S108
+            {"files_written": ("/dev/shm/state",)},  # noqa: S108
+            "b writes /dev/shm/state, which a opens too",
+        ),
+        (
             {"requirements": ("numpy>=2,<3",)},
             {"requirements": ("flask", "numpy<2")},
             "a needs numpy<3,>=2 and b needs numpy<2",

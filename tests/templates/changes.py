@@ -55,8 +55,8 @@ def changes_of(functions: Mapping[str, Mapping[str, str]], place: Path) -> dict[
     """
     for name, files in functions.items():
         folder = place / name / "function"
-        folder.mkdir(parents=True)
         for file, text in files.items():
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_text(text)
     results = place / "told"
     command = [

@@ -187,3 +187,75 @@ def test_a_module_of_another_function_is_none(start: Any, wrap_image: Any) -> No
     """
     image = wrap_image({"ships": ships, "lacks": lacks}, entry={"output": [0, 1]})
     assert start(image).request().json == [1, "none"]
+
+
+BESIDE_ITS_FILE = "sys.path.insert(0, os.path.join(os.path.dirname(__file__), 'vendor'))"
+#: How a function has its folder ``vendor`` searched.
+VENDORED = [
+    BESIDE_ITS_FILE,
+    "sys.path.insert(0, './function/vendor')",
+    "import site; site.addsitedir(os.path.join(os.path.dirname(__file__), 'vendor'))",
+]
+
+
+@pytest.mark.each_once
+@pytest.mark.parametrize("vendored", VENDORED)
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {"processes": [[0, 1]]},
+        {"processes": [[], [0], [1]]},
+        {"processes": [[], [0, 1]], "mechanism": "pool"},
+    ],
+)
+def test_packages_in_a_functions_own_folders_are_no_others(
+    layout: dict[str, Any], vendored: str, start: Any, wrap_image: Any
+) -> None:
+    handler = f"""
+        import os, sys
+        {vendored}
+        import shipped
+        from shipped import inner
+        def handle(req):
+            import certifi, late, shipped.deep as deep
+            return shipped.NAME + inner.NAME + late.NAME + deep.NAME
+    """
+
+    def function(name: str) -> dict[str, str]:
+        return {
+            "handler.py": handler,
+            "vendor/shipped/__init__.py": f"NAME = '{name}'\n",
+            "vendor/shipped/inner.py": f"NAME = '{name}'\n",
+            "vendor/shipped/deep.py": "from shipped import NAME\n",
+            "vendor/late.py": "from shipped.inner import NAME\n",
+        }
+
+    handlers = {name: function(name) for name in ("a", "b")}
+    server = start(wrap_image(handlers, entry={"output": [0, 1]}, **layout))
+    assert [server.request().json for _ in range(2)] == [["aaaa", "bbbb"]] * 2
+
+
+@pytest.mark.parametrize("processes", [[[0, 1]], [[], [0], [1]]])
+def test_its_own_version_of_what_is_installed_is_no_others(
+    processes: list[list[int]], start: Any, wrap_image: Any
+) -> None:
+    gets = "import certifi\ndef handle(req):\n    return getattr(certifi, 'NAME', 'installed')\n"
+    ships = f"import os, sys\n{BESIDE_ITS_FILE}\n{gets}"
+    brings = {"handler.py": ships, "vendor/certifi.py": "NAME = 'own'\n"}
+    for handlers, expected in [
+        ({"a": brings, "b": {"handler.py": gets}}, ["own", "installed"]),
+        ({"c": {"handler.py": gets}, "d": brings}, ["installed", "own"]),
+    ]:
+        image = wrap_image(handlers, processes, name="-".join(handlers), entry={"output": [0, 1]})
+        assert start(image).request().json == expected
+
+
+def test_two_versions_of_what_pip_has_put_into_functions_are_refused(
+    run_to_end: Any, wrap_image: Any
+) -> None:
+    handler = f"import os, sys\n{BESIDE_ITS_FILE}\nimport given\ndef handle(req): return '1'\n"
+    files = {"handler.py": handler, "vendor/given.py": "", "vendor/given-1.dist-info/METADATA": ""}
+    status, log = run_to_end(wrap_image({"a": files, "b": files}, entry={"output": [0, 1]}))
+    assert status != 0
+    assert "module given is loaded from" in log
+    assert "use a wrap for each of the functions" in log

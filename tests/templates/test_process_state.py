@@ -85,7 +85,7 @@ IN_RUNS = {
         ["warnings.catch_warnings"],
     ),
     "showwarning": ("warnings.showwarning = lambda *_: None", ["warnings.showwarning"]),
-    "default-context": ("decimal.DefaultContext.prec = 5", ["decimal.DefaultContext"]),
+    "default-context": ("decimal.DefaultContext.prec = 5", ["decimal.DefaultContext.prec"]),
     "socket-timeout": ("socket.setdefaulttimeout(2)", ["socket.setdefaulttimeout"]),
     "socket-replaced": ("socket.getaddrinfo = print", ["socket.getaddrinfo"]),
     "mock-patch": (
@@ -95,6 +95,43 @@ IN_RUNS = {
     "method-replaced": (
         "json.JSONEncoder.default = lambda self, it: str(it)",
         ["json.encoder.JSONEncoder.default"],
+    ),
+    "attribute-of-a-class": (
+        "json.JSONEncoder.item_separator = ','",
+        ["json.encoder.JSONEncoder.item_separator"],
+    ),
+    "attribute-of-a-class-by-its-name": (
+        "setattr(json.JSONEncoder, 'item_separator', ',')",
+        ["json.encoder.JSONEncoder.item_separator"],
+    ),
+    "method-with-more-arguments": (
+        "import requests, functools\nSession = requests.Session\n"
+        "Session.request = functools.partialmethod(Session.request, timeout=5)",
+        ["requests.sessions.Session.request"],
+    ),
+    "registry-of-a-base-class": (
+        "import configparser\nconfigparser.ConfigParser.BOOLEAN_STATES['si'] = True",
+        ["configparser.RawConfigParser.BOOLEAN_STATES"],
+    ),
+    "types-of-files": (
+        "import mimetypes\nmimetypes.types_map.update({'.own': 'a/b'})",
+        ["mimetypes.types_map"],
+    ),
+    "list-of-a-module": (
+        "from urllib.parse import uses_netloc\nuses_netloc.append('own')",
+        ["urllib.parse.uses_netloc"],
+    ),
+    "dictionary-of-a-module": (
+        "import http.client\nhttp.client.responses[499] = 'Own'",
+        ["http.client.responses"],
+    ),
+    "object-of-a-module": (
+        "from decimal import BasicContext\nBasicContext.prec = 5",
+        ["decimal.BasicContext.prec"],
+    ),
+    "class-of-another-library": (
+        "from collections.abc import Sequence\nSequence.register(numpy.ndarray)",
+        ["collections.abc.Sequence"],
     ),
     "builtin-replaced": ("import builtins\nbuiltins.print = len", ["builtins.print"]),
     "resource-limit": ("resource.setrlimit(resource.RLIMIT_CORE, (0, 0))", ["resource.setrlimit"]),
@@ -185,6 +222,11 @@ HARMLESS = {
     "own-globals": "global COUNT\nCOUNT = 1",
     "parses": "json.dumps({'a': json.loads('[1]')}); csv.reader(['a,b']);"
     "ElementTree.fromstring('<a/>'); locale.setlocale(locale.LC_ALL)",
+    "own-class-registered": "from collections.abc import Sequence\n"
+    "Sequence.register(type('Own', (), {'__module__': __name__}))",
+    "attributes-of-own-objects": "json.JSONEncoder().item_separator = ','\n"
+    "import configparser\nconfigparser.ConfigParser().optionxform = str",
+    "default-types-of-files": "import mimetypes\nmimetypes.guess_type('a.html')",
     "pickles": "import pickle, copy\npickle.loads(pickle.dumps(copy.deepcopy([1])))",
     "dates": "import datetime\ndatetime.datetime.strptime('2020', '%Y').strftime('%c')",
     "template": "import jinja2\njinja2.Template('{{ x }}').render(x=1)",
@@ -205,6 +247,16 @@ AT_IMPORT = {
         "import json\njson.JSONEncoder.default = lambda self, it: str(it)",
         [],
         ["json.encoder.JSONEncoder.default"],
+    ),
+    "attribute": (
+        "import json\njson.JSONEncoder.item_separator = ','",
+        [],
+        ["json.encoder.JSONEncoder.item_separator"],
+    ),
+    "packages-in-its-folder": (
+        "import os, sys\nsys.path.insert(0, os.path.dirname(__file__) + '/vendor')\nimport given",
+        [],
+        ["sys.modules"],
     ),
     "error": ("import warnings\nwarnings.simplefilter('error')", [], ["warnings.filterwarnings"]),
     "environ": ("import os\nos.environ['REGION'] = 'x'", ["os.environ['REGION']"], []),
@@ -263,6 +315,8 @@ def _handler(body: str) -> str:
 
 _FILES = {
     "util.py": "import wave\n",
+    "vendor/given.py": "",
+    "vendor/given-1.dist-info/METADATA": "",
     "sets.py": "import os\nos.environ['REGION'] = 'x'\n",
 }
 

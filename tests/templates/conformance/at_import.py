@@ -421,10 +421,15 @@ KEPT = Family(
     "    threading.Thread(target=CALLS.append, args=('late',)).start()\n    return len(CALLS)\n"
     "def late():\n"
     "    from function import lazily\n    lazily.COUNT += 1\n    return lazily.COUNT\n"
+    "def replaced():\n    global handle\n    before = handle\n"
+    "    def handle(req):\n"
+    "        global handle\n        handle = before\n        return 'second'\n"
+    "    return 'first'\n"
     "def handle(req):\n    return json.dumps(eval(req))\n",
     {
         name: one(*(Request(name),) * 3)
         for name in (
+            "replaced()",
             "counted()",
             "next(NUMBERS)",
             "token(1) == CACHE.setdefault('token', token(1)) and token.cache_info().hits > 1",

@@ -35,6 +35,7 @@ DOCUMENTED: dict[str, Places] = {
             "BITS.random()",
         ],
         "kept | fork": [
+            "replaced()",
             "counted()",
             "next(NUMBERS)",
             "token(1) == CACHE.setdefault('token', token(1)) and token.cache_info().hits > 1",

@@ -62,6 +62,7 @@ string.digits = "01"
 tempfile.tempdir = tempfile.mkdtemp()
 csv.field_size_limit(1 << 20)
 mimetypes.add_type("text/x-own", ".own")
+http.client.HTTPConnection.debuglevel = 1
 copyreg.pickle(complex, lambda c: (complex, (c.real, c.imag)))
 codecs.register(lambda name: None)
 sqlite3.register_adapter(uuid.UUID, str)
@@ -113,7 +114,6 @@ logging.getLogger("urllib3").disabled = True
 logging.addLevelName(logging.INFO, "info")
 logging.captureWarnings(True)
 warnings.filterwarnings("ignore", message="x")
-http.client.HTTPConnection.debuglevel = 1
 asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())
 gc.callbacks.append(lambda *_: None)
 tracemalloc.start()

@@ -6,8 +6,9 @@ import util` (OpenFaaS's name of the folder), the function's own module. Their `
 OpenFaaS, ``function.util``, and so is what pickles name; `wrap.functions.public` has what is behind
 these names in ``sys.modules``. Functions keep the builtins of the module that defined them, so
 imports inside handlers and in threads go the same way; and so does ``open`` of files in
-``function/``. Names of the standard library and of installed packages mean what they mean
-everywhere.
+``function/``. The function's own folders in ``sys.path`` are searched too, but for those to which
+pip has installed packages. Names of the standard library and of installed packages mean what they
+mean everywhere, unless such a folder comes first.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import builtins
 import functools
 import importlib
 import re
+import site
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -55,10 +57,16 @@ def _imports(folder: Path, *packages: str) -> list[bool]:
 
 
 @functools.cache
+def _installed_in() -> list[str]:
+    """The folders of installed packages."""
+    return [*site.getsitepackages(), site.getusersitepackages()]
+
+
+@functools.cache
 def _is_installed(name: str) -> bool:
     """Whether there is an installed module of that name, and not just a folder without code."""
-    ours = {str(Path(__file__).parents[2]), *public.folders()}
-    places = [place for place in sys.path if place not in ours]
+    ours = str(Path(__file__).parents[2])
+    places = [each for each in sys.path if each != ours and public.package_at(each) is None]
     try:
         found = PathFinder.find_spec(name, places)
     except (ImportError, ValueError):  # its entry in sys.modules has no __spec__
@@ -93,6 +101,9 @@ class Namespace(MetaPathFinder):
         # A handler may import them as late as in its first run, which is to have them as well.
         self.uses_flask, self.uses_io = _imports(folder, "flask", "chiron_io")
         self._folder = folder
+        #: The folders with its modules, and those of them that precede the installed packages.
+        self._places, self._first = [str(folder)], list[str]()
+        self._known_path, self._checked = set(sys.path), set[str]()
         self._open_file: Callable[..., IO[Any]] = builtins.open
         own = dict(zip(_OWN, (self._import, self._open), strict=True))
         self._builtins = vars(builtins) | own
@@ -124,15 +135,14 @@ class Namespace(MetaPathFinder):
         return None
 
     def _package_spec(self) -> ModuleSpec:
-        places = [str(self._folder)]
         init = self._folder / "__init__.py"
         if not init.is_file():
             spec = ModuleSpec(self.package, None, is_package=True)
-            spec.submodule_search_locations = places
+            spec.submodule_search_locations = self._places
             return spec
         loader = _Loader(self.package, str(init), own=self._builtins)
         found = spec_from_file_location(
-            self.package, init, loader=loader, submodule_search_locations=places
+            self.package, init, loader=loader, submodule_search_locations=self._places
         )
         if found is None:
             raise ImportError(f"{init} cannot be loaded")
@@ -143,15 +153,42 @@ class Namespace(MetaPathFinder):
         top, _, rest = name.partition(".")
         if top == PACKAGE:
             return f"{self.package}.{rest}" if rest else self.package
-        if not top or top in sys.stdlib_module_names or _is_installed(top):
+        if not top or top in sys.stdlib_module_names:
             return None
+        self._note_places()
+        places = self._first if _is_installed(top) else self._places
         own = f"{self.package}.{top}"
-        if own in sys.modules or self._is_here(own):
+        if (own in sys.modules and places) or any(self._is_in(each, own) for each in places):
             return f"{self.package}.{name}"
         return None
 
-    def _is_here(self, own: str) -> bool:
-        spec = FileFinder(str(self._folder), *self._loaders).find_spec(own)
+    def _note_places(self) -> None:
+        """Search the function's folders, too, that are new in ``sys.path``."""
+        for number, place in enumerate(sys.path):
+            if place not in self._known_path:
+                self._known_path.add(place)
+                folder = Path(place).resolve()
+                if public.package_at(place) != self.package or not folder.is_dir():
+                    continue
+                if next(folder.glob("*.dist-info"), None) is None:
+                    self._places.append(str(folder))
+                    if set(_installed_in()) & set(sys.path[number:]):
+                        self._first.append(str(folder))
+
+    def _check(self, top: str) -> None:
+        """Raise ImportError if another function has brought what `top` means in this process."""
+        file = str(getattr(sys.modules.get(top), "__file__", None) or "/")
+        other = public.package_at(file)
+        if other not in (None, self.package):
+            raise ImportError(
+                f"module {top} is loaded from {file}, of another function: a wrap has one module "
+                "of a name that sys.path finds; use a wrap for each of the functions",
+                name=top,
+            )
+        self._checked.add(top)
+
+    def _is_in(self, place: str, own: str) -> bool:
+        spec = FileFinder(place, *self._loaders).find_spec(own)
         # A folder without __init__.py counts only if it holds code: `data/` is no package.
         return spec is not None and (
             spec.loader is not None
@@ -178,7 +215,7 @@ class Namespace(MetaPathFinder):
         if own is not None:
             top = name.partition(".")[0]
             leaf = builtins.__import__(own, globals, locals, fromlist or ("__name__",), 0)
-            if top != PACKAGE:
+            if top != PACKAGE and not _is_installed(top):
                 public.share_own(name)
             if fromlist:
                 return leaf
@@ -190,6 +227,8 @@ class Namespace(MetaPathFinder):
         elif name == "chiron_io":
             self.uses_io = True
         module = builtins.__import__(name, globals, locals, fromlist or (), 0)
+        if (top := name.partition(".")[0]) not in self._checked:
+            self._check(top)
         return self._importlib if module is importlib else module
 
     def _open(self, file: object, *arguments: Any, **options: Any) -> IO[Any]:

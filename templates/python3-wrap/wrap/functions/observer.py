@@ -14,6 +14,8 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
+from wrap.functions import named
+from wrap.functions.public import package_at
 from wrap.functions.snapshot import (
     ENVIRONMENT,
     SETTERS,
@@ -54,6 +56,7 @@ class Observer:
         self.settings: dict[str, tuple[Any, Any]] = {}
         self._folder = folder
         self._before: dict[str, Any] = {}
+        self._held: named.Held = {}
         self._importing = threading.local()
         self._watched = set[str]()
         self._undo: list[Callable[[], None]] = []
@@ -89,6 +92,7 @@ class Observer:
         try:
             after = self._snapshot()
             self.found |= changed(self._before, after, self._folder)
+            self.found |= set(named.changed(self._held, self._holds()))
             for name, (before, now) in settings_changed(self._before, after).items():
                 first, _ = self.settings.get(name, (before, now))
                 self.settings[name] = (first, now)
@@ -96,13 +100,19 @@ class Observer:
             print(f"not all changes of the process can be found: {type(error).__name__}: {error}")
 
     def _loading(self, original: Callable[..., Any], name: str, *more: Any) -> Any:
-        """Leave out what a library changes in the course of its import."""
+        """Leave out what a library changes in the course of its import.
+
+        A package in the function's folder is one that other functions would get too.
+        """
         if self.is_importing or is_ours(name) or _observer is not self:
             return original(name, *more)
         self._compare()
         self._importing.now = True
         try:
-            return original(name, *more)
+            module = original(name, *more)
+            if package_at(str(getattr(module, "__file__", None) or "/")) is not None:
+                self.found.add("sys.modules")
+            return module
         finally:
             self._importing.now = False
             self._look()
@@ -111,6 +121,12 @@ class Observer:
         if not self._settings_only:
             self._watch_modules()
         self._before = self._snapshot()
+        self._held = self._holds()
+
+    def _holds(self) -> named.Held:
+        if self._folder is None or self._settings_only:
+            return {}
+        return named.held(self._folder)
 
     def _snapshot(self) -> dict[str, Any]:
         if self._settings_only:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wrap.functions.observer import Observer
+from wrap.functions.public import folders, package_at
 from wrap.functions.random_state import SEEDS, generators, reseed_all
 from wrap.functions.replaced import methods_replaced, modules, named_modules
 from wrap.functions.snapshot import ENVIRONMENT, SETTERS, VARIABLE, assign
@@ -95,6 +96,9 @@ class ProcessState:
         """
         for name, (before, _) in self._set.items():
             assign(name, before)
+        if "sys.path" in self._set:
+            before, after = self._set["sys.path"]
+            self._set["sys.path"] = (before, [each for each in after if not _is_searched(each)])
         reseed_all()
         self.waits = bool(self._set)
 
@@ -126,6 +130,12 @@ class ProcessState:
         taken_back = {each for each in at_import if each in SETTERS or each.startswith(VARIABLE)}
         everywhere = at_import - taken_back
         return Changes(*map(_sorted, (self._in_runs, taken_back, everywhere)))
+
+
+def _is_searched(place: str) -> bool:
+    """Whether it is a folder below a function's own, which its namespace searches."""
+    whole = Path(place).resolve()
+    return package_at(place) is not None and whole.is_dir() and str(whole) not in folders()
 
 
 def _with_others(path: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import logging
+import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -57,7 +58,7 @@ def add(package: str, folder: Path) -> None:
             start(thread)
 
         threading.Thread.start = start_of  # type: ignore[method-assign, assignment]
-    _folders[package] = folder
+    _folders[package] = folder.resolve()
     share(PACKAGE)
 
 
@@ -91,6 +92,13 @@ def is_of_others(name: str) -> bool:
 def folders() -> set[str]:
     """The folders of all functions, which these may have added to ``sys.path``."""
     return {str(folder) for folder in _folders.values()}
+
+
+def package_at(path: str) -> str | None:
+    """The package of the function whose folder `path` is, or is in; None of other paths."""
+    whole = os.path.realpath(path)
+    found = (each for each, at in _folders.items() if f"{whole}/".startswith(f"{at}/"))
+    return next(found, None)
 
 
 def is_public(module: str) -> bool:

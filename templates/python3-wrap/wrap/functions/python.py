@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from wrap.functions import styles
@@ -53,7 +54,7 @@ class PythonHandler(FunctionRunner):
         self._folder = folder
         self._alone = alone
         self._loading = threading.Lock()
-        self._handle: Callable[..., Any] = self._first
+        self._module: Any = None
 
     @classmethod
     def of(cls, name: str, style: str, place: Place) -> Self:
@@ -86,7 +87,7 @@ class PythonHandler(FunctionRunner):
         """
         with self._loading:
             if not self.is_prepared:
-                self._handle = self._imported()
+                self._module = self._imported()
                 self.is_prepared = True
                 self.after_import()
 
@@ -117,12 +118,15 @@ class PythonHandler(FunctionRunner):
 
     def call(self, *arguments: Any) -> Any:
         """What the handler returns; the first call imports it, unless `prepare` did."""
-        return self._handle(*arguments)
+        if self._module is None:
+            self.prepare()
+            self._state.set_again()
+        return self._module.handle(*arguments)  # as in the template: it may have got another one
 
     def answer(self, value: Any, seen: Seen) -> Object:
         return styles.output(self.style, value, seen)
 
-    def _imported(self) -> Callable[..., Any]:
+    def _imported(self) -> ModuleType:
         handler = self._folder / "handler.py"
         if not handler.is_file():
             raise ImportError(f"function {self.name}: {handler} is missing")
@@ -137,15 +141,9 @@ class PythonHandler(FunctionRunner):
         finally:
             log.end_lines()  # else each process that is forked has what was begun
             os.chdir(self._directory if self._apart and not self.unsettled else before)
-        handle: Callable[..., Any] | None = getattr(module, "handle", None)
-        if not callable(handle):
+        if not callable(getattr(module, "handle", None)):
             raise ImportError(f"function {self.name}: {handler} defines no handle()")
-        return handle
-
-    def _first(self, *arguments: Any) -> Any:
-        self.prepare()
-        self._state.set_again()
-        return self._handle(*arguments)
+        return module
 
 
 def _shares_process(function: str, wrap: Wrap) -> bool:

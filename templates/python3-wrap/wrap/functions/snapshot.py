@@ -251,7 +251,6 @@ STATE: Mapping[str, Callable[[], Any]] = {
 }
 #: By what has to be imported, and left out before.
 _WHERE_IMPORTED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
-    "decimal": {"decimal.DefaultContext": lambda decimal: repr(decimal.DefaultContext)},
     "csv": {"csv.field_size_limit": lambda csv: csv.field_size_limit()},
     "copyreg": {"copyreg.pickle": lambda copyreg: len(copyreg.dispatch_table)},
     "asyncio": {"asyncio.set_event_loop_policy": lambda asyncio: _policy(asyncio)},

@@ -1,0 +1,151 @@
+"""What classes, registries and other objects of libraries hold that a function's code names.
+
+All functions of a process have the attribute of a library's class that one of them sets, and what
+one of them adds to a library's list. The code of a function reaches these by names, from the
+modules that it imports.
+"""
+
+from __future__ import annotations
+
+import abc
+import ast
+import contextlib
+import functools
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import GetSetDescriptorType, MemberDescriptorType, ModuleType
+from typing import Any, NamedTuple
+
+from wrap.functions.public import SHARED
+from wrap.functions.snapshot import STATE, is_ours
+
+#: Objects by their names, and what they hold: attributes by their names, items by tuples.
+Held = Mapping[str, tuple[Any, Mapping[Any, Any]]]
+#: These modules have what is compared as a part of the state.
+_COMPARED = frozenset({*STATE, "sys", "builtins", "__main__", "os"})
+#: So many names lead at most from a module to an object.
+_MOST_NAMES = 4
+_PLAIN = (int, float, complex, str, bytes)
+
+
+class Names(NamedTuple):
+    """The modules that code imports, and all names in it."""
+
+    modules: frozenset[str]
+    others: frozenset[str]
+
+
+@functools.cache
+def names_in(folder: Path) -> Names:
+    """The names in the Python files below `folder`; those that are no Python have none."""
+    modules, others = set[str](), set[str]()
+    for file in folder.rglob("*.py"):
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, OSError):
+            for node in ast.walk(ast.parse(file.read_bytes())):
+                match node:
+                    case ast.Import():
+                        modules.update(each.name for each in node.names)
+                    case ast.ImportFrom(module=str(name), level=0):
+                        modules.add(name)
+                        others.update(each.name for each in node.names)
+                    case ast.Name(id=name) | ast.Attribute(attr=name):
+                        others.add(name)
+                    case ast.Constant(value=str(name)) if name.isidentifier():
+                        others.add(name)  # for setattr()
+    return Names(frozenset(modules), frozenset(others))
+
+
+def held(folder: Path) -> Held:
+    """What the objects hold that the code in `folder` names of modules that are imported."""
+    names = names_in(folder)
+    found = dict[str, tuple[Any, Mapping[Any, Any]]]()
+    seen = set[int]()
+    for name in sorted(names.modules):
+        parts = name.split(".")
+        for end in range(len(parts)):
+            module = ".".join(parts[: end + 1])
+            if module in sys.modules:
+                _reach(sys.modules[module], module, _MOST_NAMES, names.others, found, seen)
+    return found
+
+
+def changed(before: Held, after: Held) -> Iterator[str]:
+    """The names of attributes, and of lists and the like, that hold another object in `after`."""
+    for label in before.keys() & after.keys():
+        (one, old), (other, new) = before[label], after[label]
+        for name in {*old, *new} if one is other else ():  # else another object holds it
+            if name not in old or name not in new or not _is_same(old[name], new[name]):
+                yield f"{label}.{name}" if isinstance(name, str) else label
+
+
+def _reach(
+    value: Any,
+    label: str,
+    names_left: int,
+    names: frozenset[str],
+    found: dict[str, tuple[Any, Mapping[Any, Any]]],
+    seen: set[int],
+) -> None:
+    """Add to `found` what `value` holds, and what its attributes hold that have one of `names`."""
+    if isinstance(value, type):
+        label = f"{value.__module__}.{value.__qualname__}"
+    elif isinstance(value, ModuleType):
+        label = value.__name__
+    if id(value) in seen or label in _COMPARED or is_ours(label):
+        return
+    seen.add(id(value))
+    with contextlib.suppress(Exception):  # objects of libraries may do anything
+        holds = dict(_holds(value))
+        if not isinstance(value, ModuleType):  # for which the observer hears of assignments
+            found[label] = value, holds
+        for base in value.__mro__[1:-1] if isinstance(value, type) else ():
+            _reach(base, label, names_left, names, found, seen)
+        for name in sorted(names & holds.keys()) if names_left else ():
+            _reach(holds[name], f"{label}.{name}", names_left - 1, names, found, seen)
+
+
+def _holds(value: Any) -> Iterable[tuple[Any, Any]]:
+    """The attributes or items of a value that it has in all threads."""
+    if isinstance(value, type):
+        yield from (each for each in vars(value).items() if not each[0].startswith(("__", "_abc_")))
+        if isinstance(value, abc.ABCMeta):
+            yield from _registered(value)
+    elif isinstance(value, dict):
+        yield from (((key,), each) for key, each in list(dict.items(value)))
+    elif isinstance(value, list | deque):
+        yield from (((number,), each) for number, each in enumerate(list(value)))
+    elif isinstance(value, set):
+        yield from (((each,), None) for each in list(value))
+    elif type(value) not in _PLAIN and not isinstance(value, threading.local):
+        yield from _attributes(value)
+
+
+def _attributes(value: Any) -> Iterable[tuple[str, Any]]:
+    """The attributes of an object; none of a proxy, which answers for another object."""
+    kinds = type(value).__mro__
+    own = next((vars(each)["__dict__"] for each in kinds if "__dict__" in vars(each)), None)
+    if own is None:
+        names = [name for name, each in vars(kinds[0]).items() if _is_field(name, each)]
+        return [(name, getattr(value, name)) for name in names]
+    is_real = isinstance(own, GetSetDescriptorType | MemberDescriptorType)
+    return list(own.__get__(value).items()) if is_real else []
+
+
+def _is_field(name: str, descriptor: object) -> bool:
+    return isinstance(descriptor, GetSetDescriptorType) and not name.startswith("_")
+
+
+def _registered(kind: Any) -> Iterable[tuple[Any, Any]]:
+    """The classes of libraries that an abstract class was told of by ``register``."""
+    dump: Any = abc._get_dump  # type: ignore[attr-defined]
+    for reference in dump(kind)[0]:
+        each = reference()
+        if each is not None and str(each.__module__).partition(".")[0] not in SHARED:
+            yield (each,), None
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and type(one) in _PLAIN and one == other)
