@@ -321,18 +321,21 @@ _FILES = {
 }
 
 
-def test_what_a_function_changes_is_found_and_what_concerns_no_other_is_not(tmp_path):
-    expected = {name: [found, [], []] for name, (_, found) in IN_RUNS.items()}
-    expected |= {name: [[], [], []] for name in HARMLESS}
-    expected |= {f"import-{name}": [[], *found] for name, (_, *found) in AT_IMPORT.items()}
-    handlers = {name: _handler(body) for name, (body, _) in IN_RUNS.items()}
-    handlers |= {name: _handler(body) for name, body in HARMLESS.items()}
-    handlers |= {
-        f"import-{name}": f"{code}\ndef handle(req): return req\n"
-        for name, (code, *_) in AT_IMPORT.items()
-    }
-    folders = {name: {"handler.py": code, **_FILES} for name, code in handlers.items()}
-    assert changes_of(folders, tmp_path) == expected
+#: Name -> the code of a function, and what it changes in runs, at its import, and everywhere.
+ROWS = {
+    "in runs": {name: (_handler(body), [found, [], []]) for name, (body, found) in IN_RUNS.items()},
+    "harmless": {name: (_handler(body), [[], [], []]) for name, body in HARMLESS.items()},
+    "at its import": {
+        name: (f"{code}\ndef handle(req): return req\n", [[], *found])
+        for name, (code, *found) in AT_IMPORT.items()
+    },
+}
+
+
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+def test_what_a_function_changes_is_found_and_what_concerns_no_other_is_not(rows, tmp_path):
+    folders = {name: {"handler.py": code, **_FILES} for name, (code, _) in rows.items()}
+    assert changes_of(folders, tmp_path) == {name: found for name, (_, found) in rows.items()}
 
 
 SETS = """
