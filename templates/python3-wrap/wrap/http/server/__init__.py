@@ -38,6 +38,7 @@ from .program import (
     keep,
     leave,
     listen,
+    show,
     within_descriptors,
 )
 
@@ -149,6 +150,7 @@ def serve(
 
     for number in STOP:
         signal.signal(number, stop)
+    show()
 
     def turn(patience_s: float) -> None:
         server.turn(patience_s)
