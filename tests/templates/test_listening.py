@@ -31,7 +31,7 @@ def importing(
         runtime = with_own_runtime(image)
         for file, old, new in (
             ("bootstrap.py", None, IMPORTING.format(go_on=str(tmp_path / "go on"))),
-            ("http/server/program.py", "_SHOWN_S = 2.0", f"_SHOWN_S = {shown_s}"),
+            ("http/server/program.py", "_SHOWN_S = 1.0", f"_SHOWN_S = {shown_s}"),
         ):
             text = (runtime / file).read_text()
             (runtime / file).unlink()

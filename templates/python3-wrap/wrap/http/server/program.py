@@ -17,8 +17,8 @@ STOP = (signal.SIGTERM, signal.SIGINT)
 _LISTENER, _KEPT = "LISTEN_FD", "KEPT_FDS"
 #: How long after the program listens probes see it at the latest, in seconds. Kubernetes' liveness
 #: probe looks after 2, 4 and 6 s, and ends a sandbox whose file it has not seen by then: on a busy
-#: node, a program takes seconds until it listens.
-_SHOWN_S = 2.0
+#: node, a program takes as long until it listens.
+_SHOWN_S = 1.0
 #: The file by which probes see the program, until it is there.
 _unshown: Path | None = None
 _STARTED_IN, _STARTED_WITH = os.getcwd(), dict(os.environ)  # noqa: PTH109 (as execve has it)
@@ -45,7 +45,7 @@ def listen(environment: Mapping[str, str]) -> list[socket.socket]:
 
     With ``suppress_lock`` the watchdog leaves it to its program to write the file by which probes
     see that the sandbox takes requests: it would itself do so before there is a socket. The file is
-    there when `show` is called, or after 2 s: requests that come before then wait. Only the main
+    there when `show` is called, or after 1 s: requests that come before then wait. Only the main
     thread can call this.
 
     Raises OSError, for example when the port is in use.
