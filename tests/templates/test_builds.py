@@ -96,6 +96,20 @@ def test_a_request_is_not_handed_back(builds: Any, in_background: Any, eventuall
     assert new.request(body="y").text == "y new new"
 
 
+def test_an_entry_takes_nothing_that_its_build_cannot_end(
+    builds: Any, in_background: Any, eventually: Any
+) -> None:
+    """The last wrap of its build may have ended: it would wait until the deadline."""
+    deployed = builds()
+    new, _ = deployed.add(ENTRY, "new"), deployed.add(ENTRY, "old")
+    deployed.add(OTHER, "a third")
+    asked = in_background(new.request, body="x")
+    assert eventually(lambda: deployed.gateway.calls > 6)
+    deployed.add(OTHER, "new")
+    assert asked.result().text == "x new new"
+    assert deployed.runs == ["new", "new"]
+
+
 def test_an_entry_whose_requests_all_wait_refuses_what_is_handed_back_at_once(
     builds: Any, in_background: Any, eventually: Any
 ) -> None:

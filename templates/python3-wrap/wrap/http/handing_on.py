@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 from flask import request
@@ -12,9 +13,13 @@ from wrap.core.errors import TaskError
 from wrap.dispatch.runtime import Runtime
 from wrap.http.answers import asked_by
 from wrap.http.request_fields import HANDED
-from wrap.net.gateway_client import HANDED_HEADER, OK, code_of
-from wrap.net.transport import Answered
+from wrap.net.gateway_client import HANDED_HEADER, OK, TRACE_HEADER, code_of
+from wrap.net.transport import Answered, Forwarded
 
+#: What a replica answers that has the key of the build that it is asked for.
+OF_BUILD = 204
+#: How long to wait for other wraps that are asked for their build, in seconds.
+_ASKING_S = 2.0
 #: Bytes of the longest request that is kept until its answer, so that it can be handed on.
 _LONGEST = 1 << 20
 
@@ -76,3 +81,17 @@ def hander_of(runtime: Runtime, body: bytes | bytearray, deadline: float) -> Han
     if not wrap.remotes or len(body) > _LONGEST or not may_hand_on(build, wrap.attempts, handers):
         return None
     return Hander(runtime, request.environ, body, deadline)
+
+
+def can_be_taken(runtime: Runtime, deadline: float) -> bool:
+    """Whether all other wraps are of this build, so that a request that was handed on ends here.
+
+    Else its entry keeps it: this build may be the one that is being replaced.
+    """
+    asked = Forwarded("OPTIONS", "/", {TRACE_HEADER: runtime.trace_key}, b"")
+    until = min(deadline, time.monotonic() + _ASKING_S)
+    try:
+        answers = (runtime.transport.forward(name, asked, until) for name in runtime.wrap.remotes)
+        return all(each.status == OF_BUILD for each in answers)
+    except TaskError:
+        return False
