@@ -15,6 +15,7 @@ IMPORTING = """\
 import pathlib, time
 while not pathlib.Path({go_on!r}).exists():
     time.sleep(0.01)
+{more}
 from wrap.http.server import program
 def main(*_): program.show()
 """
@@ -26,11 +27,11 @@ def importing(
 ) -> Any:
     """Starts a wrap on a port that imports until `go on` is there; ``lock`` is what probes see."""
 
-    def start(port: int, shown_s: float) -> Any:
+    def start(port: int, shown_s: float, more: str = "") -> Any:
         image = wrap_image(HANDLERS, entry={"output": 0})
         runtime = with_own_runtime(image)
         for file, old, new in (
-            ("bootstrap.py", None, IMPORTING.format(go_on=str(tmp_path / "go on"))),
+            ("bootstrap.py", None, IMPORTING.format(go_on=str(tmp_path / "go on"), more=more)),
             ("http/server/program.py", "_SHOWN_S = 1.0", f"_SHOWN_S = {shown_s}"),
         ):
             text = (runtime / file).read_text()
@@ -67,6 +68,18 @@ def test_a_wrap_that_takes_long_to_import_says_before_that_it_listens(
     assert eventually((tmp_path / ".lock").exists)
     (tmp_path / "go on").touch()
     assert ended.result() == (0, "")
+
+
+@pytest.mark.parametrize(("shown_s", "status"), [(0.0001, 0), (600.0, 1)])
+def test_what_is_told_to_end_while_it_imports_serves_first_if_probes_have_seen_it(
+    importing: Any, eventually: Any, free_port: int, tmp_path: Path, shown_s: float, status: int
+) -> None:
+    """Requests wait in its socket then."""
+    ended = importing(free_port, shown_s, more="import os; os.kill(os.getpid(), 15)")
+    if status == 0:
+        assert eventually((tmp_path / ".lock").exists)
+    (tmp_path / "go on").touch()
+    assert ended.result()[0] == status
 
 
 def test_what_no_watchdog_leaves_to_a_wrap_it_does_not_do(

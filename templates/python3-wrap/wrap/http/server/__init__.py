@@ -39,6 +39,7 @@ from .program import (
     leave,
     listen,
     show,
+    told,
     within_descriptors,
 )
 
@@ -151,6 +152,7 @@ def serve(
     for number in STOP:
         signal.signal(number, stop)
     show()
+    stopping.extend(told)
 
     def turn(patience_s: float) -> None:
         server.turn(patience_s)

@@ -19,8 +19,10 @@ _LISTENER, _KEPT = "LISTEN_FD", "KEPT_FDS"
 #: probe looks after 2, 4 and 6 s, and ends a sandbox whose file it has not seen by then: on a busy
 #: node, a program takes as long until it listens.
 _SHOWN_S = 1.0
-#: The file by which probes see the program, until it is there.
+#: The file by which probes see the program, until it serves.
 _unshown: Path | None = None
+#: The signals by which the program was told to end after probes have seen it, before it serves.
+told: list[int] = []
 _STARTED_IN, _STARTED_WITH = os.getcwd(), dict(os.environ)  # noqa: PTH109 (as execve has it)
 _STARTED_AS, _ARGUMENTS = [sys.executable, *sys.orig_argv[1:]], sys.argv[1:]
 _UMASK = os.umask(0o077)
@@ -64,10 +66,21 @@ def listen(environment: Mapping[str, str]) -> list[socket.socket]:
 
 
 def _show_later(file: Path) -> None:
-    """Show the program while it imports, if that takes long; there may be no thread meanwhile."""
+    """Show the program while it imports, if that takes long; there may be no thread meanwhile.
+
+    From then on requests may wait, so a program that is told to end serves them first.
+    """
     global _unshown
     _unshown = file
+
+    def stop(number: int, _frame: object) -> None:
+        if not file.exists():
+            leave(1)
+        told.append(number)
+
     signal.signal(signal.SIGALRM, lambda *_: file.touch())
+    for number in STOP:
+        signal.signal(number, stop)
     signal.setitimer(signal.ITIMER_REAL, _SHOWN_S)
 
 
