@@ -38,7 +38,7 @@ from wrap.http.answers import (
     with_head,
 )
 from wrap.http.controls import add_controls
-from wrap.http.handing_on import can_be_taken, hander_of
+from wrap.http.handing_on import NOT_TAKEN, can_be_taken, hander_of
 from wrap.http.probes import add_probes
 from wrap.http.request_fields import (
     ALONE,
@@ -170,7 +170,7 @@ def _workflow(
 def _not_taken(runtime: Runtime) -> Response:
     """Leave a request to the entry that handed it on."""
     refusal = {"code": OTHER_BUILD, "wrap": runtime.wrap.name}
-    return Response(json.dumps(refusal), 421, content_type=JSON)
+    return Response(json.dumps(refusal), NOT_TAKEN, content_type=JSON)
 
 
 def _given(wrap: Wrap, request: Object) -> dict[Key, Object]:
