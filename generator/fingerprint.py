@@ -34,6 +34,16 @@ def with_definition(function: StackFunction, code: Path | None) -> StackFunction
     return function.model_copy(update={"annotations": annotations})
 
 
+def tagged(function: StackFunction, *code: Path) -> StackFunction:
+    """`function` with a tag of its image that changes with the folders that it is built from.
+
+    A replica that starts again runs the code of its deployment, whatever was pushed since.
+    """
+    files = (line for folder in code for line in _files(folder))
+    tag = digest([json.dumps(function.build_args, sort_keys=True), *files])
+    return function.model_copy(update={"image": f"{function.image}:{tag}"})
+
+
 def unchanged(spec: FunctionSpec, running: Mapping[str, FunctionStatus]) -> bool:
     """Whether a supporting function of just this definition is among those that are `running`."""
     there = running.get(spec.service)

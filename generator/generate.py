@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from chiron.generator.declaration import declare, functions_in
+from chiron.generator.fingerprint import tagged
 from chiron.generator.merging import merge_requirements
 from chiron.generator.render import render_handler
 from chiron.generator.scale_labels import fewer_than_planned
@@ -282,9 +283,12 @@ def generate(
             )
             target = draft / wrap.name
             _write_wrap(plan, index, sources, needs.requirements, given_timeout_s, target)
+        template = draft / TEMPLATE_FOLDER / WRAP
+        shutil.copytree(TEMPLATES / WRAP, template, ignore=SKIPPED)
+        for wrap in plan.wraps:
+            functions[wrap.name] = tagged(functions[wrap.name], draft / wrap.name, template)
         for name in sources.supporting:
             functions[name] = copied(sources, name, draft)
-        shutil.copytree(TEMPLATES / WRAP, draft / TEMPLATE_FOLDER / WRAP, ignore=SKIPPED)
         copy_templates(sources, draft / TEMPLATE_FOLDER)
         stack = StackFile(
             provider=sources.stack.provider,

@@ -105,7 +105,7 @@ def stack_function(
     settled = dict[str, object](
         lang=WRAP,
         handler=f"./{wrap.name}",
-        image=sources.image(f"{wrap.name}:latest", registry_of(functions.values())),
+        image=sources.image(wrap.name, registry_of(functions.values())),
         fprocess=_FPROCESS,
         environment=sources.common_variables
         | NATIVE_THREADS

@@ -60,7 +60,7 @@ def test_the_stack_says_all_that_faas_cli_needs(generated):
     for name, function in stack.functions.items():
         assert (function.lang, function.fprocess) == ("python3-wrap", "python index.py")
         assert (generated.parent / function.handler / "handler.py").is_file()
-        assert function.image == f"{name}:latest"
+        assert function.image.startswith(f"{name}:")
         assert function.limits.cpu == "1"
         assert function.requests.cpu == "100m"
         assert function.limits.memory.endswith("Mi")
@@ -90,6 +90,21 @@ def test_the_same_key_makes_the_same_folder(small, plan_of, tmp_path):
         generate(plan, sources, tmp_path / out, trace_key="the-key").parent for out in ("a", "b")
     ]
     assert tree(folders[0]) == tree(folders[1])
+
+
+def test_an_image_has_a_tag_of_its_own_for_each_code(small, plan_of, tmp_path):
+    """A replica that starts again pulls its image: it must not run code that was pushed since."""
+    plan = plan_of(small.workflow)
+
+    def images(out):
+        stack_file = generate(plan, Sources.read(small), tmp_path / out)
+        return [each.image for each in read_stack(stack_file, {}).functions.values()]
+
+    before = images("before")
+    assert images("same") == before
+    for handler in small.path.rglob("handler.py"):
+        handler.write_text(handler.read_text() + "\nCHANGED = True\n")
+    assert not set(images("changed")) & set(before)
 
 
 def test_no_value_is_expanded_by_faas_cli(write_folder, plan_of, tmp_path):

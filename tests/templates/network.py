@@ -154,6 +154,9 @@ def gateways() -> Iterator[FakeGateway]:
         def do_GET(self) -> None:
             self._pass_on(b"")
 
+        def do_OPTIONS(self) -> None:
+            self.do_GET()
+
         def _pass_on(self, body: bytes) -> None:
             name, _, path = self.path.removeprefix("/function/").partition("/")
             if path == "_/address" and name in fake.addresses:

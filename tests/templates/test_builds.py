@@ -9,10 +9,11 @@ import pytest
 
 ENTRY, OTHER = "test-wrap1", "test-wrap2"
 HANDLER = """
-import os
+import os, time
 def handle(req):
     with open(os.environ["runs"], "a") as runs:
         runs.write(os.environ["version"] + "\\n")
+    time.sleep(float(os.environ.get("DELAY", "0")))
     text = req if isinstance(req, str) else req.decode()
     return text + " " + os.environ["version"]
 """
@@ -43,9 +44,10 @@ class Builds:
             ),
         }
 
-    def add(self, name: str, build: str) -> Any:
+    def add(self, name: str, build: str, **more: str) -> Any:
         """A replica, which the gateway calls from now on."""
         settings = {"gateway_url": self.gateway.url, "chiron_trace_key": build, "version": build}
+        settings |= more
         server = self._start(self._images[name], runs=str(self._runs), **settings)
         self.gateway.ports[name] = server.port
         return server
@@ -53,7 +55,7 @@ class Builds:
     @property
     def runs(self) -> list[str]:
         """The build of each task that has begun."""
-        return self._runs.read_text().split()
+        return self._runs.read_text().split() if self._runs.exists() else []
 
 
 @pytest.fixture
@@ -94,6 +96,35 @@ def test_a_request_is_not_handed_back(builds: Any, in_background: Any, eventuall
     assert asked.result().text == "x new new"
     assert deployed.runs == ["old", "new", "new"]
     assert new.request(body="y").text == "y new new"
+
+
+def test_an_entry_takes_nothing_that_its_build_cannot_end(
+    builds: Any, in_background: Any, eventually: Any
+) -> None:
+    """The last wrap of its build may have ended: it would wait until the deadline."""
+    deployed = builds()
+    new, _ = deployed.add(ENTRY, "new"), deployed.add(ENTRY, "old")
+    deployed.add(OTHER, "a third")
+    asked = in_background(new.request, body="x")
+    assert eventually(lambda: deployed.gateway.calls > 6)
+    deployed.add(OTHER, "new")
+    assert asked.result().text == "x new new"
+    assert deployed.runs == ["new", "new"]
+
+
+def test_an_entry_gives_a_request_back_whose_last_replica_of_its_build_has_ended(
+    builds: Any, in_background: Any, eventually: Any
+) -> None:
+    deployed = builds()
+    new = deployed.add(ENTRY, "new")
+    deployed.add(ENTRY, "old")
+    old = deployed.add(OTHER, "old", DELAY="1")
+    asked = in_background(new.request, body="x")
+    assert eventually(lambda: deployed.runs[-2:] == ["old", "old"])
+    old.process.kill()
+    deployed.add(OTHER, "new")
+    assert asked.result().text == "x new new"
+    assert deployed.runs == ["new", "old", "old", "new"]
 
 
 def test_an_entry_whose_requests_all_wait_refuses_what_is_handed_back_at_once(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 from wrap.core.errors import TaskError
@@ -26,6 +27,11 @@ class Network:
             raise self.error
 
 
+def replicas_of(ask: Callable[[], str | None], reach: Callable[[str], None]) -> Replicas:
+    """Replicas that are looked for before their caller goes on."""
+    return Replicas(ask, reach, lambda look: look())
+
+
 @pytest.fixture
 def network(monkeypatch: pytest.MonkeyPatch) -> Network:
     network = Network()
@@ -39,7 +45,7 @@ def network(monkeypatch: pytest.MonkeyPatch) -> Network:
 def test_one_that_gives_no_sign_is_seldom_tried(
     network: Network, error: type[OSError], times: int
 ) -> None:
-    known = Replicas(lambda: ADDRESS, network.reach)
+    known = replicas_of(lambda: ADDRESS, network.reach)
     network.error = error
     for _ in range(100):
         assert known.of(0) is None
@@ -59,7 +65,7 @@ def test_one_that_gives_no_sign_is_seldom_tried(
 def test_a_replica_of_another_build_ends_the_connection(
     network: Network, error: type[OSError], is_stranger: bool
 ) -> None:
-    known = Replicas(lambda: ADDRESS, network.reach)
+    known = replicas_of(lambda: ADDRESS, network.reach)
     network.error = error
     assert known.of(0) is None
     assert known.is_stranger is is_stranger
@@ -77,7 +83,7 @@ def test_of_one_that_has_ended_since_it_was_named_the_gateway_knows(network: Net
             return address
         raise TaskError("remote", "the gateway reaches none")
 
-    known = Replicas(ask, network.reach)
+    known = replicas_of(ask, network.reach)
     network.error = ConnectionRefusedError
     assert known.of(0) is None
     assert known.lost
@@ -90,11 +96,11 @@ def test_one_in_place_of_what_has_ended_is_found_at_once(network: Network) -> No
         if address == ADDRESS:
             raise ConnectionRefusedError
 
-    assert Replicas(lambda: named.pop(0), reach).of(0) == "10.0.0.2 4000"
+    assert replicas_of(lambda: named.pop(0), reach).of(0) == "10.0.0.2 4000"
 
 
 def test_after_a_loss_a_silent_one_is_tried_at_once(network: Network) -> None:
-    known = Replicas(lambda: ADDRESS, network.reach)
+    known = replicas_of(lambda: ADDRESS, network.reach)
     network.error = TimeoutError
     assert known.of(0) is None
     network.error = None
@@ -109,7 +115,7 @@ def test_nobody_waits_for_who_looks_whether_one_is_silent_still(network: Network
         assert go_on.wait(10)
         raise TimeoutError
 
-    known = Replicas(lambda: ADDRESS, reach)
+    known = replicas_of(lambda: ADDRESS, reach)
     go_on.set()
     assert known.of(0) is None
     network.now += 100
@@ -123,6 +129,20 @@ def test_nobody_waits_for_who_looks_whether_one_is_silent_still(network: Network
     looking.join()
 
 
+def test_nobody_waits_for_the_gateway_while_a_replica_is_known(network: Network) -> None:
+    """While wraps are replaced, the gateway may name a replica that answers after seconds."""
+    looks: list[Callable[[], None]] = []
+    named = [ADDRESS, "10.0.0.2 4000"]
+    known = Replicas(lambda: named[0], network.reach, looks.append)
+    assert known.of(0) == ADDRESS
+    network.now += 100
+    named.reverse()
+    assert [known.known() for _ in range(3)] == [(ADDRESS,)] * 3
+    (look,) = looks
+    look()
+    assert known.known() == tuple(sorted(named))
+
+
 def test_where_there_is_a_new_one_others_are_soon_asked_for(network: Network) -> None:
     addresses = [f"10.0.0.{number} 4000" for number in range(1, 9)]
     there, asked = addresses[:1], 0
@@ -132,7 +152,7 @@ def test_where_there_is_a_new_one_others_are_soon_asked_for(network: Network) ->
         asked += 1
         return there[asked % len(there)]
 
-    known = Replicas(ask, network.reach)
+    known = replicas_of(ask, network.reach)
 
     def seconds_pass(seconds: float) -> None:
         for _ in range(int(10 * seconds)):
@@ -148,7 +168,7 @@ def test_where_there_is_a_new_one_others_are_soon_asked_for(network: Network) ->
 
 def test_one_that_is_ending_is_asked_only_where_no_other_one_is_known(network: Network) -> None:
     there = [ADDRESS, "10.0.0.2 4000"]
-    known = Replicas(lambda: there[0], network.reach)
+    known = replicas_of(lambda: there[0], network.reach)
     assert known.of(0) == ADDRESS
     known.ends(ADDRESS)
     assert (known.of(0), known.known(), known.is_ending(ADDRESS)) == (ADDRESS, (), True)
@@ -160,7 +180,7 @@ def test_one_that_is_ending_is_asked_only_where_no_other_one_is_known(network: N
 
 
 def test_an_address_whose_replica_has_long_ended_may_be_another_ones(network: Network) -> None:
-    known = Replicas(lambda: ADDRESS, network.reach)
+    known = replicas_of(lambda: ADDRESS, network.reach)
     assert known.of(0) == ADDRESS
     known.ends(ADDRESS)
     network.now += 61

@@ -17,6 +17,9 @@ from wrap.core.recovery import may_follow
 OTHER_BUILD = "other-build"
 #: How long to wait before other builds are tried again, in seconds.
 PAUSE_S = 0.05
+#: How long an entry keeps a request that was handed on to it, and for which another wrap is not of
+#: its build, in seconds. A gateway names any replica: some calls meet one of the other build.
+_KEPT_S = 2.0
 _DIGITS = 16
 
 
@@ -49,6 +52,18 @@ def is_handed_back(own: str, handers: str) -> bool:
     (True, False, False)
     """
     return bool(own) and handers == own
+
+
+def is_given_back(since: float, now: float) -> bool:
+    """Whether an entry gives back a request that was handed on to it, for which another wrap has
+    not been of its build `since` then: the last replica of its build may have ended.
+
+    Examples
+    --------
+    >>> is_given_back(since=5.0, now=6.0), is_given_back(since=5.0, now=7.0)
+    (False, True)
+    """
+    return now >= since + _KEPT_S
 
 
 def other_build(message: str) -> TaskError:

@@ -18,7 +18,7 @@ from wrap.dispatch.execution import Execution, Outcome
 from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
 from wrap.http.answers import export, failed, lack, passed_back, with_head
-from wrap.http.handing_on import HandedOnError, Hander
+from wrap.http.handing_on import GivesBack, HandedOnError, Hander
 from wrap.http.request_fields import TIMEOUT
 from wrap.http.server import LATER
 from wrap.net.gateway_client import ANSWERED_HEADER
@@ -37,7 +37,8 @@ class Answering:
     respond
         Makes the answer when the execution has ended.
     hander
-        Hands on the whole request if another wrap is of another build; None if it may not be.
+        Hands the whole request on or back if another wrap is of another build; None if it may not
+        be.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Answering:
         arrived: float,
         deadline: float,
         respond: Callable[[Execution, list[Result]], Response],
-        hander: Hander | None = None,
+        hander: Hander | GivesBack | None = None,
     ) -> None:
         self._runtime = runtime
         self._ident = ident

@@ -38,7 +38,7 @@ from wrap.http.answers import (
     with_head,
 )
 from wrap.http.controls import add_controls
-from wrap.http.handing_on import hander_of
+from wrap.http.handing_on import NOT_TAKEN, can_be_taken, hander_of
 from wrap.http.probes import add_probes
 from wrap.http.request_fields import (
     ALONE,
@@ -129,9 +129,9 @@ def _workflow(
     if entry is None:
         message = f"this wrap only runs a part of {runtime.wrap.workflow}: call its entry wrap"
         raise TaskError("not-an-entry", message, status=400)
-    if is_handed_back(build_of(runtime.trace_key), request.environ.get(HANDED, "")):
-        refusal = {"code": OTHER_BUILD, "wrap": runtime.wrap.name}
-        return Response(json.dumps(refusal), 421, content_type=JSON)
+    handers = request.environ.get(HANDED, "")
+    if is_handed_back(build_of(runtime.trace_key), handers):
+        return _not_taken(runtime)
     if target := runtime.route.target:
         asked = asked_by(request.environ, body_of())
         return passed_back(runtime.transport.forward(target, asked, deadline))
@@ -156,6 +156,8 @@ def _workflow(
         engine = Engine(runtime.wrap.share_of(tasks, whole.gives & tasks))
     else:
         engine = Engine(whole)
+    if handers and coordinator is None and not can_be_taken(runtime, deadline):
+        return _not_taken(runtime)
     if coordinator is not None and runtime.store is not None and None in runtime.wrap.crossing:
         store_path.put(runtime.store, ident.number, {None: objects[None]}, deadline)
     respond = partial(_answer, runtime, entry, arrived)
@@ -163,6 +165,12 @@ def _workflow(
     answering = Answering(runtime, ident, arrived, deadline, respond, hander)
     answering.execute(engine, objects, coordinator)
     return Response()
+
+
+def _not_taken(runtime: Runtime) -> Response:
+    """Leave a request to the entry that handed it on."""
+    refusal = {"code": OTHER_BUILD, "wrap": runtime.wrap.name}
+    return Response(json.dumps(refusal), NOT_TAKEN, content_type=JSON)
 
 
 def _given(wrap: Wrap, request: Object) -> dict[Key, Object]:

@@ -11,7 +11,9 @@ from wrap.cluster.participant import told
 from wrap.core.errors import TaskError
 from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.sessions import Events
+from wrap.http.handing_on import OF_BUILD
 from wrap.http.request_fields import TRACE, watch_of
+from wrap.net.gateway_client import ANSWERED_HEADER
 from wrap.values.value import JSON
 
 #: Where dead letters are.
@@ -26,9 +28,10 @@ def add_controls(app: Flask, runtime: Runtime, events: Events | None) -> None:
         """Who has deployed a build asks for that one: the one before may answer meanwhile."""
         if TRACE not in request.environ:
             return app.make_default_options_response()
+        own = {ANSWERED_HEADER: runtime.wrap.name}
         if not watch_of(runtime.trace_key).traced:
-            return Response("another build of it answers\n", 503)
-        return Response(status=204)
+            return Response("another build of it answers\n", 503, own)
+        return Response(status=OF_BUILD, headers=own)
 
     @app.post("/_/route")
     def route() -> Response:

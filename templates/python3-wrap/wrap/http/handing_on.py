@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 from flask import request
 
-from wrap.core.builds import OTHER_BUILD, build_of, may_hand_on
+from wrap.core.builds import OTHER_BUILD, build_of, is_given_back, may_hand_on, other_build
 from wrap.core.errors import TaskError
+from wrap.core.recovery import may_follow
 from wrap.dispatch.runtime import Runtime
 from wrap.http.answers import asked_by
 from wrap.http.request_fields import HANDED
-from wrap.net.gateway_client import HANDED_HEADER, OK, code_of
-from wrap.net.transport import Answered
+from wrap.net.gateway_client import HANDED_HEADER, OK, TRACE_HEADER, code_of
+from wrap.net.transport import Answered, Forwarded
 
+#: What a replica answers that has the key of the build that it is asked for.
+OF_BUILD = 204
+#: How long to wait for other wraps that are asked for their build, in seconds.
+_ASKING_S = 2.0
+#: The answer of an entry that has begun nothing.
+NOT_TAKEN = 421
 #: Bytes of the longest request that is kept until its answer, so that it can be handed on.
 _LONGEST = 1 << 20
 
@@ -28,7 +36,7 @@ class HandedOnError(TaskError):
 
 
 class Hander:
-    """Hands on one request, at most once at a time.
+    """Hands on one request, at most once at a time, and as often as its tasks may begin elsewhere.
 
     Parameters
     ----------
@@ -43,13 +51,15 @@ class Hander:
         self._environ, self._body = environ, body
         self._deadline = deadline
         self._handing = threading.Lock()
+        self._begun = 0
 
     def __call__(self) -> None:
         """Have an entry of another build answer, if one is reached.
 
         Raises HandedOnError with its answer; TaskError, ``timeout``.
         """
-        if not self._handing.acquire(blocking=False):
+        left = may_follow(self._begun, self._runtime.wrap.attempts)
+        if not left or not self._handing.acquire(blocking=False):
             return
         asked = asked_by(self._environ, self._body)
         headers = {**asked.headers, HANDED_HEADER: build_of(self._runtime.trace_key)}
@@ -66,13 +76,47 @@ class Hander:
             self._handing.release()
         if answered.status == OK or code_of(answered.body) != OTHER_BUILD:
             raise HandedOnError(answered)
+        if answered.status != NOT_TAKEN:
+            self._begun += 1
 
 
-def hander_of(runtime: Runtime, body: bytes | bytearray, deadline: float) -> Hander | None:
-    """Hands on the request with that body; None if nothing of it can be of another build, or an
-    entry of another build may not get it."""
+class GivesBack:
+    """Gives one request back to the entry that has handed it on."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def __call__(self) -> None:
+        """Raise TaskError, ``other-build``, if another wrap is not of this build for too long."""
+        now = time.monotonic()
+        self._since = self._since or now
+        if is_given_back(self._since, now):
+            raise other_build("another wrap is not of the build that a request was handed on to")
+
+
+def hander_of(
+    runtime: Runtime, body: bytes | bytearray, deadline: float
+) -> Hander | GivesBack | None:
+    """Hands the request with that body on, or back; None if nothing of it can be of another build,
+    or an entry of another build may not get it."""
     wrap, build = runtime.wrap, build_of(runtime.trace_key)
     handers = request.environ.get(HANDED, "")
+    if handers:
+        return GivesBack()
     if not wrap.remotes or len(body) > _LONGEST or not may_hand_on(build, wrap.attempts, handers):
         return None
     return Hander(runtime, request.environ, body, deadline)
+
+
+def can_be_taken(runtime: Runtime, deadline: float) -> bool:
+    """Whether all other wraps are of this build, so that a request that was handed on ends here.
+
+    Else its entry keeps it: this build may be the one that is being replaced.
+    """
+    asked = Forwarded("OPTIONS", "/", {TRACE_HEADER: runtime.trace_key}, b"")
+    until = min(deadline, time.monotonic() + _ASKING_S)
+    try:
+        answers = (runtime.transport.forward(name, asked, until) for name in runtime.wrap.remotes)
+        return all(each.status == OF_BUILD for each in answers)
+    except TaskError:
+        return False

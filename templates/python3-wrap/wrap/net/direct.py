@@ -39,7 +39,7 @@ class Direct:
         self, gateway: Gateway, key: bytes, longest: int, loop: Loop, threads: ThreadPool
     ) -> None:
         self.pool = PeerPool(key, longest, loop, threads, self._gone, self._ends)
-        self._gateway = gateway
+        self._gateway, self._threads = gateway, threads
         self._replicas: dict[str, Replicas] = {}
         self._lock = threading.Lock()
 
@@ -48,7 +48,7 @@ class Direct:
         with self._lock:
             if wrap not in self._replicas:
                 ask = partial(self._gateway.address, wrap)
-                self._replicas[wrap] = Replicas(ask, self.pool.reach)
+                self._replicas[wrap] = Replicas(ask, self.pool.reach, self._threads.start)
             return self._replicas[wrap]
 
     def _ends(self, address: str) -> None:

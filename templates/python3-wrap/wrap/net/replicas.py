@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 from wrap.core.errors import TaskError
 from wrap.core.replicas import KNOWN_S, KnownReplicas
@@ -21,11 +22,19 @@ class Replicas:
         Says where one of them is; None where they take no messages.
     reach
         Connects to one. Raises OSError or ValueError where that cannot be.
+    start
+        Has a thread call a function.
     """
 
-    def __init__(self, ask: Callable[[], str | None], reach: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        ask: Callable[[], str | None],
+        reach: Callable[[str], None],
+        start: Callable[[Callable[[], None]], object],
+    ) -> None:
         self._ask = ask
         self._reach = reach
+        self._start = start
         self._rules = KnownReplicas()
         self._asking = threading.Lock()
 
@@ -48,16 +57,29 @@ class Replicas:
         return self._rules.of(execution)
 
     def known(self, but: str = "", within_s: float = KNOWN_S) -> tuple[str, ...]:
-        """Those that are known now and are not ending, without that one."""
+        """Those that are known now and are not ending, without that one.
+
+        If there are any, no caller waits for the gateway: it may name a replica that still starts.
+        """
         rules = self._rules
         is_due = rules.is_due(time.monotonic(), within_s)
         if is_due and self._asking.acquire(blocking=not rules.goes_on_without):
-            try:
-                if rules.is_due(time.monotonic(), within_s):  # no other thread has asked
-                    self._learn()
-            finally:
-                self._asking.release()
+            if rules.staying(but):
+                try:
+                    self._start(partial(self._look, within_s))
+                except RuntimeError:  # no thread could be had
+                    self._asking.release()
+            else:
+                self._look(within_s)
         return rules.staying(but)
+
+    def _look(self, within_s: float) -> None:
+        """Ask the gateway if no other thread has asked."""
+        try:
+            if self._rules.is_due(time.monotonic(), within_s):
+                self._learn()
+        finally:
+            self._asking.release()
 
     def _learn(self) -> None:
         rules = self._rules

@@ -199,7 +199,7 @@ class ForkServer:
             _die_with_parent(parents_end)
             os.setpgid(0, 0)  # what it starts itself ends with it
             signal.set_wakeup_fd(-1)
-            for default in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+            for default in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
                 signal.signal(default, signal.SIG_DFL)
             for inherited in (self._control, self._alarm, *self._asked.values()):
                 inherited.close()

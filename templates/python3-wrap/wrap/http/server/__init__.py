@@ -38,6 +38,8 @@ from .program import (
     keep,
     leave,
     listen,
+    show,
+    told,
     within_descriptors,
 )
 
@@ -149,6 +151,8 @@ def serve(
 
     for number in STOP:
         signal.signal(number, stop)
+    show()
+    stopping.extend(told)
 
     def turn(patience_s: float) -> None:
         server.turn(patience_s)

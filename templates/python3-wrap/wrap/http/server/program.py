@@ -15,6 +15,14 @@ from typing import NoReturn
 #: Signals by which the program is told to end.
 STOP = (signal.SIGTERM, signal.SIGINT)
 _LISTENER, _KEPT = "LISTEN_FD", "KEPT_FDS"
+#: How long after the program listens probes see it at the latest, in seconds. Kubernetes' liveness
+#: probe looks after 2, 4 and 6 s, and ends a sandbox whose file it has not seen by then: on a busy
+#: node, a program takes as long until it listens.
+_SHOWN_S = 1.0
+#: The file by which probes see the program, until it serves.
+_unshown: Path | None = None
+#: The signals by which the program was told to end after probes have seen it, before it serves.
+told: list[int] = []
 _STARTED_IN, _STARTED_WITH = os.getcwd(), dict(os.environ)  # noqa: PTH109 (as execve has it)
 _STARTED_AS, _ARGUMENTS = [sys.executable, *sys.orig_argv[1:]], sys.argv[1:]
 _UMASK = os.umask(0o077)
@@ -38,7 +46,9 @@ def listen(environment: Mapping[str, str]) -> list[socket.socket]:
     """The listening socket, and connections that were kept when the program began anew.
 
     With ``suppress_lock`` the watchdog leaves it to its program to write the file by which probes
-    see that the sandbox takes requests: it would itself do so before there is a socket.
+    see that the sandbox takes requests: it would itself do so before there is a socket. The file is
+    there when `show` is called, or after 1 s: requests that come before then wait. Only the main
+    thread can call this.
 
     Raises OSError, for example when the port is in use.
     """
@@ -51,8 +61,37 @@ def listen(environment: Mapping[str, str]) -> list[socket.socket]:
     host = environment.get("host", "0.0.0.0")  # noqa: S104 (in a container, behind the watchdog)
     sockets = [socket.create_server((host, int(environment.get("port", "5000"))))]
     if environment.get("suppress_lock") == "true":
-        Path(environment.get("TMPDIR", "/tmp"), ".lock").touch()  # noqa: S108 (the watchdog's)
+        _show_later(Path(environment.get("TMPDIR", "/tmp"), ".lock"))  # noqa: S108 (the watchdog's)
     return sockets
+
+
+def _show_later(file: Path) -> None:
+    """Show the program while it imports, if that takes long; there may be no thread meanwhile.
+
+    From then on requests may wait, so a program that is told to end serves them first.
+    """
+    global _unshown
+    _unshown = file
+
+    def stop(number: int, _frame: object) -> None:
+        if not file.exists():
+            leave(1)
+        told.append(number)
+
+    signal.signal(signal.SIGALRM, lambda *_: file.touch())
+    for number in STOP:
+        signal.signal(number, stop)
+    signal.setitimer(signal.ITIMER_REAL, _SHOWN_S)
+
+
+def show() -> None:
+    """Have probes see that the program serves, or is about to begin anew."""
+    global _unshown
+    if _unshown is not None:
+        _unshown.touch()
+        _unshown = None
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
 def begin_anew(sockets: Sequence[socket.socket], arguments: Sequence[str] = _ARGUMENTS) -> NoReturn:
@@ -61,6 +100,7 @@ def begin_anew(sockets: Sequence[socket.socket], arguments: Sequence[str] = _ARG
     It then listens on the first of `sockets`, and serves the connections that follow.
     """
     flush()
+    show()  # a timer would end the new program
     environment = dict(_STARTED_WITH)
     program = _STARTED_AS[: len(_STARTED_AS) - len(_ARGUMENTS)]
     try:
