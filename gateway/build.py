@@ -100,6 +100,8 @@ def build(
             folder=folder,
         )
         image.write()
+    if checked.template.name == _WRAP:
+        store.remove_old_tags(checked.reference)
     return image
 
 

@@ -7,7 +7,8 @@ A reference's separators are replaced there, as functions make of their own fold
 like: a colon would end it in PYTHONPATH, a percent sign is the beginning of another in file://.
 
 A build adds a version and then turns the link, in one rename. A version that a gateway runs is
-locked by it (shared), so that a later build removes only versions that are not in use.
+locked by it (shared), so that a later build removes only versions that are not in use. Each code of
+a wrap has a tag of its own: of the tags that are not in use the newest stay.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from chiron.gateway.errors import GatewayError
 _CURRENT = "current"
 _METADATA = "image.json"
 _SEPARATORS = str.maketrans("/:@", "+=,")
+#: How many tags of an image stay in any case: they may be deployed soon, or once more.
+_TAGS_KEPT = 5
 
 
 def home() -> Path:
@@ -138,18 +141,35 @@ class ImageStore:
                 link.symlink_to(version.name)
                 link.replace(folder / _CURRENT)
             finally:
-                _remove_unused(folder)
+                _remove_unused(folder, spared=_current(folder))
+
+    def remove_old_tags(self, reference: str) -> None:
+        """Remove what is not in use of an image's tags, but for the newest ones."""
+        name = _name(self._folder(reference))
+        links = [link for link in self.root.glob(f"*/{_CURRENT}") if _name(link.parent) == name]
+        links.sort(key=lambda link: link.lstat().st_mtime_ns)  # when it was built
+        for link in links[:-_TAGS_KEPT]:
+            with exclusive_lock(link.with_name(".lock")):
+                _remove_unused(link.parent, spared=None)
 
     def _folder(self, reference: str) -> Path:
         return self.root / names.image_reference(reference).translate(_SEPARATORS)
 
 
-def _remove_unused(folder: Path) -> None:
-    """Remove every version that is neither current nor in use; the image's lock is held."""
+def _name(folder: Path) -> str:
+    """The name in an image's reference, without its tag."""
+    return folder.name.rpartition("=")[0]
+
+
+def _current(folder: Path) -> str | None:
     link = folder / _CURRENT
-    current = link.readlink().name if link.is_symlink() else None
+    return link.readlink().name if link.is_symlink() else None
+
+
+def _remove_unused(folder: Path, spared: str | None) -> None:
+    """Remove every version but `spared` that is not in use; the image's lock is held."""
     for version in folder.iterdir():
-        if version.is_symlink() or not version.is_dir() or version.name == current:
+        if version.is_symlink() or not version.is_dir() or version.name == spared:
             continue
         descriptor = os.open(version, os.O_RDONLY | os.O_DIRECTORY)
         with suppress(BlockingIOError):

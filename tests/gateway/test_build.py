@@ -14,7 +14,7 @@ import pytest
 
 from chiron.gateway.build import FunctionSource, build, lay_out_as_faas_cli
 from chiron.gateway.errors import GatewayError
-from chiron.gateway.images import ImageStore
+from chiron.gateway.images import Image, ImageStore
 
 
 @pytest.fixture
@@ -35,6 +35,22 @@ def source(tmp_path):
         return FunctionSource("side", "registry:5000/team/side", lang, folder)
 
     return write
+
+
+def test_of_an_images_tags_those_in_use_and_the_newest_stay(empty_store):
+    def build_one(tag: str) -> None:
+        with empty_store.new_version(tag) as folder:
+            Image(tag, "python3-wrap", Path("python"), {}, "", folder).write()
+        empty_store.remove_old_tags(tag)
+
+    build_one("wrap:in-use")
+    _, lock = empty_store.pin("wrap:in-use")
+    tags = ["other", *(f"wrap:{number}" for number in range(7))]
+    for tag in tags:
+        build_one(tag)
+    assert [bool(empty_store.find(tag)) for tag in tags] == [True, False, False, *[True] * 5]
+    assert empty_store.find("wrap:in-use")
+    os.close(lock)
 
 
 def test_an_image_is_the_template_with_the_handler_in_it(
