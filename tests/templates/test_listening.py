@@ -89,6 +89,14 @@ def test_what_no_watchdog_leaves_to_a_wrap_it_does_not_do(
     assert not (tmp_path / ".lock").exists()
 
 
+def test_a_functions_variable_host_is_not_where_its_wrap_listens(
+    start: Any, wrap_image: Any, free_port: int
+) -> None:
+    code = {"one": "import os\n\ndef handle(req):\n    return os.environ['host']\n"}
+    image = wrap_image(code, entry={"output": 0})
+    assert start(image, port=str(free_port), host="db.invalid").request().text == "db.invalid"
+
+
 def test_a_wrap_that_is_to_end_takes_what_its_watchdog_still_hands_on(
     start: Any, wrap_image: Any
 ) -> None:

@@ -149,7 +149,7 @@ def test_a_wrap_that_lost_its_listener_opens_it_again_or_ends(
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     image = wrap_image({"one": closes}, entry=ONE)
-    server = start(image, **({} if inherited else {"host": "127.0.0.1", "port": port}))
+    server = start(image, **({} if inherited else {"WRAP_HOST": "127.0.0.1", "port": port}))
     assert server.request(body="closes").status == 200
     if inherited:
         # Whoever has the socket starts another. What seems in flight may take its time before.

@@ -58,7 +58,7 @@ def listen(environment: Mapping[str, str]) -> list[socket.socket]:
         for each in sockets:
             each.set_inheritable(False)
         return sockets
-    host = environment.get("host", "0.0.0.0")  # noqa: S104 (in a container, behind the watchdog)
+    host = environment.get("WRAP_HOST", "0.0.0.0")  # noqa: S104 (in a container, behind the watchdog)
     sockets = [socket.create_server((host, int(environment.get("port", "5000"))))]
     if environment.get("suppress_lock") == "true":
         _show_later(Path(environment.get("TMPDIR", "/tmp"), ".lock"))  # noqa: S108 (the watchdog's)
