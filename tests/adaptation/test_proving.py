@@ -79,7 +79,7 @@ def proof(trio, profile, platform, place, tmp_path, monkeypatch):
     ):
         script = list(latencies_ms)
 
-        def measure(target, checked, samples, ends_with, limit_s, per_s):
+        def measure(target, checked, samples, ends_with, limit_s, per_s, *, warm_up_s):
             assert per_s == (load.per_s if load else None)
             for payload, check in checked:
                 check(target.invoke(payload.content).output)
