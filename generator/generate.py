@@ -276,17 +276,14 @@ def generate(
     with writing(out):
         draft.mkdir(parents=True)
     try:
-        functions = {}
-        for index, wrap in enumerate(plan.wraps):
-            functions[wrap.name] = stack_function(
-                plan, most, index, sources, needs, given_timeout_s, marks
-            )
-            target = draft / wrap.name
-            _write_wrap(plan, index, sources, needs.requirements, given_timeout_s, target)
         template = draft / TEMPLATE_FOLDER / WRAP
         shutil.copytree(TEMPLATES / WRAP, template, ignore=SKIPPED)
-        for wrap in plan.wraps:
-            functions[wrap.name] = tagged(functions[wrap.name], draft / wrap.name, template)
+        functions = {}
+        for index, wrap in enumerate(plan.wraps):
+            target = draft / wrap.name
+            _write_wrap(plan, index, sources, needs.requirements, given_timeout_s, target)
+            function = stack_function(plan, most, index, sources, needs, given_timeout_s, marks)
+            functions[wrap.name] = tagged(function, target, template)
         for name in sources.supporting:
             functions[name] = copied(sources, name, draft)
         copy_templates(sources, draft / TEMPLATE_FOLDER)

@@ -198,12 +198,7 @@ class Prepared:
         self._verify(target, plan)
         limit_s = trial.limit_s(expected_ms)
         return measure(
-            target,
-            self.checked,
-            trial.most,
-            trial.ends_with,
-            limit_s,
-            trial.per_s,
+            *(target, self.checked, trial.most, trial.ends_with, limit_s, trial.per_s),
             warm_up_s=self.sources.warm_up_s,
         )
 
@@ -215,14 +210,10 @@ class Prepared:
         Raises what its answers are refused with.
         """
         self._verify(target, plan)
-        samples = self.request.samples
         return measure(
-            target,
-            self.checked,
-            samples,
+            *(target, self.checked, self.request.samples),
             lambda *sent: trial.ends_with(*sent) and False,
-            BUDGET_S,
-            trial.per_s,
+            *(BUDGET_S, trial.per_s),
             warm_up_s=self.sources.warm_up_s,
         )
 

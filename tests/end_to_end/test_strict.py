@@ -141,7 +141,7 @@ def test_of_a_build_that_does_not_start_the_one_before_is_not_taken(
         with launcher.launch(good.workflow, good, plan):
             with launcher.launch(good.workflow, good, plan) as again:
                 assert again.invoke(b"{}", trace=True).timeline
-            monkeypatch.setattr("chiron.deployment.deploy._READY_TIMEOUT_S", 2.0)
+            monkeypatch.setattr("chiron.deployment.deploy._READY_TIMEOUT_S", 10.0)
             with (
                 pytest.raises(ChironError, match="broken") as raised,
                 launcher.launch(broken.workflow, broken, plan),
