@@ -70,22 +70,17 @@ def other_build(message: str) -> TaskError:
     return TaskError(OTHER_BUILD, f"{message}: deploy all wraps of the workflow", status=503)
 
 
-def may_hand_on(own: str, attempts: int, handers: str) -> bool:
+def may_hand_on(own: str, attempts: int) -> bool:
     """Whether an entry may hand on a request of which tasks may have begun.
 
     Parameters
     ----------
     attempts
         How often a task may begin.
-    handers
-        The build of the entry that handed on the request; empty if that was no entry. A request is
-        not handed on twice: two entries would hand it back and forth.
 
     Examples
     --------
-    >>> may_hand_on("old", attempts=2, handers=""), may_hand_on("new", attempts=2, handers="old")
-    (True, False)
-    >>> may_hand_on("old", attempts=1, handers="")
-    False
+    >>> may_hand_on("old", attempts=2), may_hand_on("old", attempts=1), may_hand_on("", attempts=2)
+    (True, False, False)
     """
-    return bool(own) and not handers and may_follow(0, attempts)
+    return bool(own) and may_follow(0, attempts)

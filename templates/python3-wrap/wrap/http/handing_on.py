@@ -100,10 +100,10 @@ def hander_of(
     """Hands the request with that body on, or back; None if nothing of it can be of another build,
     or an entry of another build may not get it."""
     wrap, build = runtime.wrap, build_of(runtime.trace_key)
-    handers = request.environ.get(HANDED, "")
-    if handers:
+    if request.environ.get(HANDED):
+        # Two entries would hand it back and forth.
         return GivesBack()
-    if not wrap.remotes or len(body) > _LONGEST or not may_hand_on(build, wrap.attempts, handers):
+    if not wrap.remotes or len(body) > _LONGEST or not may_hand_on(build, wrap.attempts):
         return None
     return Hander(runtime, request.environ, body, deadline)
 
