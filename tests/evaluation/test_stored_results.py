@@ -35,7 +35,6 @@ MEASURE_AGAIN = {
     "runtime-paths.json": "dirty",  # needs MinIO
     "runtime-query-redundant.json": "not on main",
     "runtime-spans.json": "dirty",
-    "runtime-step.json": "dirty",  # takes half an hour
     "runtime-triggers.json": "dirty",
     "scheduler/published.json": "dirty",  # needs the published testbed
 }

@@ -153,7 +153,7 @@ class Execution:
             self.admission = Admission(self)
             self.admission.wait()
         elif work is None:
-            self.event_of(len(self.part.place_of), self.begin)
+            self.event_of(len(self.part.place_of), partial(self.begin, after_own=True))
         else:
             self.threads.serve(self._first, work)
 
@@ -198,14 +198,18 @@ class Execution:
         with self.lock:
             return self.run.attempts.attempt_of(task)
 
-    def begin(self) -> None:
-        """Begin what runs first; while an event is handled."""
+    def begin(self, *, after_own: bool = False) -> None:
+        """Begin what runs first; while an event is handled.
+
+        With `after_own` that may be in the calling thread, whose own work is about to end.
+        """
         if self._program.evaluates:  # neither the loop nor a thread of the server waits for it
-            self.runtime.threads.start(partial(self.threads.serve, self._first))
+            first = partial(self.threads.serve, self._first)
+            self.runtime.threads.start(first, after_own=after_own)
             return
         if self.peers is not None:
             self.peers.begin(self)
-        self.threads.start(self._first())
+        self.threads.start(self._first(), after_own=after_own)
 
     def from_loop(self, handle: Callable[[], list[int]]) -> None:
         """Handle an event that the loop reports: in another thread where paths are evaluated.
