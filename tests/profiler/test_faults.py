@@ -17,6 +17,8 @@ from chiron.workflow.folder import WorkflowFolder
 
 MakeFolder = Callable[..., WorkflowFolder]
 
+pytestmark = pytest.mark.usefixtures("briefly_profiled")
+
 SOUND = "def handle(req):\n    return req\n"
 DEPLOYED = 'import os, sys, time\n\nWRAPPED = "OPENFAAS_NAME" in os.environ\n\n'
 TRACED = (
