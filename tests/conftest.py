@@ -349,9 +349,18 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def launcher(home: Path) -> Iterator[Launcher]:
-    """Deploys plans on an embedded gateway that the tests share: each removes what it deploys."""
-    with EmbeddedGateway() as embedded, Gateway(embedded.url) as gateway:
+def embedded(home: Path) -> Iterator[EmbeddedGateway]:
+    """A gateway without any Redis, which the tests share: each removes what it deploys."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("REDIS_URL", raising=False)
+        with EmbeddedGateway() as embedded:
+            yield embedded
+
+
+@pytest.fixture(scope="session")
+def launcher(embedded: EmbeddedGateway) -> Iterator[Launcher]:
+    """Deploys plans on the gateway that the tests share."""
+    with Gateway(embedded.url) as gateway:
         yield Launcher(gateway, build_local)
 
 

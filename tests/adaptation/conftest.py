@@ -25,7 +25,7 @@ from chiron.adaptation.rules import Rules
 from chiron.adaptation.watch import Watcher
 from chiron.cli.place import build_local
 from chiron.deployment.caller import Caller
-from chiron.deployment.deploy import remove_all
+from chiron.deployment.deploy import Builder, remove_all
 from chiron.deployment.launcher import Launcher
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.generator.settings import SHORTEST_TIMEOUT_S
@@ -40,7 +40,7 @@ ENTRY = "pair-wrap1"
 #: Answers that the load waits for, however busy the machine is.
 _BOUND_S = 60
 #: Between an answer and the next call of a client: computing without a pause is for load tests.
-_PAUSE_S = 0.005
+_PAUSE_S = 0.03
 _FIRST = 'def handle(req):\n    return "first " + req\n'
 _LATER = """\
 import time
@@ -118,24 +118,25 @@ def profile_by_hand(knob, later, pair) -> Callable[[], Profile]:
     return make
 
 
-@pytest.fixture(scope="module")
-def gateway(tmp_path_factory) -> Iterator[Gateway]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CHIRON_HOME", str(tmp_path_factory.mktemp("home")))
-        with EmbeddedGateway() as embedded, Gateway(embedded.url) as client:
-            yield client
+@pytest.fixture
+def gateway(launcher) -> Gateway:
+    return launcher.gateway
 
 
-@pytest.fixture(scope="module")
-def strict(tmp_path_factory) -> Iterator[tuple[EmbeddedGateway, Gateway]]:
+@pytest.fixture(scope="session")
+def strict(home) -> Iterator[tuple[EmbeddedGateway, Gateway]]:
     """A gateway that ends a function before it starts it anew, and starts none that has ended."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CHIRON_HOME", str(tmp_path_factory.mktemp("home")))
-        with (
-            EmbeddedGateway(strict="faasd", grace_s=10.0) as embedded,
-            Gateway(embedded.url) as client,
-        ):
-            yield embedded, client
+    with (
+        EmbeddedGateway(strict="faasd", grace_s=10.0) as embedded,
+        Gateway(embedded.url) as client,
+    ):
+        yield embedded, client
+
+
+@pytest.fixture
+def build() -> Builder:
+    """What builds the wraps that a watcher deploys."""
+    return build_local
 
 
 @pytest.fixture
@@ -239,10 +240,10 @@ def place(gateway) -> Iterator[Place]:
 
 
 @pytest.fixture
-def watcher(place, pair, platform, profile_by_hand, tmp_path) -> Callable[..., Watcher]:
+def watcher(place, pair, platform, profile_by_hand, build, tmp_path) -> Callable[..., Watcher]:
     """A watcher of the workflow."""
 
-    def make(build=build_local, profile=profile_by_hand, switch_s=SWITCH_S, **rules) -> Watcher:
+    def make(build=build, profile=profile_by_hand, switch_s=SWITCH_S, **rules) -> Watcher:
         chosen = Rules(**({"window_s": 0.3, "windows": 2, "fewest": 1} | rules))
         return Watcher(
             request=DeploymentRequest(pair, slo_ms=5000.0, platform=platform),

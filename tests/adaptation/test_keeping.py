@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from chiron.adaptation.keeping import replicas_set
 from chiron.generator.given import GIVEN, given
 from chiron.openfaas.objects import MIN_LABEL, FunctionStatus
 from chiron.openfaas.stack import StackFunction
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("planned", "replicas", "kept"),
     [
         (None, 1, 0),

@@ -1,13 +1,18 @@
-"""Plans are tried on a real gateway, with scripted latencies, until one keeps the SLO."""
+"""Plans are tried on a real gateway, with scripted latencies, until one keeps the SLO.
+
+Most of them as stand-ins of wraps.
+"""
 
 from __future__ import annotations
 
 import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import chiron.adaptation.proving
 import chiron.pipeline.deploy
 from chiron.adaptation.proving import Behind, deploy_proven
 from chiron.adaptation.residuals import FILE
@@ -23,8 +28,10 @@ from chiron.workflow.answer import ExpectedAnswer
 from chiron.workflow.errors import ChironError
 from chiron.workflow.load import Load
 from chiron.workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
+from tests.adaptation.stand_ins import stand_ins
 
 SLO_MS = 50.0
+STAND_INS = stand_ins(joined=True)
 ANSWER = '["a x","b x","c x"]'
 
 
@@ -70,7 +77,7 @@ def proof(trio, profile, platform, place, tmp_path, monkeypatch):
     def prove(
         *latencies_ms,
         slo_ms=SLO_MS,
-        build=build_local,
+        build=STAND_INS,
         load=None,
         choices=NO_CHOICES,
         late_ms=0.0,
@@ -95,6 +102,8 @@ def proof(trio, profile, platform, place, tmp_path, monkeypatch):
             return Measurement.of(sent, 0.0)
 
         monkeypatch.setattr(chiron.pipeline.deploy, "measure", measure)
+        # Nobody calls what is replaced, so that no request has to end.
+        monkeypatch.setattr(chiron.adaptation.proving, "time", SimpleNamespace(sleep=float))
         request = DeploymentRequest(
             trio,
             slo_ms,
@@ -139,7 +148,7 @@ def test_a_plan_that_keeps_the_slo_is_the_only_one_that_is_tried(proof, place, t
 
 
 def test_where_the_cheapest_plan_breaks_the_slo_a_dearer_one_is_switched_to(proof, place, tmp_path):
-    report, _ = proof(60.0, 45.0)
+    report, _ = proof(60.0, 45.0, build=build_local)
     assert report.slo_met
     assert [each.verdict for each in report.tries] == ["broken", "kept"]
     assert cpus(report)[0] == 1 < report.plan.cpus == cpus(report)[1]
@@ -220,7 +229,7 @@ def test_a_plan_that_answers_wrongly_beside_is_told_and_what_serves_stays(proof,
         if "chiron-" in str(stack_file):  # what is tried beside
             for code in stack_file.parent.glob("trio-wrap*/functions/b/function/handler.py"):
                 code.write_text(handler("d"))
-        build_local(stack_file)
+        STAND_INS(stack_file)
 
     report, _ = proof(60.0, build=build, tries=2)
     assert [each.verdict for each in report.tries] == ["broken", "failed"]
@@ -253,11 +262,11 @@ def test_an_interruption_leaves_nothing_that_was_not_there_before(proof, place):
 
 @pytest.mark.parametrize("gateway", ["strict"], indirect=True)
 def test_where_a_switch_would_lose_requests_the_version_that_serves_hands_them_on(proof, place):
-    _, lines = proof(60.0, 45.0)
+    _, lines = proof(60.0, 45.0, build=build_local)
     assert any("nothing answers for up to" in line for line in lines)  # a plan of the same command
     before = place.gateway.describe("trio-wrap1").created_at
 
-    report, lines = proof(45.0)
+    report, lines = proof(45.0, build=build_local)
     assert report.slo_met
     assert not any("nothing answers" in line for line in lines)
     current = serving(place.gateway, "trio", "pgp")

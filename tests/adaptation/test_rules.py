@@ -32,6 +32,7 @@ from chiron.workflow.load import (
     Throughput,
 )
 from chiron.workflow.plan import Plan, Prediction, Within, Wrap
+from tests.rows import each_row
 
 PREDICTION = DeployedPrediction(cpus=2, latency_ms=100.0, low_ms=90.0, high_ms=120.0)
 RULES = Rules(windows=3, fewest=10, tolerance=0.25)
@@ -47,7 +48,7 @@ def after(seen: list[Window], record: Record | None = None) -> Record:
     return reduce(lambda r, w: r.seen(w, PREDICTION, RULES), seen, record or Record())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mean_ms", "where"),
     [(67.4, "below"), (67.5, "within"), (100.0, "within"), (150.0, "within"), (150.1, "above")],
 )
@@ -57,7 +58,7 @@ def test_the_range_has_a_tolerance_at_both_ends(mean_ms, where):
     assert side(2 * mean_ms, twice, 0.25) == where
 
 
-@pytest.mark.parametrize("outside", [ABOVE, BELOW])
+@each_row("outside", [ABOVE, BELOW])
 def test_enough_windows_in_a_row_are_drift_and_fewer_are_not(outside):
     assert not after([outside] * 2).drifted(RULES)
     assert after([outside] * 3).drifted(RULES)
@@ -71,7 +72,7 @@ def test_a_window_within_starts_the_count_anew():
     assert not after([ABOVE, ABOVE, WITHIN, ABOVE, ABOVE]).drifted(RULES)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seen", "begins", "words"),
     [
         ([WITHIN] * 3, "as predicted (90.0 to 120.0 ms)", ["30 requests", "149.0 ms in the mean"]),
@@ -169,7 +170,7 @@ def test_an_slo_that_more_requests_break_than_promised_is_drift_where_the_mean_i
     assert (record.side, record.timed, record.late) == ("late", 300, 36)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "prediction",
     [
         PREDICTION,
@@ -224,7 +225,7 @@ def plan(cpus: int, latency_ms: float, meets_slo: bool = True) -> Plan:
 SERVED = Served(PREDICTION, same_source=True, same_asked=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("served", "new", "why"),
     [
         (SERVED, plan(2, 149.0), "brings nothing"),
@@ -239,7 +240,7 @@ def test_a_plan_that_brings_nothing_or_is_slower_and_dearer_is_not_worth_a_switc
     assert why in verdict.why
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("served", "new", "why"),
     [
         (Served(), plan(2, 100.0), "no prediction"),
@@ -276,7 +277,7 @@ AT_RATE = LoadLatency(
 LOADED = PROMISED.model_copy(update={"slo_ms": 300.0, "under_load": AT_RATE})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mean_ms", "where"),
     [(67.4, "below"), (67.5, "within"), (180.0, "within"), (225.0, "within"), (225.1, "above")],
 )
@@ -316,7 +317,7 @@ def at_rate(per_s: float, cpus: int, mean_ms: float, meets_slo: bool = True) -> 
     return planned.model_copy(update={"under_load": found})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("served", "new", "switch", "why"),
     [
         (Served(LOADED, None, False, True, True), at_rate(20.0, 2, 140.0), False, "nothing"),

@@ -6,7 +6,6 @@ from functools import reduce
 from itertools import pairwise
 from random import Random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +25,7 @@ from chiron.adaptation.scaling import (
 )
 from chiron.deployment.replicas import Heard, Said
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, TARGET_LABEL, TYPE_LABEL
+from tests.rows import each_row
 
 AT_ONCE = 4
 bounds = st.tuples(st.integers(1, 30), st.integers(1, 30)).map(lambda b: Bounds(min(b), max(b)))
@@ -102,7 +102,7 @@ def test_without_pressure_each_replica_gets_its_share_within_a_few_looks(request
     assert found[-1] == 1 or requests / (found[-1] - 1) / AT_ONCE > TARGET
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("load", "wanted"),
     [
         (Load(1, 10.0, 1), 4),  # at most four times as many at once
@@ -149,7 +149,7 @@ def test_what_was_pressed_before_is_tried_ever_more_rarely():
     assert gaps[0] < gaps[1] < gaps[2]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("labels", "expected"),
     [
         ({}, Bounds(1, 20)),
@@ -165,7 +165,7 @@ def test_bounds_are_those_of_the_labels_or_openfaas_s_own(labels, expected):
 RPS = {TYPE_LABEL: "rps", TARGET_LABEL: "20"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("labels", "planned"),
     [
         ({}, None),
@@ -180,7 +180,7 @@ def test_a_rate_is_planned_for_where_the_labels_count_requests(labels, planned):
     assert planned_for(labels) == planned
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("labels", "planned"),
     [
         (RPS | {MIN_LABEL: "3"}, Planned(52.0, 2.5)),  # 20 is the whole part of 52 / 2.5

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from chiron.openfaas.sharing import TRIGGERS
+from tests.adaptation.stand_ins import stand_ins
 
 
 def give(pair, trigger):
@@ -32,6 +33,10 @@ def deployed(place, monkeypatch):
 
 class TestExchanged:
     """The entry is deployed anew."""
+
+    @pytest.fixture
+    def build(self):
+        return stand_ins(joined=False)
 
     def test_no_version_on_trial_is_called(self, watcher, place, knob, pair, deployed):
         give(pair, {"topic": "orders"})

@@ -18,6 +18,7 @@ from chiron.pipeline.deploy import deploy
 from chiron.scheduler.choices import Choices
 from chiron.workflow.errors import ChironError
 from chiron.workflow.load import Load
+from tests.adaptation.stand_ins import stand_ins
 
 
 class Told:
@@ -33,6 +34,12 @@ class Told:
         if isinstance(window, Exception):
             raise window
         return window
+
+
+@pytest.fixture
+def build():
+    """Wraps that are told of, and seldom called."""
+    return stand_ins(joined=False)
 
 
 def no_profile():

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
-from chiron.cli.place import build_local
 from chiron.deployment.launcher import Launcher
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.generator.generate import Sources
-from chiron.openfaas.client import Gateway
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.schedule import schedule
 from chiron.workflow.folder import WorkflowFolder
@@ -26,15 +24,6 @@ ProfileOf = Callable[[Workflow], Profile]
 #: What functions need that the profile, which is made up, has too little of.
 MEMORY_MIB = {"video": 200.0}
 STORES = {"social-network", "movie-review"}
-
-
-@pytest.fixture(scope="module")
-def gateway(home: Path) -> Iterator[EmbeddedGateway]:
-    """A gateway without any Redis."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("REDIS_URL", raising=False)
-        with EmbeddedGateway() as embedded:
-            yield embedded
 
 
 @pytest.fixture
@@ -91,22 +80,20 @@ def test_deployed_workflow_answers_as_the_reference_does(
     planner: str,
     mechanism: str,
     benchmarks: Path,
-    gateway: EmbeddedGateway,
+    embedded: EmbeddedGateway,
+    launcher: Launcher,
     plan_of: Callable[..., Plan],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("REDIS_URL", raising=False)  # the workflow's own Redis
     folder = WorkflowFolder.open(benchmarks / name)
     plan = plan_of(folder, planner, mechanism)
-    with (
-        Gateway(gateway.url) as client,
-        Launcher(client, build_local).launch(folder.workflow, folder, plan) as deployment,
-    ):
+    with launcher.launch(folder.workflow, folder, plan) as deployment:
         for payload in folder.payloads():
             body = payload.content
-            expected = Sources.read(folder).reference(body, gateway.url).output
+            expected = Sources.read(folder).reference(body, embedded.url).output
             assert [deployment.invoke(body).output for _ in range(3)] == [expected] * 3
-        started = servers(gateway)
+        started = servers(embedded)
         assert len(started) == (name in STORES)
     assert none_left(started)
 
@@ -114,23 +101,22 @@ def test_deployed_workflow_answers_as_the_reference_does(
 @pytest.mark.redis
 def test_another_deployment_leaves_the_store_and_its_data_alone(
     benchmarks: Path,
-    gateway: EmbeddedGateway,
+    embedded: EmbeddedGateway,
+    launcher: Launcher,
     plan_of: Callable[..., Plan],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("REDIS_URL", raising=False)
     folder = WorkflowFolder.open(benchmarks / "social-network")
     body = folder.payloads()[0].content
-    with Gateway(gateway.url) as client:
-        launcher = Launcher(client, build_local)
-        first, second = (plan_of(folder, planner, "fork") for planner in ("pgp", "sand"))
-        with launcher.launch(folder.workflow, folder, first) as running:
-            expected = running.invoke(body).output
-            started = servers(gateway)
-            with launcher.launch(folder.workflow, folder, second) as other:
-                assert running.invoke(body).output == expected
-                assert other.invoke(body).output == expected
-                assert servers(gateway) == started
+    first, second = (plan_of(folder, planner, "fork") for planner in ("pgp", "sand"))
+    with launcher.launch(folder.workflow, folder, first) as running:
+        expected = running.invoke(body).output
+        started = servers(embedded)
+        with launcher.launch(folder.workflow, folder, second) as other:
             assert running.invoke(body).output == expected
-            assert servers(gateway) == started
+            assert other.invoke(body).output == expected
+            assert servers(embedded) == started
+        assert running.invoke(body).output == expected
+        assert servers(embedded) == started
     assert none_left(started)

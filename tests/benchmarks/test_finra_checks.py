@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.rows import each_row
+
 GOOD = {
     "ExecID": "T1",
     "Symbol": "AAPL",
@@ -72,7 +74,7 @@ def finra(benchmarks: Path) -> Path:
     return benchmarks / "finra" / "functions"
 
 
-@pytest.mark.parametrize(("check", "change", "rule"), BAD)
+@each_row(("check", "change", "rule"), BAD)
 def test_bad_trade_is_named_with_its_rule(
     check: str, change: dict[str, Any], rule: str, finra: Path, functions: SimpleNamespace
 ) -> None:
@@ -81,7 +83,7 @@ def test_bad_trade_is_named_with_its_rule(
     assert answer == {"check": check, "faults": {"T2": rule}}
 
 
-@pytest.mark.parametrize(("check", "change"), ALLOWED)
+@each_row(("check", "change"), ALLOWED)
 def test_trade_at_the_edge_of_a_rule_is_accepted(
     check: str, change: dict[str, Any], finra: Path, functions: SimpleNamespace
 ) -> None:
@@ -89,7 +91,7 @@ def test_trade_at_the_edge_of_a_rule_is_accepted(
     assert json.loads(functions.call(finra / check, json.dumps(request)))["faults"] == {}
 
 
-@pytest.mark.parametrize("year", HOLIDAYS)
+@each_row("year", HOLIDAYS)
 def test_weekday_holidays_are_those_the_exchange_published(
     year: int, finra: Path, functions: SimpleNamespace
 ) -> None:

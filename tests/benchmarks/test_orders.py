@@ -11,6 +11,7 @@ import pytest
 from chiron.generator.generate import Sources
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.reference import ReferenceRun
+from tests.rows import each_row
 
 FUNCTIONS = ["Charge", "Check Order", "Confirm", "Pack", "Reserve", "Score Risk"]
 
@@ -87,7 +88,7 @@ def test_cartons_are_the_cheapest(orders: Path, functions: SimpleNamespace) -> N
         assert cost(best) == min(cost(counts) for counts in tried if held(counts) >= volume)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "score"),
     [("Ada Lovelace", "lovelace ada", 100), ("abcd", "abce", 75), ("ab", "cdef", 0)],
 )
@@ -98,7 +99,7 @@ def test_names_are_alike(
     assert module.likeness(one, other) == module.likeness(other, one) == score
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "words"),
     [
         ({"card": "4539578763621487"}, "card"),

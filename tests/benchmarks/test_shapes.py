@@ -3,10 +3,9 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from chiron.openfaas.stack import read_stack
 from chiron.workflow.folder import WorkflowFolder
+from tests.rows import each_row
 
 STAGES = {
     "finra": [5, 1],
@@ -39,18 +38,18 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", STAGES)
+@each_row("name", STAGES)
 def test_width_of_every_stage(name: str, benchmarks: Path) -> None:
     workflow = WorkflowFolder.open(benchmarks / name).workflow
     assert [len(stage) for stage in workflow.stages] == STAGES[name]
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@each_row("name", FUNCTIONS)
 def test_functions_have_their_published_names(name: str, benchmarks: Path) -> None:
     assert set(WorkflowFolder.open(benchmarks / name).workflow.functions) == FUNCTIONS[name]
 
 
-@pytest.mark.parametrize("name", STAGES)
+@each_row("name", STAGES)
 def test_workflow_is_called_as_its_folder(name: str, benchmarks: Path) -> None:
     document = json.loads((benchmarks / name / "workflow.json").read_text())
     assert (document.get("Name") or document["name"]) == name

@@ -7,9 +7,9 @@ import shlex
 from pathlib import Path
 
 import click
-import pytest
 
 from chiron.cli.main import chiron as root
+from tests.rows import each_row
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -47,7 +47,7 @@ def fault(line: str) -> str | None:
     return next((each for each in options if each not in known), None)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT)))
+@each_row("document", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT)))
 def test_its_commands_exist(document: Path) -> None:
     faults = {line: wrong for line in commands(document.read_text()) if (wrong := fault(line))}
     assert faults == {}

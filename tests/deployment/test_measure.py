@@ -27,6 +27,7 @@ from chiron.workflow.errors import ChironError, WorkflowFailedError
 from chiron.workflow.folder import parse_workflow
 from chiron.workflow.payloads import Payload
 from chiron.workflow.profile import LONGEST_MS
+from tests.rows import each_row
 
 WORKFLOW = parse_workflow({"tasks": {"only": "f"}})
 RIGHT = check_of(WORKFLOW, ExpectedAnswer.learned(b"", ["right"]))
@@ -45,7 +46,7 @@ class Scripted:
         return Answer(self.output, self.left.pop(0))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fraction", "expected"), [(0.0, 15), (0.05, 15), (0.30, 20), (0.40, 20), (0.50, 35), (1.0, 50)]
 )
 def test_the_nearest_rank_of_five_values(fraction, expected):
@@ -56,7 +57,7 @@ def test_any_percentile_of_one_value_is_that_value():
     assert {percentile([7.5], fraction) for fraction in (0, 0.5, 0.95, 1)} == {7.5}
 
 
-@pytest.mark.parametrize("percent", [25, 75, 95])
+@each_row("percent", [25, 75, 95])
 def test_rounding_of_fractions_shifts_no_rank(percent):
     for number in range(1, 2001):
         rank = max(1, math.ceil(Fraction(percent, 100) * number))
@@ -85,7 +86,7 @@ def test_a_warm_up_lasts_as_long_as_functions_need_until_they_are_fast(monkeypat
     assert len(target.requests) == WARM_UP + 2
 
 
-@pytest.mark.parametrize(("looks", "share"), [([0.0, 0.9], 0.45), ([None, 0.9], 0.9)])
+@each_row(("looks", "share"), [([0.0, 0.9], 0.45), ([None, 0.9], 0.9)])
 def test_what_others_had_before_and_after_is_kept_and_said(monkeypatch, looks, share):
     left = list(looks)
     monkeypatch.setattr("chiron.deployment.measure.others_share", lambda _: left.pop(0))
@@ -149,7 +150,7 @@ class Shedding:
         return Answer("right", 1.0)
 
 
-@pytest.mark.parametrize("status", [429, 503, 504])
+@each_row("status", [429, 503, 504])
 def test_at_a_rate_a_refused_request_takes_longer_than_any_slo(status):
     checked = [(Payload("payload.json", b""), RIGHT)]
     seen = []
@@ -170,7 +171,7 @@ def test_at_a_rate_another_failure_is_raised():
 TOLD = {"code": "workflow-failed", "message": "Sunk: ice", "error": "Sunk", "cause": "ice"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error",
     [
         WorkflowFailedError("Sunk", "ice"),

@@ -1,16 +1,14 @@
-"""An embedded gateway with a home of its own, and what runs below it."""
+"""An embedded gateway, and what runs below it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 import pytest
 
-from chiron.cli.place import build_local
 from chiron.deployment.launcher import Deployment, Launcher
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.openfaas.client import Gateway
@@ -52,7 +50,6 @@ def _is_function(process: psutil.Process) -> bool:
 
 
 @pytest.fixture(scope="session")
-def place(home: Path) -> Iterator[Place]:
-    """The gateway that these tests share."""
-    with EmbeddedGateway() as embedded, Gateway(embedded.url) as gateway:
-        yield Place(gateway, Launcher(gateway, build_local), embedded.pid)
+def place(embedded: EmbeddedGateway, launcher: Launcher) -> Place:
+    """The gateway that the tests share."""
+    return Place(launcher.gateway, launcher, embedded.pid)

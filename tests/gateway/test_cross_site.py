@@ -13,6 +13,7 @@ from chiron.gateway.access import Credentials, is_loopback, refuse_cross_site
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.server import listen
+from tests.rows import each_row
 
 TIMEOUT_S = 60
 BODY = '{"name": "planted", "value": "x"}'
@@ -36,7 +37,7 @@ def send(gateway):
     requests.delete(**removal, timeout=TIMEOUT_S)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "headers",
     [
         {"Content-Type": "text/plain"},
@@ -52,8 +53,8 @@ def test_what_any_page_may_post_is_refused(send, headers):
     assert send("GET", "system/secrets", {}).json() == []
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
-@pytest.mark.parametrize(
+@each_row("method", ["GET", "POST", "PUT", "DELETE"])
+@each_row(
     "headers",
     [FOREIGN, REBOUND, {"Origin": "null"}, {"Host": "elsewhere.example:8080"}, {"Host": ""}],
 )
@@ -119,7 +120,7 @@ def test_what_the_gateway_itself_posts_for_a_caller_manages_nothing(deploy, call
     assert send("GET", "system/secrets", {}).json() == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         None,
@@ -144,7 +145,7 @@ def test_only_addresses_and_localhost_are_no_names(host):
     assert (refusal.value.status, refusal.value.code) == (403, "unknown-host")
 
 
-@pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "192.0.2.1", "example.com"])  # noqa: S104
+@each_row("host", ["", "0.0.0.0", "::", "192.0.2.1", "example.com"])  # noqa: S104
 def test_without_credentials_the_gateway_is_for_this_machine_alone(host):
     assert not is_loopback(host)
     with pytest.raises(GatewayError, match=r"CHIRON_GATEWAY_USER") as refusal:
@@ -165,7 +166,7 @@ def test_the_command_refuses_to_listen_for_others_without_credentials(store):
     assert "0.0.0.0" in done.stderr  # noqa: S104
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost"])
+@each_row("host", ["127.0.0.1", "127.0.0.2", "localhost"])
 def test_this_machine_needs_no_credentials_and_others_may_have_them(host):
     with listen(host, 0, None) as listener:
         assert listener.getsockname()[0].startswith("127.")

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
+from tests.rows import each_row
+
 TIMEOUT_S = 60
 MIRROR = """
     import json
@@ -27,14 +29,19 @@ MIRROR = """
 """
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
-def test_any_method_reaches_the_function(deploy, method):
-    function = deploy(MIRROR)
-    url = f"{function.gateway}/function/{function.name}"
+@pytest.fixture
+def mirror(deploy):
+    """A function that tells what it was sent."""
+    return deploy(MIRROR)
+
+
+@each_row("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def test_any_method_reaches_the_function(mirror, method):
+    url = f"{mirror.gateway}/function/{mirror.name}"
     assert requests.request(method, url, timeout=TIMEOUT_S).json()["method"] == method
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("suffix", "target"),
     [
         ("", "/"),
@@ -46,13 +53,11 @@ def test_any_method_reaches_the_function(deploy, method):
         ("/a%2Fb//c", "/a%2Fb//c"),
     ],
 )
-def test_the_path_below_the_name_and_the_query_reach_the_function_unchanged(deploy, suffix, target):
-    function = deploy(MIRROR)
-    seen = function.post(path=suffix).json()
-    assert seen["target"] == target
+def test_the_path_below_the_name_and_the_query_reach_the_function_unchanged(mirror, suffix, target):
+    assert mirror.post(path=suffix).json()["target"] == target
 
 
-@pytest.mark.parametrize("name", ["nobody", "nobody.openfaas-fn", "nobody.elsewhere"])
+@each_row("name", ["nobody", "nobody.openfaas-fn", "nobody.elsewhere"])
 def test_an_unknown_function_is_404(gateway, name):
     answer = requests.post(f"{gateway.url}/function/{name}", timeout=TIMEOUT_S)
     assert answer.status_code == 404

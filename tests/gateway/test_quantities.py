@@ -6,9 +6,10 @@ import pytest
 
 from chiron.gateway.deployment import cpu_cores, duration_s, memory_bytes
 from chiron.gateway.errors import GatewayError
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [("128Mi", 128 << 20), ("1.5Gi", 3 << 29), ("1M", 10**6), ("40m", 40 << 20), ("512", 512)],
 )
@@ -16,12 +17,12 @@ def test_memory(text, expected):
     assert memory_bytes(text) == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), [("500m", 0.5), ("2", 2.0), ("0.25", 0.25)])
+@each_row(("text", "expected"), [("500m", 0.5), ("2", 2.0), ("0.25", 0.25)])
 def test_cpu(text, expected):
     assert cpu_cores(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [("60s", 60), ("1m30s", 90), ("500ms", 0.5), ("1.5h", 5400), ("10", 10), ("0", 0)],
 )
@@ -29,8 +30,8 @@ def test_duration(text, expected):
     assert duration_s(text) == expected
 
 
-@pytest.mark.parametrize("parse", [memory_bytes, cpu_cores, duration_s])
-@pytest.mark.parametrize("text", ["", "x", "-1", "1 ", "1x", "Mi", "1s2"])
+@each_row("parse", [memory_bytes, cpu_cores, duration_s])
+@each_row("text", ["", "x", "-1", "1 ", "1x", "Mi", "1s2"])
 def test_what_is_no_quantity_is_refused_by_its_text(parse, text):
     with pytest.raises(GatewayError, match="write it like"):
         parse(text)

@@ -8,6 +8,7 @@ import pytest
 
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.requirements import satisfied, union
+from tests.rows import each_row
 
 HAVE = metadata.version("flask")
 OPTIONS = [
@@ -40,7 +41,7 @@ def test_the_union_has_each_requirement_once_however_it_is_written(tmp_path):
     assert lines == ("flask>=3.0", "numpy", "typing-extensions>=4")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "expected"),
     [
         ("flask", True),
@@ -56,7 +57,7 @@ def test_a_requirement_is_satisfied_if_this_interpreter_has_it(line, expected):
     assert satisfied((line,)) is expected
 
 
-@pytest.mark.parametrize(("line", "said"), REFUSED)
+@each_row(("line", "said"), REFUSED)
 def test_what_is_no_package_by_name_is_refused_with_its_line(tmp_path, line, said):
     (tmp_path / "requirements.txt").write_text(f"flask\n\n{line}\n")
     with pytest.raises(GatewayError, match=f"function side: .*line 3: .*{said}") as refusal:

@@ -8,6 +8,8 @@ import json
 import pytest
 import requests
 
+from tests.rows import each_row
+
 TIMEOUT_S = 60
 
 
@@ -23,6 +25,12 @@ def system(gateway):
         return requests.request(method, url, data=data, headers=headers, timeout=TIMEOUT_S)
 
     return send
+
+
+@pytest.fixture
+def function(deploy):
+    """A function that answers what it is sent."""
+    return deploy()
 
 
 def test_an_empty_list_is_an_empty_array_and_never_null(system):
@@ -44,7 +52,7 @@ def test_post_of_an_existing_function_is_400(system, deploy):
     assert answer.headers["Content-Type"].startswith("text/plain")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "named"),
     [
         ({"image": "never-built"}, "image never-built not found"),
@@ -67,16 +75,16 @@ def test_post_of_an_existing_function_is_400(system, deploy):
         ({"limits": {"memory": "\u0663Gi"}}, "memory"),
     ],
 )
-def test_a_bad_deployment_is_400_and_names_what_is_wrong(system, make_image, change, named):
-    make_image("echo")
-    answer = system("POST", "functions", {"service": "bad", "image": "echo", **change})
+def test_a_bad_deployment_is_400_and_names_what_is_wrong(system, function, change, named):
+    body = {"service": "bad", "image": function.name, **change}
+    answer = system("POST", "functions", body)
     assert answer.status_code == 400
     assert named in answer.text
     assert answer.text.count("\n") == 1
     assert system("GET", "function/bad").status_code == 404
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         "",
@@ -93,16 +101,16 @@ def test_a_bad_deployment_is_400_and_names_what_is_wrong(system, make_image, cha
     ids=range(10),
 )
 def test_a_body_that_is_no_json_object_of_a_size_and_depth_that_can_be_read_is_400(
-    system, deploy, body
+    system, function, body
 ):
-    scale = f"scale-function/{deploy().name}"
+    scale = f"scale-function/{function.name}"
     for method in ("POST", "PUT", "DELETE"):
         for path in ("functions", "secrets"):
             assert system(method, path, body).status_code == 400
     assert system("POST", scale, body).status_code == 400
 
 
-@pytest.mark.parametrize("charset", ["nonsense", "hex", "utf-16", "idna"])
+@each_row("charset", ["nonsense", "hex", "utf-16", "idna"])
 def test_json_is_utf_8_whatever_is_said_of_it(gateway, charset):
     url = f"{gateway.url}/system/functions"
     headers = {"Content-Type": f"application/json; charset={charset}"}
@@ -111,7 +119,7 @@ def test_json_is_utf_8_whatever_is_said_of_it(gateway, charset):
     assert answer.status_code == 404
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "function/%00%ff",
@@ -127,8 +135,7 @@ def test_json_is_utf_8_whatever_is_said_of_it(gateway, charset):
         "logs?name=NAME&since=%00&follow=%ff&instance=%ff",
     ],
 )
-def test_no_address_is_a_fault_of_the_gateway(system, deploy, path):
-    function = deploy()
+def test_no_address_is_a_fault_of_the_gateway(system, function, path):
     function.post()
     assert system("GET", path.replace("NAME", function.name)).status_code < 500
 
@@ -167,7 +174,7 @@ def test_list_has_every_function_once(system, deploy):
     assert len(listed) == len(set(listed))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "path", "body"),
     [
         ("GET", "function/nobody", None),
@@ -182,9 +189,9 @@ def test_what_does_not_exist_is_404(system, method, path, body):
     assert system(method, path, body).status_code == 404
 
 
-@pytest.mark.parametrize("replicas", [-1, 1000, "two", None, True, 1.0, 10**4000])
-def test_a_bad_number_of_replicas_is_400(system, deploy, replicas):
-    answer = system("POST", f"scale-function/{deploy().name}", {"replicas": replicas})
+@each_row("replicas", [-1, 1000, "two", None, True, 1.0, 10**4000])
+def test_a_bad_number_of_replicas_is_400(system, function, replicas):
+    answer = system("POST", f"scale-function/{function.name}", {"replicas": replicas})
     assert answer.status_code == 400
 
 
@@ -204,7 +211,7 @@ def test_secrets_are_listed_by_name_and_their_values_never_come_out(system):
     assert system("GET", "secrets").text == "[]"
 
 
-@pytest.mark.parametrize("name", ["../escape", "", ".hidden", "a/b"])
+@each_row("name", ["../escape", "", ".hidden", "a/b"])
 def test_a_secret_whose_name_could_leave_its_folder_is_400(system, name):
     assert system("POST", "secrets", {"name": name, "value": "x"}).status_code == 400
 

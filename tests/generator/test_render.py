@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from chiron.generator.declaration import EntryDeclaration, WrapDeclaration
 from chiron.generator.render import render_handler
 from chiron.workflow.errors import ChironError
+from tests.rows import each_row
 
 PLAIN = WrapDeclaration(
     workflow="small",
@@ -78,7 +79,7 @@ def test_a_wrap_that_is_no_entry_declares_none():
     assert declared(render_handler(replace(PLAIN, entry=None))) == asdict(PLAIN) | {"entry": None}
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@each_row("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_error_and_cause_stay_text(text):
     wrap = with_failure(text, text[::-1])
     assert declared(render_handler(wrap)) == asdict(wrap)
@@ -89,8 +90,8 @@ def test_any_error_and_cause_stay_text(error, cause):
     assert evaluate(render_handler(with_failure(error, cause))).entry.fail == (error, cause)
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-@pytest.mark.parametrize("field", ["mechanism", "style", "remote"])
+@each_row("text", HOSTILE, ids=range(len(HOSTILE)))
+@each_row("field", ["mechanism", "style", "remote"])
 def test_hostile_text_in_any_other_field_stays_text(field, text):
     wrap = {
         "mechanism": replace(PLAIN, mechanism=text),
@@ -100,8 +101,8 @@ def test_hostile_text_in_any_other_field_stays_text(field, text):
     assert declared(render_handler(wrap)) == asdict(wrap)
 
 
-@pytest.mark.parametrize("name", BAD_NAMES)
-@pytest.mark.parametrize("field", ["workflow", "name", "functions", "remote"])
+@each_row("name", BAD_NAMES)
+@each_row("field", ["workflow", "name", "functions", "remote"])
 def test_names_outside_the_allow_list_are_refused(field, name):
     value = {name: "flask"} if field == "functions" else name
     if field == "remote":

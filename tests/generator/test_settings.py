@@ -18,6 +18,7 @@ from chiron.scheduler.memory import FORKED_MEMORY_MIB
 from chiron.workflow.model import Failure, Task, Workflow
 from chiron.workflow.plan import Demand, Plan, Prediction
 from chiron.workflow.units import LONGEST_S, go_duration_s
+from tests.rows import each_row
 
 
 def predicted(plan: Plan, high_ms: float) -> Plan:
@@ -35,7 +36,7 @@ def pool(plan_by_hand):
     return plan_by_hand({"w": [["t"]]}, mechanism="pool")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("high_ms", "seconds"),
     [(0.5, 10.0), (1000.0, 10.0), (1000.1, 11.0), (6000.0, 60.0), (3_600_000.0, 36_000.0)],
 )
@@ -55,7 +56,7 @@ def test_without_a_prediction_the_timeout_is_openfaas_own(plan):
     assert timeout_s(plan) == 60.0
 
 
-@pytest.mark.parametrize("high_ms", [1.0, 12_345.6, 3_600_000.0])
+@each_row("high_ms", [1.0, 12_345.6, 3_600_000.0])
 def test_each_party_waits_longer_than_the_one_it_calls(high_ms, plan):
     chosen = predicted(plan, high_ms)
     variables = wrap_environment(chosen, chosen.wraps[0])
@@ -65,12 +66,12 @@ def test_each_party_waits_longer_than_the_one_it_calls(high_ms, plan):
     assert timeout_s(chosen) < float(watchdog[:-1]) < client_timeout_s(variables)
 
 
-@pytest.mark.parametrize("variables", [{}, {"exec_timeout": "soon"}, {"exec_timeout": "0s"}])
+@each_row("variables", [{}, {"exec_timeout": "soon"}, {"exec_timeout": "0s"}])
 def test_a_client_that_is_told_nothing_waits_as_long_as_openfaas_does(variables):
     assert client_timeout_s(variables) == 62.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seconds"),
     [
         *(("90s", 90.0), ("1m30s", 90.0), ("1h", 3600.0), ("250ms", 0.25), ("1.5s", 1.5)),
@@ -86,7 +87,7 @@ def test_a_function_may_take_as_long_as_its_exec_timeout_says(text, seconds):
     assert function_timeouts_s({"f": {"exec_timeout": text}}) == {"f": seconds}
 
 
-@pytest.mark.parametrize("text", ["", "0", "0s", "soon", "5 s", "-1s", "1s!", "s"])
+@each_row("text", ["", "0", "0s", "soon", "5 s", "-1s", "1s!", "s"])
 def test_a_function_without_a_duration_has_no_timeout_of_its_own(text):
     assert function_timeouts_s({"f": {"exec_timeout": text}, "g": {}}) == {}
 
@@ -105,7 +106,7 @@ def demanding(plan: Plan, cpu_ms: float, latency_ms: float, **wrap: object) -> P
     return plan.model_copy(update={"wraps": (changed,), "predicted": prediction})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cpu_ms", "cpus", "threads"),
     [
         (50.0, 1, 4),  # always computing: one would do, four are the least
@@ -132,7 +133,7 @@ def test_no_more_requests_run_at_once_than_have_room(plan):
     assert concurrency(demanding(plan, 1.0, 50.0, memory_mib=128)) == 8
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("function_mib", "memory_mib", "threads"), [(300.0, 396, 1), (20.0, 116, 3), (300.0, 1024, 3)]
 )
 def test_functions_that_take_much_memory_are_not_run_too_often_at_once(
@@ -144,7 +145,7 @@ def test_functions_that_take_much_memory_are_not_run_too_often_at_once(
     assert concurrency(chosen.model_copy(update={"wraps": (wrap,)})) == threads
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cpu_ms", "memory_mib", "workers"), [(5.0, 128, "4"), (5.0, 8192, "15"), (0.1, 8192, "32")]
 )
 def test_a_pool_has_workers_for_as_many_requests_as_have_room_and_its_cpus_serve(
@@ -155,9 +156,9 @@ def test_a_pool_has_workers_for_as_many_requests_as_have_room_and_its_cpus_serve
     assert wrap_environment(chosen, chosen.wraps[0])["pool_concurrency"] == workers
 
 
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
-@pytest.mark.parametrize("cpus", [1, 5])
-@pytest.mark.parametrize("function_mib", [0.5, 30.0, 150.0])
+@each_row("mechanism", ["fork", "pool"])
+@each_row("cpus", [1, 5])
+@each_row("function_mib", [0.5, 30.0, 150.0])
 def test_all_requests_that_run_at_once_have_room_with_their_processes(
     function_mib, cpus, mechanism, plan_by_hand
 ):
@@ -182,9 +183,7 @@ def test_all_wraps_serve_four_requests_for_each_cpu_of_the_widest(plan):
     assert [its["WRAP_MEMORY_MIB"] for its in variables] == memory
 
 
-@pytest.mark.parametrize(
-    ("high_ms", "inflight"), [(0.5, 512), (100.0, 100), (1000.0, 10), (60_000.0, 10)]
-)
+@each_row(("high_ms", "inflight"), [(0.5, 512), (100.0, 100), (1000.0, 10), (60_000.0, 10)])
 def test_no_more_requests_are_taken_in_than_can_be_answered_in_time(high_ms, inflight, plan):
     chosen = predicted(plan, high_ms)
     assert wrap_environment(chosen, chosen.wraps[0])["max_inflight"] == str(inflight)

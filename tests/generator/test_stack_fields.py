@@ -29,6 +29,7 @@ from chiron.scheduler.schedule import schedule
 from chiron.templates import TEMPLATES
 from chiron.workflow.errors import ChironError
 from tests.generator.building import built
+from tests.rows import each_row
 
 #: The fields that faas-cli reads: go-sdk's stack/schema.go as vendored in
 #: github.com/openfaas/faas-cli at c8191b71e7edf10be3b660ddcaee52c11de79238 (2026-07-24).
@@ -173,7 +174,7 @@ def test_the_fields_are_those_of_faas_cli():
     assert within(StackFile, "") == FAAS_CLI
 
 
-@pytest.mark.parametrize("field", sorted({*FAAS_CLI["functions"], *FAAS_CLI["configuration"]}))
+@each_row("field", sorted({*FAAS_CLI["functions"], *FAAS_CLI["configuration"]}))
 def test_every_field_has_its_row_in_the_table(field):
     rows = re.findall(r"^\| ([^|]*) \|", README.read_text(), re.MULTILINE)
     named = {
@@ -189,7 +190,7 @@ def test_every_field_of_functions_is_tried_here():
 
 
 @pytest.mark.usefixtures("without_template")
-@pytest.mark.parametrize(("field", "one", "other", "both"), TOGETHER)
+@each_row(("field", "one", "other", "both"), TOGETHER)
 def test_fields_of_two_functions_in_one_wrap(folder_of, plan_of, tmp_path, field, one, other, both):
     folder = folder_of(fields_of(("wave", field, one), ("join", field, other)), PAIR)
     plan = plan_of(folder.workflow)
@@ -204,7 +205,7 @@ def test_fields_of_two_functions_in_one_wrap(folder_of, plan_of, tmp_path, field
 
 
 @pytest.mark.usefixtures("without_template")
-@pytest.mark.parametrize(("field", "one", "other", "both"), TOGETHER)
+@each_row(("field", "one", "other", "both"), TOGETHER)
 def test_fields_of_two_functions_in_two_wraps(
     folder_of, plan_of, tmp_path, field, one, other, both
 ):
@@ -227,7 +228,7 @@ def test_fields_of_two_functions_in_two_wraps(
     assert not {*of["split"].labels, *of["split"].constraints, *of["split"].secrets}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "one", "other"),
     [(field, one, other) for field, one, other, both in TOGETHER if str(both).endswith("conflict")],
 )
@@ -248,7 +249,7 @@ def test_the_scheduler_keeps_apart_what_generate_would_refuse(
     assert any("want different values of" in line for line in plan.why)
 
 
-@pytest.mark.parametrize(("field", "value", "code"), REFUSALS)
+@each_row(("field", "value", "code"), REFUSALS)
 def test_what_no_wrap_can_have_is_refused_by_name(folder_of, plan_of, tmp_path, field, value, code):
     folder = folder_of({"wave": {field: value}})
     with pytest.raises(ChironError) as refused:
@@ -257,7 +258,7 @@ def test_what_no_wrap_can_have_is_refused_by_name(folder_of, plan_of, tmp_path, 
     assert "wave" in refused.value.message
 
 
-@pytest.mark.parametrize(("field", "value", "line"), WARNINGS)
+@each_row(("field", "value", "line"), WARNINGS)
 def test_what_has_no_effect_is_a_warning(folder_of, plan_of, tmp_path, field, value, line):
     folder = folder_of({"wave": {field: value}})
     (warning,) = Sources.read(folder, {}).warnings

@@ -1,7 +1,7 @@
 """Nothing that a user writes becomes code, a path, an option, an expansion or a header.
 
-Every hostile text is put into every field of every artefact. Then it is refused with an error, or
-what is generated is as harmless as without it.
+Hostile texts are put into every field of every artefact: in a soak, every text into each. Then it
+is refused with an error, or what is generated is as harmless as without it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ast
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
@@ -56,15 +57,29 @@ HOSTILE = {
     "ten thousand characters": MARK * 2500,
     "nothing": "",
 }
-#: One of each kind is enough for most changes.
-OFTEN = {"quotes", "a new line", "a variable", "a way out", "a NUL"}
+#: One of each kind, for all places.
+KINDS = {"quotes", "a new line", "a variable", "a way out", "a NUL"}
 each_hostile_text = pytest.mark.parametrize(
     "text",
     [
-        pytest.param(text, id=name, marks=() if name in OFTEN else pytest.mark.slow)
-        for name, text in HOSTILE.items()
+        pytest.param(None, id="each in turn"),
+        *(
+            pytest.param(
+                text, id=name, marks=pytest.mark.slow if name in KINDS else pytest.mark.soak
+            )
+            for name, text in HOSTILE.items()
+        ),
     ],
 )
+
+
+def tried(places, text):
+    """Each place with `text`; where that is None, each place and each text at least once."""
+    places, texts = list(places), [text] if text is not None else list(HOSTILE.values())
+    count = max(len(places), len(texts))
+    return islice(zip(cycle(places), cycle(texts), strict=False), count)
+
+
 WORKFLOW = {
     "Comment": "c",
     "Name": "w",
@@ -228,39 +243,40 @@ def test_what_is_harmless_is_generated(generated):
 
 @each_hostile_text
 def test_in_the_workflow(generated, folder, text):
-    for place in places(WORKFLOW):
-        if stack_file := generated(workflow=put(WORKFLOW, place, text)):
+    for place, each in tried(places(WORKFLOW), text):
+        if stack_file := generated(workflow=put(WORKFLOW, place, each)):
             check(stack_file)
 
 
 @each_hostile_text
 def test_in_the_stack_file(generated, text):
-    for place in places(STACK):
-        if stack_file := generated(stack=put(STACK, place, text)):
+    for place, each in tried(places(STACK), text):
+        if stack_file := generated(stack=put(STACK, place, each)):
             check(stack_file)
 
 
 @each_hostile_text
 def test_in_the_requirements(generated, text):
-    for line in (text, f"numpy=={text}", f"numpy; {text}", f"numpy[{text}]", f"numpy @ {text}"):
-        if stack_file := generated(requirements=f"{line}\n"):
+    lines = ("{}", "numpy=={}", "numpy; {}", "numpy[{}]", "numpy @ {}")
+    for line, each in tried(lines, text):
+        if stack_file := generated(requirements=line.replace("{}", each) + "\n"):
             check(stack_file)
 
 
 @each_hostile_text
 def test_in_the_plan(generated, text):
-    def change_at(place):
+    def change_at(place, each):
         def change(plan):
             document = json.loads(plan.model_dump_json(exclude_none=True))
-            return validate(Plan, put(document, place, text), "plan")
+            return validate(Plan, put(document, place, each), "plan")
 
         return change
 
     document = {"format": 2, "workflow": "w", "planner": "pgp", "trigger": "stage", "cpus": 1}
     wrap = {"name": "w-wrap1", "cpus": 1, "memory_mib": 64, "mechanism": "fork"}
     whole = {**document, "wraps": [{**wrap, "processes": [["A"]]}], "why": ["because"]}
-    for place in places(whole):
-        if stack_file := generated(change=change_at(place)):
+    for place, each in tried(places(whole), text):
+        if stack_file := generated(change=change_at(place, each)):
             check(stack_file)
 
 
@@ -275,9 +291,9 @@ def test_in_the_profile_and_the_platform(generated, profile_of, platform, folder
     }  # fmt: skip
     measured = json.loads(platform.model_dump_json(exclude_none=True))
     for which, document in ((0, profile), (1, measured)):
-        for place in places(document):
+        for place, each in tried(places(document), text):
             changed = [profile, measured]
-            changed[which] = put(document, place, text)
+            changed[which] = put(document, place, each)
             try:
                 plan = schedule(
                     opened.workflow,
@@ -310,9 +326,9 @@ def test_in_the_constraints(generated, profile_of, platform, folder, text):
         )
 
     assert planned(CONSTRAINTS)
-    for place in places(CONSTRAINTS):
+    for place, each in tried(places(CONSTRAINTS), text):
         try:
-            plan = planned(put(CONSTRAINTS, place, text))
+            plan = planned(put(CONSTRAINTS, place, each))
         except ChironError as error:
             assert str(error).isprintable()
             continue
@@ -322,12 +338,13 @@ def test_in_the_constraints(generated, profile_of, platform, folder, text):
 @each_hostile_text
 def test_in_the_payload(generated, folder, text):
     # Its length is in stack.yaml, and nothing else of it.
-    (folder / "payload.json").write_text("x" * len(text.encode()), encoding="utf-8")
-    without = generated().read_text()
-    (folder / "payload.json").write_text(text, encoding="utf-8")
+    for _, each in tried([()], text):
+        (folder / "payload.json").write_text("x" * len(each.encode()), encoding="utf-8")
+        without = generated().read_text()
+        (folder / "payload.json").write_text(each, encoding="utf-8")
 
-    assert WorkflowFolder.open(folder).payloads()[0].content == text.encode()
-    assert generated().read_text() == without
+        assert WorkflowFolder.open(folder).payloads()[0].content == each.encode()
+        assert generated().read_text() == without
 
 
 def test_texts_that_may_be_anything_arrive_as_they_are(generated):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
+from tests.rows import each_row
 
 ROOT = Path(__file__).parents[2]
 #: What a reader is to read; benchmarks and installation have pages of their own.
@@ -37,9 +37,7 @@ def is_there(page: Path, link: str) -> bool:
     return target.exists() and (not anchor or anchor in anchors(target))
 
 
-@pytest.mark.parametrize(
-    "page", sorted({*PAGES, *OTHERS}), ids=lambda page: str(page.relative_to(ROOT))
-)
+@each_row("page", sorted({*PAGES, *OTHERS}), ids=lambda page: str(page.relative_to(ROOT)))
 def test_its_links_lead_somewhere(page: Path) -> None:
     links = _LINK.findall(_CODE.sub("", page.read_text()))
     assert [link for link in links if not is_there(page, link)] == []

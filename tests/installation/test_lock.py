@@ -10,6 +10,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.rows import each_row
+
 ROOT = Path(__file__).parents[2]
 PIN = re.compile(
     r"^([A-Za-z0-9._-]+)==(\S+) \\\n"  # a name and a version
@@ -30,7 +32,7 @@ def asked():
     return [*project["project"]["dependencies"], *project["build-system"]["requires"]]
 
 
-@pytest.mark.parametrize("dependency", asked())
+@each_row("dependency", asked())
 def test_every_dependency_is_pinned_as_it_is_asked_for(pins, dependency):
     requirement = Requirement(dependency)
     pinned = pins.get(canonicalize_name(requirement.name))

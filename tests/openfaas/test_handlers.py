@@ -10,9 +10,10 @@ from chiron.openfaas.handlers import Handler
 from chiron.openfaas.languages import called_in, find_handler, language_of, settled
 from chiron.openfaas.stack import StackFile, StackFunction
 from chiron.workflow.errors import ChironError
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lang", "style"),
     [
         ("python3-flask", "flask"),
@@ -25,7 +26,7 @@ def test_styles_of_the_supported_templates(lang, style):
     assert language_of(StackFunction(lang=lang)).styles[lang] == style
 
 
-@pytest.mark.parametrize("lang", ["", "python3-wrap", "java11-vert-x", "dockerfile"])
+@each_row("lang", ["", "python3-wrap", "java11-vert-x", "dockerfile"])
 def test_functions_of_other_langs_and_of_no_stack_are_called(lang):
     assert called_in(stack(lang), ["side", "elsewhere"]) == ("side", "elsewhere")
     assert called_in(stack("command"), ["side"]) == ()
@@ -38,7 +39,7 @@ def stack(lang: str = "python3-flask", handler: str = "./side") -> StackFile:
     return StackFile(functions={"side": StackFunction(lang=lang, handler=handler)})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lang", "code"),
     [
         ("python3-flask", "def handle(req):\n    return req"),
@@ -58,7 +59,7 @@ def test_handlers_that_the_template_can_call(write, tmp_path, lang, code):
     assert handler == Handler("side", tmp_path / "side", STYLES[lang])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lang", "code", "reason"),
     [
         ("python3-flask", "", "has no handle"),
@@ -89,7 +90,7 @@ def test_checking_a_handler_does_not_run_it(write, tmp_path):
     find_handler(stack(), "side", tmp_path)
 
 
-@pytest.mark.parametrize(("handler", "what"), [("./none", "folder"), ("./empty", "handler.py")])
+@each_row(("handler", "what"), [("./none", "folder"), ("./empty", "handler.py")])
 def test_a_missing_handler_names_the_function_and_the_mend(write, tmp_path, handler, what):
     write("empty/requirements.txt", "")
     with pytest.raises(ChironError) as raised:

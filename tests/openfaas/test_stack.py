@@ -20,6 +20,7 @@ from chiron.openfaas.stack import (
     write_stack,
 )
 from chiron.workflow.errors import ChironError
+from tests.rows import each_row
 
 FULL = """\
 version: 1.0
@@ -125,7 +126,7 @@ functions:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "place", "mend"),
     [
         ("functions: {side: {enviroment: {}}}", "functions.side.'enviroment'", "environment?"),
@@ -145,7 +146,7 @@ def test_fields_that_faas_cli_ignores_are_named_and_kept(write, tmp_path, text, 
     assert read_stack(tmp_path / "again.yaml", {}) == stack
 
 
-@pytest.mark.parametrize("text", [FULL, "functions: {a: {x-owner: me}}", "x-common: {a: b}"])
+@each_row("text", [FULL, "functions: {a: {x-owner: me}}", "x-common: {a: b}"])
 def test_a_file_without_unknown_fields_warns_of_none(write, text):
     assert list(unknown_fields(read_stack(write("stack.yaml", text), {}))) == []
 
@@ -156,7 +157,7 @@ LAUGHS = "x-0: &a0 [x]\n" + "".join(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "code", "named"),
     [
         ("functions: [a]", "bad-document", "functions"),
@@ -303,7 +304,7 @@ def test_resources_of_the_rest_api_are_not_mistaken_for_those_of_the_file():
     assert Resources.model_validate({"memory": "1Mi", "nvidia.com/gpu": "1"}).memory == "1Mi"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "word",
     [
         "-oAPT::Update::Pre-Invoke::=id", "--allow-unauthenticated", "./mine.deb", "/srv/mine.deb",

@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 
 from chiron.openfaas.substitution import escape, expand
 from chiron.workflow.errors import ChironError
+from tests.rows import each_row
 
 VARIABLES = {"A": "one", "EMPTY": "", "B_2": "two"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expanded"),
     [
         ("${A}", "one"),
@@ -34,7 +35,7 @@ def test_expansion(text, expanded):
     assert expand(text, VARIABLES, "stack.yaml") == expanded
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["${}", "${A", "${A:-", "${A:-x", "${A^^}", "${A:1}", "${A:?x}", "${A-x}", "${#A}"]
 )
 def test_what_is_not_understood_is_refused_with_its_line(text):

@@ -18,6 +18,7 @@ from chiron.workflow.dag import parse_dag
 from chiron.workflow.documents import validate
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan
+from tests.rows import each_row
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +40,7 @@ def constraints(**fields) -> Constraints:
     return validate(Constraints, {"format": 1, **fields}, "constraints")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b", "reason"),
     [
         (
@@ -96,7 +97,7 @@ def test_functions_of_two_languages_share_a_wrap_and_no_process(facts):
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b"),
     [
         ({"runtime": "python3.11"}, {"runtime": "python3.11"}),
@@ -170,7 +171,7 @@ def test_a_plan_carries_what_it_keeps_apart(workflow, facts, platform):
     assert list(broken(plan, workflow("a b c"), plan.apart)) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("processes", "found"),
     [
         ([["s0t0", "s0t1"], ["s0t2"]], [("process", "a", "b")]),
@@ -236,7 +237,7 @@ def test_functions_that_are_wanted_together_are_in_one_group(facts):
     assert groups["a"] == groups["c"] == groups["d"] != groups["b"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wanted",
     [
         {"together": [["a", "b"]], "isolate": {"a": "wrap"}},

@@ -10,6 +10,7 @@ import pytest
 from chiron.services.access import basic_auth, bearer_token
 from chiron.services.app import create_app
 from chiron.workflow.errors import ChironError
+from tests.rows import each_row
 
 TOKEN = "correct-horse-battery"  # noqa: S105
 
@@ -38,9 +39,21 @@ def serve(config):
     return lambda secret: create_app(replace(config, secret=secret)).test_client()
 
 
-@pytest.mark.parametrize("path", ["/jobs", "/docs", "/openapi.json", "/healthz", "/", "/nowhere"])
-def test_every_address_asks_for_the_secret(serve, token_file, path):
-    answer = serve(bearer_token(token_file)).get(path)
+@pytest.fixture
+def by_token(serve, token_file):
+    """A client of services that ask for the token."""
+    return serve(bearer_token(token_file))
+
+
+@pytest.fixture
+def by_password(serve, folder):
+    """A client of services that ask for user and password."""
+    return serve(basic_auth(folder))
+
+
+@each_row("path", ["/jobs", "/docs", "/openapi.json", "/healthz", "/", "/nowhere"])
+def test_every_address_asks_for_the_secret(by_token, path):
+    answer = by_token.get(path)
 
     assert (answer.status_code, answer.json["code"]) == (401, "unauthorised")
     challenges = ['Bearer realm="chiron"', 'Basic realm="chiron"']
@@ -65,14 +78,12 @@ def test_the_token_admits_as_the_password_that_browsers_ask_for(serve, token_fil
         assert status(refused) == 401
 
 
-def test_user_and_password_admit(serve, folder):
-    client = serve(basic_auth(folder))
-
+def test_user_and_password_admit(by_password):
     header = basic("admin", "hünter2-hünter2")
-    assert client.get("/jobs", headers={"Authorization": header}).status_code == 200
+    assert by_password.get("/jobs", headers={"Authorization": header}).status_code == 200
 
 
-@pytest.mark.parametrize(
+@each_row(
     "header",
     [
         "",
@@ -89,10 +100,8 @@ def test_user_and_password_admit(serve, folder):
         "Basic " + "A" * 10_000,
     ],
 )
-def test_anything_else_does_not(serve, folder, header):
-    answer = serve(basic_auth(folder)).post(
-        "/profiler/calibrate", headers={"Authorization": header}
-    )
+def test_anything_else_does_not(by_password, header):
+    answer = by_password.post("/profiler/calibrate", headers={"Authorization": header})
 
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == 'Basic realm="chiron"'

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import json
 
-import pytest
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "path"),
     [
         ({"slo": 200}, "slo"),
@@ -35,7 +35,7 @@ def test_predict_takes_a_plan_or_plans(refused, workflow, profile, platform):
     assert "plan" in error["message"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "code"),
     [
         (b"", "bad-json"),

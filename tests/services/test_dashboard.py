@@ -9,34 +9,30 @@ import sys
 from dataclasses import replace
 
 import pytest
-from dash import html
 
 from chiron.openfaas.credentials import Credentials
 from chiron.scheduler.choices import NO_CHOICES, Choices
 from chiron.services.app import create_app
-from chiron.services.dashboard.options import chosen
-from chiron.services.dashboard.options import fields as fields_of
 from chiron.services.dashboard.uploads import Upload
 from chiron.workflow.errors import ChironError
 from chiron.workflow.units import parse_duration_ms
+from tests.rows import each_row
 
 PATHS = ("/", "/_dash-layout", "/_dash-dependencies", "/assets/dashboard.css")
 JSON = {"Content-Type": "application/json"}
 UPDATE = "/_dash-update-component"
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_without_the_token_nothing_is_told(config, path):
+def test_without_the_token_nothing_is_told(config):
     client = create_app(
         replace(config, secret=Credentials.bearer("long-enough-a-token"))
     ).test_client()
-
-    answer = client.get(path)
-
-    assert (answer.status_code, answer.json["code"]) == (401, "unauthorised")
     assert client.post(UPDATE, json={}).status_code == 401
-    admitted = client.get(path, headers={"Authorization": "Bearer long-enough-a-token"})
-    assert admitted.status_code == 200
+    for path in PATHS:
+        answer = client.get(path)
+        assert (answer.status_code, answer.json["code"]) == (401, "unauthorised")
+        admitted = client.get(path, headers={"Authorization": "Bearer long-enough-a-token"})
+        assert admitted.status_code == 200
 
 
 def test_without_dash_the_page_names_the_extra_and_the_api_answers(config, monkeypatch):
@@ -55,7 +51,7 @@ def test_without_dash_the_page_names_the_extra_and_the_api_answers(config, monke
     assert client.get("/healthz").status_code == 200
 
 
-@pytest.mark.parametrize("headers", [{"Origin": "http://evil.example"}, {"Host": "evil.example"}])
+@each_row("headers", [{"Origin": "http://evil.example"}, {"Host": "evil.example"}])
 def test_pages_of_other_sites_are_refused(client, headers):
     for answer in (
         *(client.get(path, headers=headers) for path in PATHS),
@@ -98,7 +94,7 @@ def test_deploying_queues_the_job_that_the_api_queues(client, deploying, deploym
     assert dashboards.params["request"] == apis.params["request"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "status"),
     [
         ({"Origin": "http://evil.example"}, 403),
@@ -168,6 +164,11 @@ def test_what_is_too_large_is_refused_before_it_is_read():
 
 
 def test_every_choice_has_a_field_that_stands_for_its_default():
+    from dash import html  # takes long
+
+    from chiron.services.dashboard.options import chosen
+    from chiron.services.dashboard.options import fields as fields_of
+
     fields = [part for part in html.Div(fields_of([]))._traverse() if hasattr(part, "value")]
     entries = [part for part in fields if isinstance(getattr(part, "id", None), dict)]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from chiron.cli.place import build_local
+from chiron.deployment.deploy import remove_all
 from chiron.deployment.launcher import Launcher
-from chiron.gateway.embedded import EmbeddedGateway
 from chiron.openfaas.client import Gateway
 from chiron.services.app import create_app
 from chiron.workflow.folder import WorkflowFolder
@@ -23,18 +23,19 @@ BOUND_MS = 90_000
 
 
 @pytest.fixture
-def app(config, home):
-    """Services that deploy on an embedded gateway, whose images are the tests' own."""
-    with EmbeddedGateway() as embedded:
+def app(config, embedded):
+    """Services that deploy on the embedded gateway."""
 
-        @contextmanager
-        def connect():
-            with Gateway(embedded.url) as opened:
-                yield Launcher(opened, build_local)
+    @contextmanager
+    def connect():
+        with Gateway(embedded.url) as opened:
+            yield Launcher(opened, build_local)
 
-        app = create_app(replace(config, connect=connect, gateway_url=embedded.url))
-        with app.extensions["chiron"].running():
-            yield app
+    app = create_app(replace(config, connect=connect, gateway_url=embedded.url))
+    with app.extensions["chiron"].running():
+        yield app
+    with connect() as launcher:
+        remove_all(launcher.gateway, [each.name for each in launcher.gateway.functions()])
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from chiron.deployment.journal import Journal, Told
 from chiron.deployment.live import Live
 from chiron.deployment.postmortem import FailedExecution
 from chiron.services.dashboard.address import page_of, workflow_at
-from chiron.services.dashboard.progress import expected, usual_s
 from chiron.services.dashboard.reading import find_named
 from chiron.services.jobs import JobSummary
 from chiron.services.problems import Problem
@@ -71,6 +70,8 @@ def done(started, finished, status="done"):
 
 
 def test_a_job_is_expected_to_take_what_earlier_ones_took():
+    from chiron.services.dashboard.progress import expected, usual_s  # imports Dash: takes long
+
     at = "2026-01-01T00:00:{:02}+00:00".format
     earlier = [done(at(0), at(8)), done(at(0), at(50), "failed"), done(at(0), at(10))]
 

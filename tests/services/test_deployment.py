@@ -12,9 +12,9 @@ import pytest
 import requests
 
 from chiron.cli.place import build_local
+from chiron.deployment.deploy import remove_all
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.verdict import FEWEST, MOST
-from chiron.gateway.embedded import EmbeddedGateway
 from chiron.openfaas.client import Gateway
 from chiron.services.app import create_app
 from chiron.workflow.folder import WorkflowFolder
@@ -23,25 +23,21 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 BOUND_S = 90
 
 
-@pytest.fixture(scope="module")
-def gateway(home):
-    """The URL of an embedded gateway whose images are the tests' own."""
-    with EmbeddedGateway() as embedded:
-        yield embedded.url
-
-
 @pytest.fixture
-def client(config, gateway):
+def client(config, embedded):
     """A client of services that deploy the benchmarks on the embedded gateway."""
 
     @contextmanager
     def connect():
-        with Gateway(gateway) as opened:
+        with Gateway(embedded.url) as opened:
             yield Launcher(opened, build_local)
 
-    app = create_app(replace(config, connect=connect, gateway_url=gateway, root=BENCHMARKS.parent))
+    at = {"connect": connect, "gateway_url": embedded.url, "root": BENCHMARKS.parent}
+    app = create_app(replace(config, **at))
     with app.extensions["chiron"].running():
         yield app.test_client()
+    with connect() as launcher:
+        remove_all(launcher.gateway, [each.name for each in launcher.gateway.functions()])
 
 
 @pytest.fixture
@@ -80,10 +76,10 @@ def check(job, gateway_url):
     assert answer.status_code == 200
 
 
-def test_a_directory_and_an_slo_become_a_measured_deployment(deployed, request_body, gateway):
+def test_a_directory_and_an_slo_become_a_measured_deployment(deployed, request_body, embedded):
     job = deployed(json={"directory": "benchmarks/finra", **request_body})
 
-    check(job, gateway)
+    check(job, embedded.url)
     report = job["result"]
     (tried,) = report["tries"]
     assert tried["verdict"] == "kept"
@@ -93,7 +89,7 @@ def test_a_directory_and_an_slo_become_a_measured_deployment(deployed, request_b
 
 
 def test_an_uploaded_folder_and_an_slo_become_a_measured_deployment(
-    deployed, request_body, gateway, packed
+    deployed, request_body, embedded, packed
 ):
     archive = io.BytesIO(packed(BENCHMARKS / "finra", "finra"))
     fields = {name: json.dumps(request_body[name]) for name in ("profile", "platform")}
@@ -101,7 +97,7 @@ def test_an_uploaded_folder_and_an_slo_become_a_measured_deployment(
 
     job = deployed(data={"slo": "60s", **fields, "archive": (archive, "finra.tar.gz")})
 
-    check(job, gateway)
+    check(job, embedded.url)
     assert job["result"]["measured"]["samples"] == 5
     assert job["result"]["tries"] == []
     assert any("invoking 5 times" in line["line"] for line in job["progress"])

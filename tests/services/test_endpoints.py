@@ -22,6 +22,7 @@ from chiron.workflow.documents import validate
 from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
+from tests.rows import each_row
 
 
 @pytest.fixture
@@ -168,8 +169,8 @@ def test_generate_takes_a_timeout_with_its_unit(client, plan, tmp_path):
     assert (refused.status_code, refused.json["code"]) == (400, "bad-duration")
 
 
-@pytest.mark.parametrize("top", ["", "demo"])
-@pytest.mark.parametrize("name", ["demo.tar.gz", "build.zip", "upload", "out", "archive"])
+@each_row("top", ["", "demo"])
+@each_row("name", ["demo.tar.gz", "build.zip", "upload", "out", "archive"])
 def test_generate_takes_an_uploaded_folder_and_keeps_nothing_of_it(
     client, plan, packed, root, config, top, name
 ):
@@ -308,7 +309,7 @@ def test_schedule_says_what_variables_and_secrets_do_without_constraints(client,
     assert [len(plan["wraps"]) for plan in (shared, apart, together)] == [1, 2, 1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "value", "code", "path"),
     [
         ("environments", {"third": {}}, "unknown-function", "environments"),
@@ -392,7 +393,7 @@ def test_a_load_is_predicted_and_planned_for_as_the_command_does(client, inputs,
     assert planned["meets_slo"] is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "wrong"),
     [
         ("/predictor/predict", {"rate": "20/s", "clients": 3}),

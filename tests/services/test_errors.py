@@ -12,9 +12,10 @@ from click.testing import CliRunner
 import chiron.services.folders
 from chiron.cli import deploy
 from chiron.workflow.errors import ChironError
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize("slo", ["200", "200 parsecs", "0ms", "-1s", "", "nan ms", "1e400s"])
+@each_row("slo", ["200", "200 parsecs", "0ms", "-1s", "", "nan ms", "1e400s"])
 def test_an_slo_needs_a_known_unit_and_a_positive_number(
     refused, deployment, workflow, profile, platform, slo
 ):
@@ -123,8 +124,8 @@ def test_a_workflow_has_to_be_named_once(refused, deployment):
     assert (status, error["code"], error["path"]) == (400, "bad-request", "directory")
 
 
-@pytest.mark.parametrize("path", ["/jobs/", "/deployments/"])
-@pytest.mark.parametrize("job", ["0123456789abcdef", "%00", "'; DROP TABLE jobs; --"])
+@each_row("path", ["/jobs/", "/deployments/"])
+@each_row("job", ["0123456789abcdef", "%00", "'; DROP TABLE jobs; --"])
 def test_a_job_that_there_is_not_is_not_found(client, path, job):
     answer = client.get(path + job)
 
@@ -155,7 +156,7 @@ def test_web_pages_of_other_sites_are_refused(client):
     assert client.get("/jobs").json["jobs"] == []
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.2:20230", "[::1]:20230"])
+@each_row("host", ["localhost", "127.0.0.2:20230", "[::1]:20230"])
 def test_the_services_own_page_may_use_them(client, host):
     own = {"Origin": f"http://{host}", "Host": host}
 

@@ -13,13 +13,14 @@ from typing import Any
 TEMPLATE = Path(__file__).resolve().parents[2] / "templates" / "python3-wrap"
 #: Runs each handler folder of the arguments in a process of its own, three times, as the profiler.
 RUNS = """
-    import json, os, sys, traceback
+    import gc, json, os, sys, traceback
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
     import asyncio, csv, decimal, numpy, urllib.request, xml.etree.ElementTree
     from wrap.functions.python import PythonHandler
     from wrap.observe import log
     log.install()
+    gc.freeze()
     results = open(sys.argv[1], 'w')
     for folder in map(Path, sys.argv[2:]):
         read, write = os.pipe()

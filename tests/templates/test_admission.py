@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wrap.core.admission import (
@@ -19,6 +18,8 @@ from wrap.core.admission import (
 )
 from wrap.core.errors import TaskError
 
+from tests.rows import each_row
+
 
 def refusal(check: Callable[..., None], *arguments: object) -> tuple[str, int] | None:
     try:
@@ -28,7 +29,7 @@ def refusal(check: Callable[..., None], *arguments: object) -> tuple[str, int] |
     return None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("timeout_s", "asked_s", "deadline"),
     [(30.0, float("inf"), 130.0), (30.0, 5.0, 105.0), (30.0, 60.0, 130.0)],
 )
@@ -38,7 +39,7 @@ def test_a_caller_can_ask_for_less_time_and_not_for_more(
     assert deadline_of(100.0, timeout_s, asked_s) == deadline
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "arguments", "refused"),
     [
         (check_time, (9.9, 10.0), None),
@@ -133,7 +134,7 @@ def test_it_is_looked_less_and_less_often_whether_all_wait() -> None:
     assert admission.next_look_s() == 0.02
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("free", "replica"),
     [
         ({}, None),
@@ -148,9 +149,9 @@ def test_the_replica_with_the_most_free_workers_is_asked_if_any_has_some(
     assert freest(free) == replica
 
 
-@pytest.mark.parametrize("is_whole", [False, True])
-@pytest.mark.parametrize("has_streams", [False, True])
-@pytest.mark.parametrize("is_of_buckets", [False, True])
+@each_row("is_whole", [False, True])
+@each_row("has_streams", [False, True])
+@each_row("is_of_buckets", [False, True])
 def test_an_execution_is_offloaded_only_with_all_that_it_needs(
     is_whole: bool, has_streams: bool, is_of_buckets: bool
 ) -> None:

@@ -7,7 +7,7 @@ import doctest
 import importlib
 from pathlib import Path
 
-import pytest
+from tests.rows import each_row
 
 CORE = Path(__file__).parents[2] / "templates" / "python3-wrap" / "wrap" / "core"
 #: What waits, or touches what is outside the process.
@@ -42,7 +42,7 @@ IMPURE = {
 MODULES = sorted(CORE.rglob("*.py"))
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(CORE)))
+@each_row("module", MODULES, ids=lambda path: str(path.relative_to(CORE)))
 def test_the_core_imports_no_clock_chance_thread_socket_or_file(module: Path) -> None:
     imported = set[str]()
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
@@ -53,7 +53,7 @@ def test_the_core_imports_no_clock_chance_thread_socket_or_file(module: Path) ->
     assert not imported & IMPURE
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(CORE)))
+@each_row("module", MODULES, ids=lambda path: str(path.relative_to(CORE)))
 def test_the_core_imports_nothing_else_of_the_wrap(module: Path) -> None:
     names = [
         str(node.module)
@@ -64,7 +64,7 @@ def test_the_core_imports_nothing_else_of_the_wrap(module: Path) -> None:
     assert all(name.startswith("wrap.core") for name in ours)
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(CORE)))
+@each_row("module", MODULES, ids=lambda path: str(path.relative_to(CORE)))
 def test_the_examples_in_the_core_are_true(module: Path) -> None:
     parts = module.relative_to(CORE.parent.parent).with_suffix("").parts
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
 from wrap.core.ending import keeps, may_go, replica_of, takes_part
+
+from tests.rows import each_row
 
 BOTH = (False, True)
 
 
-@pytest.mark.parametrize(("urged", "is_expected"), [*itertools.product(BOTH, BOTH)])
+@each_row(("urged", "is_expected"), [*itertools.product(BOTH, BOTH)])
 def test_a_replica_that_stays_takes_part_in_all(urged: bool, is_expected: bool) -> None:
     assert takes_part(False, urged, is_expected)
     assert keeps(False, is_expected)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("urged", "is_expected", "takes"),
     [(False, False, False), (True, False, True), (False, True, True), (True, True, True)],
 )
@@ -32,7 +33,7 @@ def test_what_it_keeps_of_an_execution_it_takes_part_in() -> None:
         assert keeps(True, is_expected) == takes_part(True, False, is_expected)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("since_s", "in_hand", "goes"),
     [
         (0.0, False, False),

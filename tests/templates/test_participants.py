@@ -9,6 +9,8 @@ from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.errors import TaskError
 from wrap.core.participants import Participants, Remedy, Reply, Standing, Telling
 
+from tests.rows import each_row
+
 #: A chain over three wraps: 0 here, 1 far, 2 near, 3 here.
 PLACES = {0: "home", 1: "far", 2: "near", 3: "home"}
 NAMES = ("far", "near")
@@ -36,7 +38,7 @@ def participants(attempts: int = 2) -> Participants:
     return made
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "remedy", "gone"),
     [
         (Reply.RESULTS, Remedy.TAKE, False),
@@ -56,7 +58,7 @@ def test_each_reply_has_a_remedy(reply: Reply, remedy: Remedy, gone: bool) -> No
     assert error is None or (error.wrap, error.status) == ("far", 504)
 
 
-@pytest.mark.parametrize("reply", Reply)
+@each_row("reply", Reply)
 def test_of_a_question_that_was_asked_again_results_alone_count(reply: Reply) -> None:
     made = participants()
     former = made.asked["far"].number
@@ -106,7 +108,7 @@ def test_a_replica_that_has_to_begin_though_it_is_ending_gets_the_same_tasks() -
     assert made.gone() is None
 
 
-@pytest.mark.parametrize(("attempts", "losses"), [(1, 0), (2, 1), (3, 2)])
+@each_row(("attempts", "losses"), [(1, 0), (2, 1), (3, 2)])
 def test_a_wrap_is_lost_as_often_as_there_are_attempts(attempts: int, losses: int) -> None:
     made = participants(attempts)
     for _ in range(losses):
@@ -155,7 +157,7 @@ def test_what_has_ended_elsewhere_and_kept_nothing_is_asked_again() -> None:
     assert made.begin_again("near", found.begin) == {"near": {2}, "far": {1}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "what"), [("late", "far, near did not answer"), ("gone", "far ended, and was not")]
 )
 def test_at_the_deadline_it_is_said_who_is_missing(change: str, what: str) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from chiron.workflow.answer import LONGEST, ExpectedAnswer
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import parse_workflow
+from tests.rows import each_row
 
 WORKFLOW = parse_workflow({"tasks": {"first": "f", "second": "g"}})
 values = st.recursive(
@@ -27,7 +28,7 @@ def learned(*outputs: object) -> ExpectedAnswer:
     return ExpectedAnswer.learned(b"{}", [json.dumps(output) for output in outputs])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("runs", "varies", "any_order"),
     [
         ([{"a": 1, "t": 2}, {"a": 1, "t": 3}], ["$.t"], []),
@@ -49,7 +50,7 @@ def test_what_differs_between_runs_is_learned_with_its_path(runs, varies, any_or
         expected.check(json.dumps(run), WORKFLOW)
 
 
-@pytest.mark.parametrize("length", [1, LONGEST])
+@each_row("length", [1, LONGEST])
 def test_lists_without_order_are_the_same_in_any_order_however_long(length):
     first, second = {"count": ["x" * length, {"n": 2}]}, {"count": [{"n": 2}, "x" * length]}
     expected = ExpectedAnswer.learned(b"", [json.dumps(first)], ["count"])
@@ -70,7 +71,7 @@ def test_a_real_difference_names_task_path_and_both_values(refused):
     assert "'second' answered '3' and not '2'" in error.message
 
 
-@pytest.mark.parametrize("other", ["[1]", "{}", "1", "no json", '{"a": true}', '{"a": "1"}'])
+@each_row("other", ["[1]", "{}", "1", "no json", '{"a": true}', '{"a": "1"}'])
 def test_another_shape_or_type_is_a_difference(other):
     assert learned({"a": 1}).differences(other)
 
@@ -146,7 +147,7 @@ def test_random_numbers_that_are_the_same_in_all_answers_are_an_error_with_those
     assert "one of the functions sample, ticket may seed" in caught.value.message
 
 
-@pytest.mark.parametrize("shape", ['{{"at": "{}/data"}}', "at {}/data"])
+@each_row("shape", ['{{"at": "{}/data"}}', "at {}/data"])
 def test_where_the_embedded_gateway_has_an_image_is_no_difference(shape: str) -> None:
     alone, wrap = (f"/home/images/{each}" for each in ("f=1/0123456789abcdef", "w=2/" + "f" * 16))
     known = ExpectedAnswer.learned(b"", [shape.format(alone)])

@@ -8,6 +8,7 @@ import pytest
 
 from chiron.workflow.asl import parse_states
 from chiron.workflow.model import Failure, Task
+from tests.rows import each_row
 
 TASK = {"Type": "Task", "Resource": "f", "End": True}
 
@@ -91,7 +92,7 @@ def test_a_function_may_serve_several_tasks_also_in_one_stage(machine):
     assert workflow.stages == (("a", "b"),)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "expected"),
     [("Finra", "finra"), ("  My Work_flow ", "my-work-flow"), ("a", "a"), ("a" * 63, "a" * 63)],
 )
@@ -201,7 +202,7 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("document", "code", "path", "functions"), REFUSALS)
+@each_row(("document", "code", "path", "functions"), REFUSALS)
 def test_refused_with_its_path_and_its_states(refused, document, code, path, functions):
     error = refused(parse_states, document, "demo")
     assert (error.code, error.path, error.functions) == (code, path, functions)
@@ -251,7 +252,7 @@ DECIDING = [
 ]
 
 
-@pytest.mark.parametrize("document", DECIDING)
+@each_row("document", DECIDING)
 def test_what_does_more_than_hand_data_on_is_a_machine(document):
     workflow = parse_states(document, "demo")
     assert workflow.machine is not None
@@ -260,7 +261,7 @@ def test_what_does_more_than_hand_data_on_is_a_machine(document):
     assert (workflow.output, workflow.failure) == (None, None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "said",
     [{"Comment": "c"}, {"Version": "1.0"}, {"QueryLanguage": "JSONPath"}, {"Name": "demo"}],
 )

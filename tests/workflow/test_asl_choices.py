@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from chiron.workflow.asl import parse_states
 from chiron.wrap.core.statemachine.choices import OPERATORS
+from tests.rows import each_row
 
 ONE = {"Variable": "$.a", "StringEquals": "x"}
 OPERANDS = {"String": "x", "Numeric": 1.5, "Boolean": True, "Timestamp": "2016-03-14T01:59:00Z"}
@@ -28,7 +27,7 @@ def operand(name: str) -> Any:
     return next(value for kind, value in OPERANDS.items() if name.startswith(kind))
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@each_row("name", OPERATORS)
 def test_every_operator_is_kept_with_what_it_compares(name):
     rule = {"Variable": "$.a", name: operand(name), "Next": "A"}
     machine = parse_states(machine_of(rule | {"Comment": "c"}), "demo").machine
@@ -43,7 +42,7 @@ def test_rules_nest_by_and_or_and_not():
     assert machine["States"]["C"]["Choices"] == [rule, ONE | {"Next": "A"}]
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@each_row("name", OPERATORS)
 def test_an_operator_refuses_what_it_cannot_compare(refused, name):
     rule = {"Variable": "$.a", name: None, "Next": "A"}
     error = refused(parse_states, machine_of(rule), "demo")
@@ -76,13 +75,13 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "code", "path"), REFUSED)
+@each_row(("rule", "code", "path"), REFUSED)
 def test_a_rule_is_refused_with_the_path_of_its_field(refused, rule, code, path):
     error = refused(parse_states, machine_of(rule), "demo")
     assert (error.code, error.path) == (code, f"States.C.Choices{path}")
 
 
-@pytest.mark.parametrize("choices", [[], {}, None])
+@each_row("choices", [[], {}, None])
 def test_a_choice_has_at_least_one_rule(refused, choices):
     error = refused(parse_states, machine_of(Choices=choices), "demo")
     assert (error.code, error.path) == ("bad-field", "States.C.Choices")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from chiron.workflow.asl import parse_states
 from chiron.workflow.asl_queries import uses_jsonata
+from tests.rows import each_row
 
 TASK = {"Type": "Task", "Resource": "f", "End": True}
 QUERY = TASK | {"QueryLanguage": "JSONata", "Output": 1}
@@ -15,7 +14,7 @@ INNER = {"StartAt": "Q", "States": {"Q": QUERY}}
 WITHOUT = {"StartAt": "T", "States": {"T": TASK}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("state", "expected"),
     [
         (TASK | {"ResultPath": None}, False),

@@ -11,6 +11,7 @@ from chiron.workflow.asl import parse_states
 from chiron.workflow.execute import execute
 from chiron.workflow.model import Task
 from chiron.workflow.names import FunctionNames
+from tests.rows import each_row
 
 INVOKE = "arn:aws:states:::lambda:invoke"
 
@@ -20,7 +21,7 @@ def machine_of(resource: Any, **fields: Any) -> dict[str, Any]:
     return {"StartAt": "A", "States": {"A": state}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "resource",
     [
         INVOKE,
@@ -44,7 +45,7 @@ def test_an_invocation_keeps_its_parameters_but_for_the_function(resource):
     assert parameters["FunctionName"] == "f", "the document stays as it is"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "proposed"),
     [
         ("arn:aws:lambda:eu-west-1:123456789012:function:WordCount", "word-count"),
@@ -61,7 +62,7 @@ def test_an_invocation_keeps_its_parameters_but_for_the_function(resource):
         ("1st", "function-1st"),
     ],
 )
-@pytest.mark.parametrize("invoked", [False, True])
+@each_row("invoked", [False, True])
 def test_a_name_of_another_platform_gets_a_proposal_that_mends_it(
     refused, given, proposed, invoked
 ):
@@ -78,7 +79,7 @@ def test_a_name_of_another_platform_gets_a_proposal_that_mends_it(
     assert workflow.functions == (proposed,)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("resource", "what"),
     [
         ("arn:aws:states:::dynamodb:putItem", "a service integration"),
@@ -90,7 +91,7 @@ def test_a_name_of_another_platform_gets_a_proposal_that_mends_it(
         ("arn:aws:states:us-east-1:123456789012:activity:cook", "an activity"),
     ],
 )
-@pytest.mark.parametrize(
+@each_row(
     "fields",
     [{"Parameters": {"a.$": "$.b"}}, {"QueryLanguage": "JSONata", "Arguments": {"a": 1}}],
 )
@@ -106,7 +107,7 @@ def test_what_is_no_function_is_named_with_how_to_have_one_instead(refused, reso
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "what"),
     [(".sync", "a service integration"), (".waitForTaskToken", "a wait for a callback")],
 )
@@ -119,7 +120,7 @@ def test_what_would_call_a_function_otherwise_is_named_with_that_function(refuse
     assert error.message.endswith('"Resource": "f"')
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "code", "path"),
     [
         ({"FunctionName.$": "$.f"}, "unsupported-field", "Parameters.FunctionName.$"),
@@ -142,7 +143,7 @@ ARN = "arn:aws:lambda:eu-west-1:123456789012:function:Sort"
 TABLE = {ARN: "sort", "Find": "find", "arn:aws:states:::sqs:sendMessage": "send"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fields",
     [
         {"Parameters": {"FunctionName.$": "$.f", "Payload.$": "$.p"}},
@@ -157,9 +158,7 @@ TABLE = {ARN: "sort", "Find": "find", "arn:aws:states:::sqs:sendMessage": "send"
     ],
     ids=["JSONPath", "JSONata"],
 )
-@pytest.mark.parametrize(
-    ("called", "function"), [(ARN, "sort"), ("sort", "sort"), ("Find", "find")]
-)
+@each_row(("called", "function"), [(ARN, "sort"), ("sort", "sort"), ("Find", "find")])
 def test_a_function_is_chosen_at_run_time_among_those_of_functions_json(fields, called, function):
     missing = ["Lambda.ResourceNotFoundException"]
     catch = [{"ErrorEquals": missing, "Next": "None"}]
@@ -192,8 +191,8 @@ def test_a_function_that_is_chosen_without_a_table_is_refused_with_how_to_write_
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("piece", ["${", "${a}", "${a", ":", ":function:", ".arn", "a:", "aB"])
-@pytest.mark.parametrize("start", ["", "arn:aws:states:::"])
+@each_row("piece", ["${", "${a}", "${a", ":", ":function:", ".arn", "a:", "aB"])
+@each_row("start", ["", "arn:aws:states:::"])
 def test_a_name_that_goes_on_and_on_is_refused_soon(refused, start, piece):
     assert refused(parse_states, machine_of(start + piece * 100_000), "demo").code in (
         "bad-name",

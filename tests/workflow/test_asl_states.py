@@ -10,6 +10,7 @@ import pytest
 from chiron.workflow.asl import parse_states
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Task
+from tests.rows import each_row
 
 TASK = {"Type": "Task", "Resource": "f", "End": True}
 #: Instead of a field's value: the state is without it.
@@ -93,7 +94,7 @@ ACCEPTED = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "fields"), ACCEPTED)
+@each_row(("kind", "fields"), ACCEPTED)
 def test_a_field_of_the_language_is_kept_as_it_is_written(kind, fields):
     state = kept(kind, **fields)
     written = {field: value for field, value in fields.items() if value is not ABSENT}
@@ -301,7 +302,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "fields", "code", "path"), REFUSED)
+@each_row(("kind", "fields", "code", "path"), REFUSED)
 def test_refused_with_the_path_of_its_field(refused, kind, fields, code, path):
     error = refused(parse_states, machine_of(kind, **fields), "demo")
     assert (error.code, error.path) == (code, f"States.S.{path}" if path else "States.S")
@@ -319,13 +320,13 @@ def test_a_field_that_is_misspelt_is_told_the_right_one(refused):
     )
 
 
-@pytest.mark.parametrize("field", ["Version", "TimeoutSeconds"])
+@each_row("field", ["Version", "TimeoutSeconds"])
 def test_what_stands_beside_the_states_is_checked(refused, field):
     document = machine_of("Task") | {field: []}
     assert refused(parse_states, document, "demo").path == field
 
 
-@pytest.mark.parametrize("field", ["ItemReader", "ResultWriter"])
+@each_row("field", ["ItemReader", "ResultWriter"])
 def test_a_state_is_not_called_as_a_task_that_reads_or_writes_for_a_map(field: str) -> None:
     calls = {field: {"Resource": "f", "Parameters": {"Bucket": "b"}}}
     states = {

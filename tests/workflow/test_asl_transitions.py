@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from chiron.workflow.asl import parse_states
+from tests.rows import each_row
 
 TASK = {"Type": "Task", "Resource": "f", "End": True}
 RULE = {"Variable": "$.a", "IsNull": True}
@@ -28,7 +29,7 @@ def machine_of(**states: Any) -> dict[str, Any]:
     return {"StartAt": "A", "States": states}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "document",
     [
         pytest.param(machine_of(A=going("C"), C=choice("A", "B"), B=TASK), id="loop by a Choice"),
@@ -47,7 +48,7 @@ def test_transitions_that_can_end_are_accepted(document):
 INNER = machine_of(A=TASK)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("document", "code", "path", "functions"),
     [
         pytest.param(

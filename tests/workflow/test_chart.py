@@ -13,6 +13,7 @@ from chiron.workflow.chart_layout import Layout, layout
 from chiron.workflow.chart_mermaid import mermaid
 from chiron.workflow.chart_svg import svg
 from chiron.workflow.dag import parse_dag
+from tests.rows import each_row
 
 TASK = {"Type": "Task", "Resource": "f"}
 MACHINE = {
@@ -90,7 +91,7 @@ def test_edges_are_labelled_and_dashed_after_failures(chart):
     assert dashed == [("Check", labels["catch ALL"]), (labels["catch ALL"], "Refuse")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "text"),
     [
         ({"Variable": "$.a", "NumericLessThanEquals": 3, "Next": "x"}, "a <= 3"),
@@ -165,7 +166,7 @@ def test_a_long_name_is_cut_and_whole_where_one_points_at_it():
     assert text.count(name) == 1
 
 
-@pytest.mark.parametrize("tasks", [1, 300])
+@each_row("tasks", [1, 300])
 def test_any_number_of_tasks_is_drawn(tasks):
     edges = [[f"t{n}", f"t{n + 7}"] for n in range(tasks - 7)]
     document = {"tasks": {f"t{n}": "f" for n in range(tasks)}, "edges": edges}

@@ -9,6 +9,7 @@ from chiron.workflow.conversion import as_plain, as_states
 from chiron.workflow.dag import parse_dag
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Workflow
+from tests.rows import each_row
 
 
 def dag(edges: str, tasks: str = "") -> Workflow:
@@ -19,7 +20,7 @@ def dag(edges: str, tasks: str = "") -> Workflow:
     return parse_dag({"tasks": {name: name for name in names}, "edges": pairs}, "demo")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "workflow",
     [
         dag("", "a"),
@@ -79,7 +80,7 @@ def test_branches_may_part_again():
     assert (first["Next"], outer["Next"]) == ("d", "f")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("workflow", "concerned"),
     [
         (dag("a-b a-c b-d c-d a-d"), {"a", "b", "c"}),
@@ -107,7 +108,7 @@ def test_a_machine_that_decides_is_no_plain_dag(refused):
     assert "Choice 'Which'" in error.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     "states",
     [{"P": [["x"]], "B": "g"}, {"P": [["x"]]}, {"A": "f", "F": {"Type": "Fail", "Error": "Odd"}}],
 )

@@ -9,6 +9,7 @@ import pytest
 from chiron.workflow.dag import parse_dag
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Stream, Task
+from tests.rows import each_row
 
 
 def dag(tasks: str, *edges: str) -> dict[str, object]:
@@ -77,16 +78,14 @@ def test_its_own_name_wins_over_the_default():
     assert parse_dag({"name": "Mine", "comment": "x", "tasks": {"a": "f"}}, "d").name == "mine"
 
 
-@pytest.mark.parametrize(
-    ("task", "what"), [("shuot", "did you mean shout?"), ("x", "known: shout, count")]
-)
+@each_row(("task", "what"), [("shuot", "did you mean shout?"), ("x", "known: shout, count")])
 def test_of_an_unknown_task_it_says_what_was_meant(task, what):
     document = {"tasks": {"shout": "f", "count": "g"}, "edges": [[task, "count"]]}
     with pytest.raises(ChironError, match=re.escape(f"'{task}' is no task; {what}")):
         parse_dag(document, "demo")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("document", "code", "path", "functions"),
     [
         pytest.param(dag("abc", "ab", "bc", "cb"), "cycle", None, ("b", "c"), id="cycle"),

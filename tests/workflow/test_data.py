@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from chiron.workflow.data import is_json, resolve
 from chiron.workflow.errors import ChironError
+from tests.rows import each_row
 
 
 def test_no_source_is_the_request_and_one_source_is_that_output():
@@ -28,7 +29,7 @@ def test_a_list_of_one_is_still_a_list():
     assert resolve(("a",), "", {"a": "{}"}) == "[{}]"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["1.0", "1E5", "-0", "1e999", '{"b": 1, "a": 1, "b": 2}', '"\\u00e4/\\/"', "[ 1 ,2 ]", "true"],
 )
@@ -40,7 +41,7 @@ def test_json_is_stripped_of_the_space_around_it_only():
     assert resolve(("a",), "", {"a": '\n {"a": 1} \t\r'}) == '[{"a": 1}]'
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",

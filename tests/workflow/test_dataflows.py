@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from chiron.workflow.dataflows import translate_dataflows
 from chiron.workflow.folder import parse_workflow
+from tests.rows import each_row
 
 
 def to(function: str, data: str) -> dict[str, Any]:
@@ -145,7 +144,7 @@ def test_a_switch_decides_by_its_own_data():
     assert found["log"]["Parameters"] == {"word.$": "$.look.word", "hidden.$": "$.hide.h"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("functions", "code", "path"),
     [
         (

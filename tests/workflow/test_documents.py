@@ -23,6 +23,7 @@ from chiron.workflow.documents import (
     write_atomically,
 )
 from chiron.workflow.errors import ChironError
+from tests.rows import each_row
 
 
 class Inner(Document):
@@ -36,12 +37,12 @@ class Outer(Document):
     note: str | None = None
 
 
-@pytest.mark.parametrize("text", ["NaN", "[Infinity]", '{"a": -Infinity}'])
+@each_row("text", ["NaN", "[Infinity]", '{"a": -Infinity}'])
 def test_nan_and_infinity_are_no_json(refused, text):
     assert refused(parse_json, text, "plan").code == "bad-json"
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "a": 1}', '[{"b": {"a": 1, "x": 2, "a": 3}}]'])
+@each_row("text", ['{"a": 1, "a": 1}', '[{"b": {"a": 1, "x": 2, "a": 3}}]'])
 def test_a_duplicate_key_is_named(refused, text):
     error = refused(parse_json, text, "plan")
     assert (error.code, error.path) == ("duplicate-key", "a")
@@ -58,7 +59,7 @@ def test_a_syntax_error_is_placed(refused):
     assert error.message.startswith("workflow x.json") and "line 3" in error.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["", b"\xff\xfe\xfd", "[" * 1_000_000, "9" * 10_000, '"a\nb"', "\ufeff{}", "{} x"]
 )
 def test_what_is_no_json_is_refused_whatever_it_is(refused, text):
@@ -74,7 +75,7 @@ def test_any_text_is_a_value_or_a_one_line_error(text: str | bytes):
         assert str(error).isprintable()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "path"),
     [
         ({"name": "a", "parts": [{"count": 1}, {"count": 1, "colour": 2}]}, "parts[1].colour"),
@@ -136,7 +137,7 @@ def test_a_document_goes_through_a_file_unchanged(tmp_path):
     assert read_document(Outer, tmp_path / "new" / "a.json", "artefact") == document
 
 
-@pytest.mark.parametrize("name", ["missing.json", "."])
+@each_row("name", ["missing.json", "."])
 def test_a_file_that_cannot_be_read_is_named(refused, tmp_path, name):
     error = refused(read_json, tmp_path / name, "profile")
     assert error.code == "missing-file"

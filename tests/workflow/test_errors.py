@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from chiron.workflow.errors import ChironError
+from tests.rows import each_row
 
 
 def test_programs_get_code_message_path_and_functions():
@@ -25,7 +24,7 @@ def test_people_get_the_message_and_the_place():
     assert str(ChironError("x", "what to do")) == "what to do"
 
 
-@pytest.mark.parametrize("text", ["a\nb", "a\0b", "\ud800", "\x1b[31mred", "a\u2028b"])
+@each_row("text", ["a\nb", "a\0b", "\ud800", "\x1b[31mred", "a\u2028b"])
 def test_no_text_from_outside_leaves_the_line(text):
     error = ChironError("x", f"wrong: {text}", path=text)
     assert str(error).isprintable()

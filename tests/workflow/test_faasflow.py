@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from chiron.workflow.faasflow import translate_flat
 from chiron.workflow.faasflow_nested import translate_nested
 from chiron.workflow.folder import parse_workflow
+from tests.rows import each_row
 
 
 def function(name: str, **more: Any) -> dict[str, Any]:
@@ -268,7 +267,7 @@ def test_two_arms_may_lead_to_one_function():
     assert found["c"]["Next"] == found["v"]["Choices"][0]["Next"] == "b"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("steps", "code", "path", "words"),
     [
         ([flat("a", "b")], "unknown-next", "functions[0]", "'b'"),
@@ -321,7 +320,7 @@ def test_branches_that_need_each_others_functions_are_refused_where_data_is_name
     assert set(error.functions) >= {"a", "b", "d"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("document", "code", "path"),
     [
         (block("sequence"), "bad-field", "steps"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic_core import from_json as strict_json
 
 from chiron.wrap.values.in_json import from_json, to_json
+from tests.rows import each_row
 
 
 @given(st.one_of(st.binary(), st.text().map(str.encode)))
@@ -25,7 +26,7 @@ def test_text_stays_text() -> None:
     assert to_json(b"\xff") == {"base64": "/w=="}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value", [None, 1, [], {}, "\udcff", {"base64": 1}, {"base64": "?"}, {"base64": "", "x": 1}]
 )
 def test_what_stands_for_no_bytes_is_refused(value: object) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,14 +16,15 @@ from chiron.workflow.names import (
     shown,
     workflow_name,
 )
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize("name", ["a", "a1", "a-1", "a--b", "a" * 63])
+@each_row("name", ["a", "a1", "a-1", "a--b", "a" * 63])
 def test_openfaas_names_are_accepted_as_they_are(name):
     assert check_name(name, "function", "here") == name
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name", ["", "1a", "-a", "a-", "A", "a_b", "a b", "a.b", "ä", "a\n", "a" * 64, "a\0", None, 1]
 )
 def test_other_names_are_refused_with_the_rule(refused, name):
@@ -33,21 +33,21 @@ def test_other_names_are_refused_with_the_rule(refused, name):
     assert "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$" in error.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name", ["A", "Last Px", "größe", "数据", "a.b", "a'b", "x" * 80, '<>{}[]?*"%\\^|~`$&,;:/()!']
 )
 def test_task_names_are_free_text(name):
     assert check_task_name(name, "here") == name
 
 
-@pytest.mark.parametrize("character", "#\n\t\0\x7f\ud800\u202e")
+@each_row("character", "#\n\t\0\x7f\ud800\u202e")
 def test_task_names_hold_nothing_that_numbers_runs_or_cannot_be_printed(refused, character):
     error = refused(check_task_name, f"a{character}b", "here")
     assert error.code == "bad-name"
     assert ascii(character) in error.message
 
 
-@pytest.mark.parametrize("name", ["", " ", "x" * 81])
+@each_row("name", ["", " ", "x" * 81])
 def test_task_names_have_1_to_80_characters(refused, name):
     assert "1 to 80" in refused(check_task_name, name, "here").message
 
@@ -56,7 +56,7 @@ def test_what_is_proposed_is_a_name_even_where_the_deployed_one_is_none():
     assert FunctionNames.proposal(["Second_One"], ["Second_One"]) == {"Second_One": "second-one"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         ("A", "a"),
@@ -96,7 +96,7 @@ def test_what_is_shown_in_a_message_fits_a_line(value: object):
     assert len(shown(value)) <= 60
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "deployed", "proposed"),
     [
         ("${module.ingestion.lambda_function_arn}:$LATEST", (), "ingestion"),

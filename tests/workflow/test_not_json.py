@@ -7,10 +7,11 @@ import pytest
 from chiron.workflow.documents import parse_json, validate
 from chiron.workflow.errors import ChironError
 from chiron.workflow.profile import Profile
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
-@pytest.mark.parametrize(
+@each_row("constant", ["NaN", "Infinity", "-Infinity"])
+@each_row(
     ("text", "path"),
     [
         ('{"functions": {"f": {"periods": [{"start_ms": 0}, {"start_ms": %s}]}}}',

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-import pytest
-
 from chiron.workflow.documents import validate
 from chiron.workflow.platform import Platform
+from tests.rows import each_row
 
 PLATFORM = {
     "format": 1,
@@ -30,14 +29,14 @@ def test_python_switches_every_5_ms_unless_told_otherwise():
     assert platform.request_ms == 0.0
 
 
-@pytest.mark.parametrize("field", [key for key in PLATFORM if key.endswith("_ms")])
-@pytest.mark.parametrize("value", [-0.1, math.nan, math.inf, "1", None, 3_600_001.0])
+@each_row("field", [key for key in PLATFORM if key.endswith("_ms")])
+@each_row("value", [-0.1, math.nan, math.inf, "1", None, 3_600_001.0])
 def test_every_constant_is_a_time_within_an_hour(refused, field, value):
     error = refused(validate, Platform, PLATFORM | {field: value}, "platform")
     assert (error.code, error.path) == ("bad-document", field)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "value"),
     [
         ("cpus", 0),
@@ -55,7 +54,7 @@ def test_what_no_machine_has_is_refused_by_its_field(refused, field, value):
     assert refused(validate, Platform, PLATFORM | {field: value}, "platform").path == field
 
 
-@pytest.mark.parametrize("field", list(PLATFORM))
+@each_row("field", list(PLATFORM))
 def test_every_constant_has_to_be_there(refused, field):
     known = {key: value for key, value in PLATFORM.items() if key != field}
     assert refused(validate, Platform, known, "platform").path == field

@@ -9,6 +9,7 @@ import pytest
 
 from chiron.workflow.documents import validate
 from chiron.workflow.profile import Profile
+from tests.rows import each_row
 
 
 def profile(*periods: tuple[float, float], latency_ms: float = 10.0, **fields: Any) -> Any:
@@ -18,7 +19,7 @@ def profile(*periods: tuple[float, float], latency_ms: float = 10.0, **fields: A
     return {"format": 1, "workflow": "demo", "functions": {"f": function}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "document",
     [
         pytest.param(profile((0, 10)), id="one period"),
@@ -35,7 +36,7 @@ def test_periods_that_cover_the_latency_are_accepted(document):
 PERIODS = "functions.f.periods"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("document", "path", "words"),
     [
         pytest.param(profile((0, 4), (5, 5)), PERIODS, "period 1 leaves a gap", id="gap"),

@@ -24,6 +24,7 @@ from chiron.workflow.asl import parse_states
 from chiron.workflow.errors import ChironError
 from chiron.workflow.execute import execute
 from chiron.wrap.core.statemachine.errors import StatesError
+from tests.rows import each_row
 
 HERE = Path(__file__).parent
 #: The one in C, where there is one, is several times as fast.
@@ -99,7 +100,7 @@ def parsed(case: dict[str, Any]) -> Any:
     return parse_states(document | case["beside"], "demo")
 
 
-@pytest.mark.parametrize("case", list(cases()))
+@each_row("case", list(cases()))
 def test_a_machine_answers_as_documented(case: dict[str, Any]) -> None:
     if "refused" in case:
         with pytest.raises(ChironError) as refused:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from chiron.wrap.core.statemachine.choices import OPERATORS, check_operand, matches
 from chiron.wrap.core.statemachine.errors import StatesError
+from tests.rows import each_row
 
 EARLY, LATE = "2016-03-14T01:59:00Z", "2016-03-14T01:59:00.5Z"
 DATA = {
@@ -48,8 +49,8 @@ def holds(variable, data=None, **rule):
     return matches({"Variable": variable, **rule}, DATA if data is None else data, {"C": 5})
 
 
-@pytest.mark.parametrize("kind", RANKED)
-@pytest.mark.parametrize("order", ORDER)
+@each_row("kind", RANKED)
+@each_row("order", ORDER)
 def test_values_are_compared(kind, order):
     for place, value in enumerate(RANKED[kind]):
         for other_place, other in enumerate(RANKED[kind]):
@@ -59,7 +60,7 @@ def test_values_are_compared(kind, order):
             assert holds("$.value", data, **{f"{kind}{order}Path": "$.other"}) is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "operand", "wrong"),
     [
         ("StringEquals", "b", [5, True, None, ["b"], {}]),
@@ -82,7 +83,7 @@ def test_values_of_another_type_do_not_match(name, operand, wrong):
             assert holds("$.operand", data, **{f"{name}Path": "$.value"}) is False
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variable", "rule", "expected"),
     [
         ("$.n", {"NumericEquals": 5.0}, True),
@@ -132,7 +133,7 @@ def test_rules_match(variable, rule, expected):
     assert holds(variable, **rule) is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "pattern", "expected"),
     [
         ("foo23.log", "foo*.log", True),
@@ -164,7 +165,7 @@ def test_wildcards_match(text, pattern, expected):
     assert holds("$.x", {"x": text}, StringMatches=pattern) is expected
 
 
-@pytest.mark.parametrize("pattern", [r"a\b", "a\\", r"\\\x*", "*\\"])
+@each_row("pattern", [r"a\b", "a\\", r"\\\x*", "*\\"])
 def test_an_open_escape_is_an_error(pattern):
     with pytest.raises(ValueError, match="StringMatches"):
         check_operand("StringMatches", pattern)
@@ -184,7 +185,7 @@ def test_many_wildcards_take_no_time():
     assert time.process_time() - begun < 1
 
 
-@pytest.mark.parametrize("name", [name for name in OPERATORS if name != "IsPresent"])
+@each_row("name", [name for name in OPERATORS if name != "IsPresent"])
 def test_a_path_that_finds_nothing_is_a_runtime_error(name):
     operand = "$.n" if name.endswith("Path") else True
     with pytest.raises(StatesError) as caught:
@@ -200,7 +201,7 @@ NO = {"Variable": "$.n", "NumericEquals": 6}
 FAILS = {"Variable": "$.nothing", "IsNull": True}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "expected"),
     [
         ({"And": [YES, YES], "Next": "x"}, True),
@@ -219,7 +220,7 @@ def test_rules_are_combined_until_the_answer_is_known(rule, expected):
     assert matches(rule, DATA, {}) is expected
 
 
-@pytest.mark.parametrize("rule", [{"And": [YES, FAILS]}, {"Or": [NO, FAILS]}, {"Not": FAILS}])
+@each_row("rule", [{"And": [YES, FAILS]}, {"Or": [NO, FAILS]}, {"Not": FAILS}])
 def test_a_rule_that_has_to_be_asked_can_fail(rule):
     with pytest.raises(StatesError, match=r"^States\.Runtime"):
         matches(rule, DATA, {})
@@ -229,7 +230,7 @@ def test_there_are_39_operators():
     assert len(OPERATORS) == 3 * 5 * 2 + 2 + 1 + 6
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "operand"),
     [
         ("StringEquals", 1),

@@ -19,6 +19,7 @@ from chiron.wrap.core.statemachine.context import execution_context
 from chiron.wrap.core.statemachine.errors import LONGEST, StatesError, cause_of, failure_of
 from chiron.wrap.core.statemachine.machine import Machine
 from chiron.wrap.core.statemachine.values import dump
+from tests.rows import each_row
 
 #: A machine has a Task: this one precedes the states of a case and changes nothing.
 FIRST = {"Type": "Task", "Resource": "f", "ResultPath": None}
@@ -235,7 +236,7 @@ CASES: list[tuple[str, dict[str, Any], Any, tuple[str | StatesError, ...], Any]]
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+@each_row("case", CASES, ids=lambda case: case[0])
 def test_as_documented(case: Any) -> None:
     _, states, request, answers, outcome = case
     states = {
@@ -245,7 +246,7 @@ def test_as_documented(case: Any) -> None:
     assert run(states, request, answers).outcome == outcome
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("payload", "given"),
     [({"a": 1}, '{"a":1}'), ("no JSON", "no JSON"), ('{"a": 1}', '{"a": 1}'), (5, "5")],
 )
@@ -254,7 +255,7 @@ def test_a_payload_that_is_a_text_goes_as_it_is(payload: Any, given: str) -> Non
     assert run({"T": state}, {}, ("1",)).given == [given]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "given"),
     [
         ("3.10", "3.10"),
@@ -293,9 +294,7 @@ def test_what_begins_and_is_cancelled_in_one_step_is_in_none_of_its_lists() -> N
     assert machine.outcome.name == "Sunk"
 
 
-@pytest.mark.parametrize(
-    "message", ["x" * 100_000, '"' * 100_000, "\ud800" * 50_000, "\n\\é" * 20_000]
-)
+@each_row("message", ["x" * 100_000, '"' * 100_000, "\ud800" * 50_000, "\n\\é" * 20_000])
 def test_a_cause_is_whole_json_however_long_the_message_is(message: str) -> None:
     cause = cause_of("E", message, ["frame"] * 20)
     assert LONGEST - 6 <= len(cause) <= LONGEST
@@ -365,7 +364,7 @@ NO = StatesError("E", "no")
 EXCEEDED = "States.ExceedToleratedFailureThreshold"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "given"),
     [
         ({}, ["1", "2", "3", "4", "5"]),
@@ -401,7 +400,7 @@ def test_a_distributed_map_gives_its_items(fields: dict[str, Any], given: list[s
     assert ran.outcome == [0] * len(given)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "answers", "outcome"),
     [
         ({}, ("1", NO), EXCEEDED),
@@ -463,7 +462,7 @@ def test_a_distributed_map_runs_a_bounded_number_of_items_at_once() -> None:
     assert len(machine.ended(step.begins[0].number, "1", 0.0).begins) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "patterns", "outcome"),
     [
         ({"HeartbeatSeconds": 2, "TimeoutSeconds": 9}, ["States.HeartbeatTimeout"], "caught"),

@@ -14,6 +14,7 @@ from chiron.wrap.core.statemachine import intrinsics
 from chiron.wrap.core.statemachine.errors import StatesError
 from chiron.wrap.core.statemachine.intrinsics import check_call
 from chiron.wrap.core.statemachine.values import Text
+from tests.rows import each_row
 
 DATA = {
     "name": "Ann",
@@ -35,7 +36,7 @@ def call(text: str, data: Any, context: Any) -> Any:
     return intrinsics.call(text, data, context, CHANCE)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("States.Format('Hi {}.', $.name)", "Hi Ann."),
@@ -123,7 +124,7 @@ def test_functions_give(text, value):
     assert found == value and type(found) is type(value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "States.Format('{}')",
@@ -189,7 +190,7 @@ def test_what_a_function_cannot_take_fails(text):
     assert text in caught.value.cause
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -252,7 +253,7 @@ def test_every_uuid_is_another_of_version_4():
     assert uuid.UUID(first).version == 4 and str(uuid.UUID(first)) == first
 
 
-@pytest.mark.parametrize("text", ["States.UUID()", "States.MathRandom(0, 1000000)"])
+@each_row("text", ["States.UUID()", "States.MathRandom(0, 1000000)"])
 def test_equal_chances_give_equal_values(text):
     first, second, third = (intrinsics.call(text, {}, {}, Random(seed)) for seed in (1, 1, 2))
     assert first == second != third

@@ -16,6 +16,7 @@ from chiron.wrap.core.statemachine.paths import check_path, evaluate
 from chiron.wrap.core.statemachine.templates import render
 from chiron.wrap.core.statemachine.values import dump
 from chiron.wrap.core.statemachine.visits import MOST_SECONDS
+from tests.rows import each_row
 
 ITEMS = [{"v": number} for number in range(1000)]
 
@@ -35,7 +36,7 @@ def after(looks: int) -> Callable[[], None]:
     return check
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         *(
@@ -71,9 +72,7 @@ PASS = {"StartAt": "P", "States": {"P": {"Type": "Pass", "End": True}}}
 MAP = {"Type": "Map", "ItemsPath": "$.i", "ItemProcessor": PASS, "ResultPath": None}
 
 
-@pytest.mark.parametrize(
-    "state", [MAP, {**MAP, "ItemSelector": {"all.$": "$.i[*].v", "n.$": "States.UUID()"}}]
-)
+@each_row("state", [MAP, {**MAP, "ItemSelector": {"all.$": "$.i[*].v", "n.$": "States.UUID()"}}])
 def test_a_map_looks_at_the_time_between_its_items(state: dict[str, Any]) -> None:
     machine = machine_of(after(500), **state)
     with pytest.raises(OverdueError):
@@ -108,14 +107,14 @@ def test_what_a_map_evaluates_grows_with_its_items_and_not_with_their_square() -
     assert looks(ITEMS) < 11 * looks(ITEMS[:100])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path", ["$[?(@.v =~ /(a+)+b/)]", "$[?(match(@.v, '(a|a)*b'))]", "$[?(search(@.v, '(a*)*b'))]"]
 )
 def test_a_regular_expression_does_not_backtrack(path: str) -> None:
     assert evaluate(path, [{"v": "a" * 50_000}, {"v": "aab"}], {}) == [{"v": "aab"}]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "value", "holds"),
     [
         ("$[?(@ =~ /A.C/is)]", "a\nc", True),
@@ -130,7 +129,7 @@ def test_a_regular_expression_matches(path: str, value: str, holds: bool) -> Non
     assert evaluate(path, [value], {}) == ([value] if holds else [])
 
 
-@pytest.mark.parametrize("expression", ["(a", "(?=a)", r"(a)\1", "a{5000}", "(((a{99}){99}){99})"])
+@each_row("expression", ["(a", "(?=a)", r"(a)\1", "a{5000}", "(((a{99}){99}){99})"])
 def test_an_expression_that_is_refused_is_no_path(expression: str) -> None:
     with pytest.raises(ValueError, match="RE2, which has no lookarounds"):
         check_path(f"$[?(@ =~ /{expression}/)]")
@@ -145,9 +144,7 @@ def test_a_whole_number_in_a_filter_is_exact() -> None:
     assert evaluate("$[?(@ == 9007199254740993)]", [2**53, 2**53 + 1], {}) == [2**53 + 1]
 
 
-@pytest.mark.parametrize(
-    "path", ["$[?(@ == 1e999)]", "$.a[" + "9" * 5000 + "]", "$[1:1" + "0" * 30]
-)
+@each_row("path", ["$[?(@ == 1e999)]", "$.a[" + "9" * 5000 + "]", "$[1:1" + "0" * 30])
 def test_a_path_with_a_number_that_is_none_is_no_path(path: str) -> None:
     with pytest.raises(ValueError):
         check_path(path)
@@ -162,10 +159,8 @@ def test_what_is_nested_too_deep_for_a_function_is_its_failure() -> None:
     assert caught.value.name == "States.IntrinsicFailure"
 
 
-@pytest.mark.parametrize(
-    "seconds", ["1" + "0" * 400, "100000000", "-1", "1.5", '"3"', "true", "null"]
-)
-@pytest.mark.parametrize("field", ["SecondsPath", "TimeoutSecondsPath"])
+@each_row("seconds", ["1" + "0" * 400, "100000000", "-1", "1.5", '"3"', "true", "null"])
+@each_row("field", ["SecondsPath", "TimeoutSecondsPath"])
 def test_seconds_that_are_none_end_in_an_error(field: str, seconds: str) -> None:
     kind = {"SecondsPath": "Wait", "TimeoutSecondsPath": "Task"}[field]
     machine = machine_of(lambda: None, Type=kind, **{field: "$.s"})
@@ -173,7 +168,7 @@ def test_seconds_that_are_none_end_in_an_error(field: str, seconds: str) -> None
     assert machine.outcome.name == "States.Runtime"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("retrier", "longest"),
     [
         ({"BackoffRate": 1e200}, MOST_SECONDS),
@@ -192,7 +187,7 @@ def test_a_retry_waits_a_time_that_there_is(retrier: dict[str, Any], longest: fl
         step = machine.due(step.delays[0].number, 0.0)
 
 
-@pytest.mark.parametrize("text", ["[1e999]", "[" * 300 + "]" * 300, f"[{'9' * 5000}]"])
+@each_row("text", ["[1e999]", "[" * 300 + "]" * 300, f"[{'9' * 5000}]"])
 def test_json_that_has_no_place_here_fails_what_gave_it(text: str) -> None:
     machine = machine_of(lambda: None, Type="Pass")
     machine.start(text, 0.0)
@@ -218,7 +213,7 @@ def test_states_that_are_nested_too_deep_end_in_an_error() -> None:
     assert machine.outcome.name == "States.Runtime"
 
 
-@pytest.mark.parametrize("name", ["States.Runtime", "States.DataLimitExceeded"])
+@each_row("name", ["States.Runtime", "States.DataLimitExceeded"])
 def test_no_wildcard_takes_an_error_that_ends_the_execution(name):
     caught = {"ErrorEquals": ["States.ALL"], "Next": "After"}
     task = {"Type": "Task", "Resource": "f", "Catch": [caught], "Next": "After"}
@@ -229,7 +224,7 @@ def test_no_wildcard_takes_an_error_that_ends_the_execution(name):
     assert isinstance(machine.outcome, StatesError) and machine.outcome.name == name
 
 
-@pytest.mark.parametrize(
+@each_row(
     "state",
     [
         MAP,
@@ -267,7 +262,7 @@ def test_failures_that_are_caught_at_once_are_not_nested() -> None:
     assert machine.outcome == 7
 
 
-@pytest.mark.parametrize("within", [PASS, {"StartAt": "M", "States": {"M": {**MAP, "End": True}}}])
+@each_row("within", [PASS, {"StartAt": "M", "States": {"M": {**MAP, "End": True}}}])
 def test_a_loop_without_end_in_which_maps_end_at_once_is_an_error(within: dict[str, Any]) -> None:
     states = {
         "S": {**MAP, "ItemProcessor": within, "Next": "C"},
@@ -299,7 +294,7 @@ for _ in range(60):
     SHARED, NAMED = [SHARED, SHARED], {"a": NAMED, "b": NAMED}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "function",
     [
         "States.Format('{}', $.s)",
@@ -341,7 +336,7 @@ def test_a_text_is_split_at_any_number_of_characters() -> None:
 
 
 @pytest.mark.timeout(30)
-@pytest.mark.parametrize("opened", ["$.a[?(@.b=='", "$..['"])
+@each_row("opened", ["$.a[?(@.b=='", "$..['"])
 def test_a_quote_without_an_end_is_looked_at_once(opened: str) -> None:
     with pytest.raises(ValueError):
         check_path(opened + "\\'" * 100_000)

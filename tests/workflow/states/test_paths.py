@@ -20,6 +20,7 @@ from chiron.wrap.core.statemachine.paths import (
     is_definite,
     put,
 )
+from tests.rows import each_row
 
 BOOKS = [
     {"title": "A", "price": 8, "tags": ["x", "y"], "isbn": "1"},
@@ -39,7 +40,7 @@ DATA = {
 CONTEXT = {"Execution": {"Id": "e"}, "Map": {"Item": {"Index": 2, "Value": [7, 8]}}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "value"),
     [
         ("$", DATA),
@@ -75,7 +76,7 @@ def test_a_definite_path_selects_one_value(path, value):
     assert evaluate(path, DATA, CONTEXT) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "found"),
     [
         ("$.books[*].title", ["A", "B", "it's"]),
@@ -127,7 +128,7 @@ def test_an_indefinite_path_gives_a_list(path, found):
     assert evaluate(path, DATA, CONTEXT) == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "value"),
     [
         ("$['most','kind']", {"most": 10, "kind": "A"}),
@@ -140,7 +141,7 @@ def test_several_names_at_the_end_give_an_object(path, value):
     assert evaluate(path, DATA, CONTEXT) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "$.nothing",
@@ -163,7 +164,7 @@ def test_what_has_to_exist_and_does_not_is_a_runtime_error(path):
     assert path in caught.value.cause
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "$.nothing[*]",
@@ -178,7 +179,7 @@ def test_an_indefinite_path_finds_nothing_below_a_missing_field(path):
     assert evaluate(path, DATA, CONTEXT) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "found"),
     [
         ("$[?(@.Name==Receipt)].n", [1]),
@@ -200,7 +201,7 @@ def test_a_bare_word_in_a_filter_is_a_string(path, found):
     assert evaluate(path, data, {}) == found
 
 
-@pytest.mark.parametrize("value", ["[1]", '{"a": 1}', 5, None, True])
+@each_row("value", ["[1]", '{"a": 1}', 5, None, True])
 def test_what_has_no_parts_is_not_looked_into(value):
     assert evaluate("$..a", value, {}) == []
     assert evaluate("$[*]", value, {}) == []
@@ -216,7 +217,7 @@ def test_what_is_nested_too_deep_cannot_be_looked_into():
         evaluate("$..a", deep, {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "",
@@ -255,7 +256,7 @@ def test_what_is_no_path_is_refused_in_a_line(path):
         evaluate(path, {}, {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "$",
@@ -278,7 +279,7 @@ def test_reference_paths_are_as_in_the_specification(path):
     check_reference_path(path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     ["$..a", "$.a[*]", "$.*", "$.a[0,1]", "$.a[1:]", "$.a[?(@.b)]", "$['a','b']", "$.a[-1]"],
 )
@@ -295,7 +296,7 @@ def test_nothing_is_put_into_the_context_object():
         check_result_path("$$.a")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "data", "expected"),
     [
         ("$", {"a": 1}, 6),
@@ -316,7 +317,7 @@ def test_a_result_is_put_where_the_reference_path_says(path, data, expected):
     assert data == before
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "data"),
     [
         ("$.x", "foo"),
@@ -344,7 +345,7 @@ class Parts(list):
     """A list that can be watched until it is gone."""
 
 
-@pytest.mark.parametrize("path", ["$.parts[*]", "$.parts[0:1]", "$..parts", "$.parts[?(@ > 1)]"])
+@each_row("path", ["$.parts[*]", "$.parts[0:1]", "$..parts", "$.parts[?(@ > 1)]"])
 def test_what_was_selected_from_goes_without_a_collection(path):
     data = {"parts": Parts([1, 2])}
     watched = weakref.ref(data["parts"])

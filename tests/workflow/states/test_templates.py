@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from chiron.wrap.core.statemachine import templates
 from chiron.wrap.core.statemachine.errors import StatesError
 from chiron.wrap.core.statemachine.templates import check_expression, check_template
+from tests.rows import each_row
 
 DATA = {"flagged": 7, "vals": [0, 10, 20, 30, 40, 50]}
 CONTEXT = {"DayOfWeek": "TUESDAY"}
@@ -26,7 +27,7 @@ def resolve(expression: str, data: Any, context: Any) -> Any:
     return templates.resolve(expression, data, context, Random(1))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("template", "payload"),
     [
         ({}, {}),
@@ -58,7 +59,7 @@ def test_fields_that_end_in_a_dollar_are_filled_in(template, payload):
     assert template == before
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("template", "error"),
     [
         ({"a.$": "$.nothing"}, "States.Runtime"),
@@ -75,7 +76,7 @@ def test_what_cannot_be_filled_in_fails(template, error):
     assert caught.value.name == error
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("template", "reason"),
     [
         ({"a.$": 1}, r"a\.\$ has to be a string"),

@@ -22,6 +22,7 @@ from chiron.wrap.core.statemachine.values import (
     is_number,
     parse,
 )
+from tests.rows import each_row
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -44,7 +45,7 @@ def test_a_text_is_a_value_or_stays_as_it_is(text):
     assert dump(value) == text if isinstance(value, Text) else parse(dump(value)) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["", "x", "NaN", "[-Infinity]", "1 2", "01", "[1,]", "'a'", "9" * 5000 + " apples", "[1e999"],
 )
@@ -52,7 +53,7 @@ def test_what_is_no_strict_json_is_a_text(text):
     assert isinstance(parse(text), Text) and dump(parse(text)) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [
         ({"a": [1, 2.5, None, True]}, '{"a":[1,2.5,null,true]}'),
@@ -69,7 +70,7 @@ def nested(levels):
     return "[" * levels + "]" * levels
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("1e999", "[-1e999]", '{"a":1e400}', "9" * 4301, "[-" + "9" * 5000 + "]"),
@@ -110,7 +111,7 @@ def test_a_fraction_of_a_second_has_no_more_digits_than_can_be_read():
     assert instant(f"1970-01-01T00:00:01.{'1' * 5000}Z") is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "same"),
     [
         (1, 1.0, True),
@@ -134,7 +135,7 @@ def test_booleans_are_no_numbers():
     assert [is_number(value) for value in (1, 1.5, True, "1", None)] == [True, True] + [False] * 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seconds"),
     [
         ("1970-01-01T00:00:00Z", 0),
@@ -153,7 +154,7 @@ def test_a_timestamp_is_an_instant(text, seconds):
     assert instant(text) == seconds
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "2016-03-14",
