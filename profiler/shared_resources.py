@@ -6,11 +6,12 @@ import ast
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from chiron.openfaas.handlers import OF_FAAS_CLI
+from chiron.profiler.blocking import LINKING, LOOKING
 from chiron.profiler.handler_run import HandlerRun
 from chiron.profiler.strace_text import Call
 
@@ -19,7 +20,7 @@ _NAMES = {
     "os": (
         "_exit abort chdir chroot fchdir fork forkpty nice posix_spawn posix_spawnp setegid "
         "seteuid setgid setpgid setpriority setsid setuid umask "
-        "execl execle execlp execv execve execvp execvpe"
+        "dup2 execl execle execlp execv execve execvp execvpe"
     ),
     "contextlib": "redirect_stderr redirect_stdout",
     "signal": "alarm pthread_sigmask set_wakeup_fd setitimer signal",
@@ -28,6 +29,7 @@ _NAMES = {
     "locale": "setlocale",
     "resource": "setrlimit",
     "time": "tzset",
+    "unittest.mock": "patch",
 }
 #: Functions of the standard library that change or end the process which calls them.
 CALLS = frozenset(f"{module}.{name}" for module, names in _NAMES.items() for name in names.split())
@@ -85,14 +87,14 @@ def _in(tree: ast.Module) -> Iterator[str]:
     names = _imported(tree)
     yield from MODULES & {name.partition(".")[0] for name in names.values()}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            whole = f"{names.get(node.value.id)}.{node.attr}"
-        elif isinstance(node, ast.Name):
-            whole = names.get(node.id, "")
-        else:
-            continue
-        if whole in CALLS:
+        if (whole := _dotted(node, names)) in CALLS:
             yield whole
+
+
+def _dotted(node: ast.AST, names: Mapping[str, str]) -> str:
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value, names)}.{node.attr}"
+    return names.get(node.id, "") if isinstance(node, ast.Name) else ""
 
 
 def _own_paths(node: ast.AST, *, runs: bool = False) -> Iterator[str]:
@@ -147,7 +149,7 @@ class Files:
 def files(runs: Sequence[HandlerRun]) -> Files:
     """The files that most of `runs` opened; names made up for one run are in no other.
 
-    A function that finds no file finds the other's where that has written it. A file in a
+    A function that looks for a file finds the other's where that has written it. A file in a
     temporary folder is one that the function has written, as a cache, in an earlier run.
     """
     read: Counter[str] = Counter()
@@ -155,7 +157,8 @@ def files(runs: Sequence[HandlerRun]) -> Files:
     for run in runs:
         calls = [call for strand in run.strands for call in strand.calls]
         done = [call for call in calls if not call.failed]
-        read.update({*_read(done), *_read(call for call in calls if _is_absent(call))})
+        absent = [call for call in calls if _is_absent(call)]
+        read.update({*_read(done), *_read(absent), *_looked_for(absent)})
         written.update({*_written(done), *filter(_is_temporary, _read(done))})
     return Files(_common(read, len(runs)), _common(written, len(runs)))
 
@@ -178,11 +181,20 @@ def _read(calls: Iterable[Call]) -> Iterable[str]:
             yield from _paths(call)
 
 
+def _looked_for(calls: Iterable[Call]) -> Iterable[str]:
+    for call in calls:
+        if call.name in LOOKING:
+            yield from _paths(call)
+
+
 def _written(calls: Iterable[Call]) -> Iterable[str]:
     for call in calls:
         opens = call.name in _OPENING and _WRITING_FLAGS.search(call.arguments)
-        if opens or call.name == "creat" or call.name in _CHANGING:
+        binds = call.name == "bind" and "sun_path=" in call.arguments
+        if opens or binds or call.name == "creat" or call.name in _CHANGING:
             yield from _paths(call)
+        elif call.name in LINKING:
+            yield from list(_paths(call))[-1:]  # the new name
 
 
 def _paths(call: Call) -> Iterable[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chiron.profiler.handler_run import HandlerRun
-from chiron.profiler.shared_resources import RELATIVE, ports, unshareable
+from chiron.profiler.shared_resources import RELATIVE, Files, files, ports, unshareable
 
 
 def test_ports_are_those_that_are_bound_and_not_left_to_the_kernel(
@@ -23,10 +23,33 @@ def test_ports_are_those_that_are_bound_and_not_left_to_the_kernel(
     assert ports([handler_run(10, lines)]) == (9000, 9001)
 
 
+def test_files_are_looked_for_and_named_by_many_calls(
+    handler_run: Callable[..., HandlerRun],
+) -> None:
+    absent = "-1 ENOENT (No such file or directory)"
+    calls = [
+        ('newfstatat(AT_FDCWD, "/data/stat", 0x7f, 0)', absent),
+        ('statx(AT_FDCWD, "/data/statx", 0, STATX_ALL, 0x7f)', absent),
+        ('access("/data/access", F_OK)', absent),
+        ('readlink("/data/link", 0x7f, 4096)', absent),
+        ('newfstatat(AT_FDCWD, "/data", {st_mode=S_IFDIR|0777, ...}, 0)', "0"),
+        ('newfstatat(3, "", {st_mode=S_IFREG|0644, ...}, AT_EMPTY_PATH)', "0"),
+        ('symlink("/data/target", "/data/new")', "0"),
+        ('bind(3, {sa_family=AF_UNIX, sun_path="/data/socket"}, 110)', "0"),
+        ('bind(3, {sa_family=AF_INET, sin_port=htons(0), sin_addr=inet_addr("0.0.0.0")}, 16)', "0"),
+    ]
+    lines = [(1, float(n), 0.1, call, result) for n, (call, result) in enumerate(calls, 1)]
+    assert files([handler_run(10, lines)]) == Files(
+        ("/data/access", "/data/link", "/data/stat", "/data/statx"), ("/data/new", "/data/socket")
+    )
+
+
 @pytest.mark.parametrize(
     ("code", "found"),
     [
         ("import os\nos.chdir('/')", ("os.chdir",)),
+        ("import unittest.mock\nunittest.mock.patch('a.b')", ("unittest.mock.patch",)),
+        ("from unittest import mock\nmock.patch.object(1, 'b')", ("unittest.mock.patch",)),
         ("import os as o\no._exit(1)", ("os._exit",)),
         ("from signal import signal as s\ns(2, print)", ("signal.signal",)),
         ("import signal\nx = signal.signal", ("signal.signal",)),
