@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,17 @@ _NAMES = {
 }
 #: Functions of the standard library that change or end the process which calls them.
 CALLS = frozenset(f"{module}.{name}" for module, names in _NAMES.items() for name in names.split())
+_MORE_NAMES = {
+    "logging": "disable",
+    "logging.config": "dictConfig fileConfig",
+    "logging.getLogger()": "addHandler",
+    "numpy.random": "seed set_state",
+    "os": "environ[] putenv unsetenv",
+    "os.environ": "clear pop setdefault update",
+    "random": "seed setstate",
+}
+#: Those of which only runs tell whether they change it.
+PERHAPS = frozenset(f"{module}.{n}" for module, names in _MORE_NAMES.items() for n in names.split())
 #: Modules whose import is enough: they start processes from one that runs threads.
 MODULES = frozenset({"multiprocessing"})
 #: What a function uses that finds its folder by a path from its working directory.
@@ -70,31 +82,50 @@ def unshareable(folder: Path) -> tuple[str, ...]:
     that is no Python has none.
     """
     found: set[str] = set()
-    for file in sorted(folder.rglob("*.py")):
-        if file.relative_to(folder).parts[0] in OF_FAAS_CLI:
-            continue
-        try:
-            tree = ast.parse(file.read_bytes())
-            found.update(_in(tree))
+    for tree in _trees(folder):
+        with contextlib.suppress(RecursionError):
+            names = _imported(tree)
+            found.update(MODULES & {name.partition(".")[0] for name in names.values()})
+            found.update(_named(tree, names, CALLS))
             if any(_own_paths(tree)):
                 found.add(RELATIVE)
-        except (SyntaxError, ValueError, RecursionError):
-            continue
     return tuple(sorted(found))
 
 
-def _in(tree: ast.Module) -> Iterator[str]:
-    names = _imported(tree)
-    yield from MODULES & {name.partition(".")[0] for name in names.values()}
-    for node in ast.walk(tree):
-        if (whole := _dotted(node, names)) in CALLS:
-            yield whole
+def perhaps_unshareable(folder: Path) -> tuple[str, ...]:
+    """What more the functions in a handler folder name, of which only a profile tells for sure."""
+    found: set[str] = set()
+    for tree in _trees(folder):
+        with contextlib.suppress(RecursionError):
+            names = _imported(tree)
+            for each in ast.walk(tree):  # what a module sets at its import is taken back
+                if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+                    found.update(_named(each, names, PERHAPS))
+    return tuple(sorted(found))
+
+
+def _trees(folder: Path) -> Iterator[ast.Module]:
+    for file in sorted(folder.rglob("*.py")):
+        if file.relative_to(folder).parts[0] not in OF_FAAS_CLI:
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+                yield ast.parse(file.read_bytes())
+
+
+def _named(tree: ast.AST, names: Mapping[str, str], wanted: Collection[str]) -> set[str]:
+    return {whole for node in ast.walk(tree) if (whole := _dotted(node, names)) in wanted}
 
 
 def _dotted(node: ast.AST, names: Mapping[str, str]) -> str:
-    if isinstance(node, ast.Attribute):
-        return f"{_dotted(node.value, names)}.{node.attr}"
-    return names.get(node.id, "") if isinstance(node, ast.Name) else ""
+    match node:
+        case ast.Attribute():
+            return f"{_dotted(node.value, names)}.{node.attr}"
+        case ast.Name():
+            return names.get(node.id, "")
+        case ast.Call(args=[]):
+            return f"{_dotted(node.func, names)}()"
+        case ast.Subscript(ctx=ast.Store() | ast.Del()):
+            return f"{_dotted(node.value, names)}[]"
+    return ""
 
 
 def _own_paths(node: ast.AST, *, runs: bool = False) -> Iterator[str]:

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from chiron.profiler.handler_run import HandlerRun
-from chiron.profiler.shared_resources import RELATIVE, Files, files, ports, unshareable
+from chiron.profiler.shared_resources import (
+    RELATIVE,
+    Files,
+    files,
+    perhaps_unshareable,
+    ports,
+    unshareable,
+)
 
 
 def test_ports_are_those_that_are_bound_and_not_left_to_the_kernel(
@@ -99,3 +106,27 @@ def test_a_path_from_its_working_directory_wants_a_process_of_its_own(
 ) -> None:
     (tmp_path / "handler.py").write_text(code)
     assert unshareable(tmp_path) == ((RELATIVE,) if found else ())
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import random\ndef f():\n    random.seed(1)", ("random.seed",)),
+        ("import numpy as np\ndef f():\n    np.random.seed(1)", ("numpy.random.seed",)),
+        ("import os\ndef f():\n    os.environ['A'] = '1'", ("os.environ[]",)),
+        ("from os import environ\ndef f():\n    environ.pop('A')", ("os.environ.pop",)),
+        (
+            "import logging\ndef f(h):\n    logging.getLogger().addHandler(h)",
+            ("logging.getLogger().addHandler",),
+        ),
+        ("import random, os\nrandom.seed(1)\nos.environ['A'] = '1'", ()),
+        ("import random, os\ndef f():\n    random.random(), os.environ['A']", ()),
+        ("import logging\ndef f(h):\n    logging.getLogger('mine').addHandler(h)", ()),
+    ],
+)
+def test_calls_that_may_concern_others_are_named_by_functions(
+    code: str, found: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "handler.py").write_text(code)
+    assert perhaps_unshareable(tmp_path) == found
+    assert unshareable(tmp_path) == ()
