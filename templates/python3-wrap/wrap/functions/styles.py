@@ -37,7 +37,7 @@ class _Application(Flask):
     """Has as its folder that of the function which asks for it, as ``send_file`` does."""
 
     @property
-    def root_path(self) -> str:  # type: ignore[override]
+    def root_path(self) -> str:
         return directory() or self._root_path
 
     @root_path.setter

@@ -76,7 +76,7 @@ class Log(io.TextIOBase):
         self.buffer = _Bytes(self)
 
     @property
-    def errors(self) -> str:
+    def errors(self) -> str:  # type: ignore[override]
         return self._errors
 
     def write(self, text: str) -> int:
