@@ -189,7 +189,8 @@ def files(runs: Sequence[HandlerRun]) -> Files:
         calls = [call for strand in run.strands for call in strand.calls]
         done = [call for call in calls if not call.failed]
         absent = [call for call in calls if _is_absent(call)]
-        read.update({*_read(done), *_read(absent), *_looked_for(absent)})
+        looked = {*_looked_for(absent), *filter(_is_temporary, _looked_for(done))}
+        read.update({*_read(done), *_read(absent), *looked})
         written.update({*_written(done), *filter(_is_temporary, _read(done))})
     return Files(_common(read, len(runs)), _common(written, len(runs)))
 

@@ -40,14 +40,17 @@ def test_files_are_looked_for_and_named_by_many_calls(
         ('access("/data/access", F_OK)', absent),
         ('readlink("/data/link", 0x7f, 4096)', absent),
         ('newfstatat(AT_FDCWD, "/data", {st_mode=S_IFDIR|0777, ...}, 0)', "0"),
+        ('newfstatat(AT_FDCWD, "/tmp", {st_mode=S_IFDIR|0777, ...}, 0)', "0"),
+        ('newfstatat(AT_FDCWD, "/tmp/made", {st_mode=S_IFREG|0644, ...}, 0)', "0"),
         ('newfstatat(3, "", {st_mode=S_IFREG|0644, ...}, AT_EMPTY_PATH)', "0"),
         ('symlink("/data/target", "/data/new")', "0"),
         ('bind(3, {sa_family=AF_UNIX, sun_path="/data/socket"}, 110)', "0"),
         ('bind(3, {sa_family=AF_INET, sin_port=htons(0), sin_addr=inet_addr("0.0.0.0")}, 16)', "0"),
     ]
     lines = [(1, float(n), 0.1, call, result) for n, (call, result) in enumerate(calls, 1)]
-    assert files([handler_run(10, lines)]) == Files(
-        ("/data/access", "/data/link", "/data/stat", "/data/statx"), ("/data/new", "/data/socket")
+    assert files([handler_run(20, lines)]) == Files(
+        ("/data/access", "/data/link", "/data/stat", "/data/statx", "/tmp/made"),  # noqa: S108
+        ("/data/new", "/data/socket"),
     )
 
 
