@@ -13,7 +13,7 @@ from chiron.cli.artefacts import read_plan, read_profile
 from chiron.cli.output import next_step, progress, warn
 from chiron.generator.generate import Sources, generate
 from chiron.generator.stores import StorePlace
-from chiron.profiler.shared_resources import unshareable
+from chiron.profiler.shared_resources import perhaps_unshareable, unshareable
 from chiron.scheduler.conflict_rules import find_conflicts, unshareable_conflicts
 from chiron.scheduler.conflicts import Conflicts
 from chiron.scheduler.folder_settings import read_settings
@@ -87,7 +87,7 @@ def _with_rules(plan: Plan, sources: Sources, plan_file: Path) -> Plan:
     if plan.apart:
         return plan
     changes = {
-        name: unshareable(handler.folder)
+        name: (*unshareable(handler.folder), *perhaps_unshareable(handler.folder))
         for name, handler in sources.handlers.items()
         if handler.shares_process and not handler.runtime
     }

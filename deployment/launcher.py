@@ -120,7 +120,9 @@ class Launcher:
             created = self.deploy(stack_file)
             with (
                 removed_on_failure(self.gateway, created),
-                invoker_for(plan, workflow, self.gateway.url, trace_key=key) as invoker,
+                invoker_for(
+                    plan, workflow, self.gateway.url, sources.timeout_s(plan), key
+                ) as invoker,
             ):
                 names = tuple(wrap.name for wrap in plan.wraps)
                 yield Deployment(self.gateway, names, invoker, key)
@@ -143,7 +145,7 @@ def invoker_for(
 ) -> Invoker:
     """What runs `plan` of `workflow` once it is deployed behind the gateway at `url`.
 
-    `given_timeout_s` and `trace_key` are as they were given to `generate`.
+    `given_timeout_s` is what its wraps were given, and `trace_key` what `generate` was.
     """
     timeout_s = client_timeout_s(wrap_environment(plan, plan.wraps[0], given_timeout_s))
     return Invoker(url, route_of(plan, workflow), timeout_s, trace_key)

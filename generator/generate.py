@@ -15,7 +15,7 @@ from chiron.generator.fingerprint import tagged
 from chiron.generator.merging import merge_requirements
 from chiron.generator.render import render_handler
 from chiron.generator.scale_labels import fewer_than_planned
-from chiron.generator.settings import function_timeouts_s, timeout_s
+from chiron.generator.settings import function_timeouts_s, functions_timeout_s, timeout_s
 from chiron.generator.stack_check import (
     check_answering,
     check_stack,
@@ -121,7 +121,8 @@ class Sources:
             f"{name} fail; --backend docker, or another gateway, may build it"
             for name, lang in self.left_out.items()
         ]
-        return [*warnings_of(self.stack, self.folder.workflow), *lines]
+        variables = self.variables(self.handlers)
+        return [*warnings_of(self.stack, self.folder.workflow, variables), *lines]
 
     def warnings_for(self, plan: Plan) -> list[str]:
         """The same, and where `plan` breaks its rules: what functions share, and what is forked."""
@@ -179,6 +180,16 @@ class Sources:
         """What stack.yaml and its environment files set for those of `names` that it has."""
         functions = self.stack.functions
         return {n: environment(functions[n], self.folder.path) for n in names if n in functions}
+
+    @property
+    def limits_s(self) -> dict[str, float]:
+        """Function -> seconds that it may take, where its variables say that."""
+        return function_timeouts_s(self.variables(self.folder.workflow.functions))
+
+    def timeout_s(self, plan: Plan, given_s: float | None = None) -> float:
+        """Seconds that a request may take of `plan`, which is generated with `given_s`."""
+        functions_s = functions_timeout_s(self.folder.workflow, self.limits_s)
+        return timeout_s(plan, given_s, functions_s)
 
     def reference(self, request: bytes, gateway_url: str) -> ReferenceRun:
         """What the workflow answers to `request`, and every task's input and output.
@@ -247,8 +258,9 @@ def generate(
 ) -> Path:
     """Write the deployable folder of `plan` to `out`; returns the path of its stack.yaml.
 
-    A request may take `given_timeout_s`, else what follows from the prediction; a function that
-    sets ``exec_timeout`` in the workflow's stack.yaml may take no longer than that. Its wraps trace
+    A request may take `given_timeout_s`, else what follows from the prediction, and no less than
+    the functions on its way that set ``exec_timeout`` in the workflow's stack.yaml; such a function
+    may take no longer than that. Its wraps trace
     requests that come with `trace_key`, else with one that is drawn here. `marks` are annotations
     that they get besides their own.
 
@@ -272,6 +284,7 @@ def generate(
     durable = workflow.buckets is not None and workflow.buckets["durable"]
     needs = needs_of(plan, sources.store, durable=durable)
     require_s3(sources.stack, sources.store)
+    limits_s, seconds = sources.limits_s, sources.timeout_s(plan, given_timeout_s)
     draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
     with writing(out):
         draft.mkdir(parents=True)
@@ -281,8 +294,8 @@ def generate(
         functions = {}
         for index, wrap in enumerate(plan.wraps):
             target = draft / wrap.name
-            _write_wrap(plan, index, sources, needs.requirements, given_timeout_s, target)
-            function = stack_function(plan, most, index, sources, needs, given_timeout_s, marks)
+            _write_wrap(plan, index, sources, needs.requirements, seconds, limits_s, target)
+            function = stack_function(plan, most, index, sources, needs, seconds, marks)
             functions[wrap.name] = tagged(function, target, template)
         for name in sources.supporting:
             functions[name] = copied(sources, name, draft)
@@ -343,15 +356,15 @@ def _write_wrap(
     index: int,
     sources: Sources,
     store_requirements: Iterable[str],
-    given_timeout_s: float | None,
+    seconds: float,
+    limits_s: Mapping[str, float],
     target: Path,
 ) -> None:
     workflow = sources.folder.workflow
     names = functions_in(plan.wraps[index], workflow)
-    limits_s = function_timeouts_s(sources.variables(names))
-    seconds = timeout_s(plan, given_timeout_s)
+    own_s = {name: limits_s[name] for name in names if name in limits_s}
     source = render_handler(
-        declare(plan, index, workflow, sources.styles, seconds, limits_s, sources.commands)
+        declare(plan, index, workflow, sources.styles, seconds, own_s, sources.commands)
     )
     handlers = [sources.handlers[name] for name in names if name in sources.handlers]
     target.mkdir()

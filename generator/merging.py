@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from chiron.openfaas.handler_folder import parse_line
 from chiron.openfaas.handlers import Handler, read_requirements
-from chiron.openfaas.sharing import OF_SERVERS, one_valued, united
+from chiron.openfaas.sharing import OF_SERVERS, one_valued, united, with_unset
 from chiron.openfaas.stack import StackFunction
 from chiron.scheduler.conflict_rules import excluding, variable_conflicts
 from chiron.scheduler.folder_settings import wanted
@@ -18,15 +19,17 @@ def merge_environments(
     functions: Mapping[str, Mapping[str, str]],
     styles: Mapping[str, str],
     own: Mapping[str, str],
+    folders: Mapping[str, Path],
 ) -> dict[str, str]:
     """The union of the variables of `functions` (name -> variables), below the wrap's `own`.
 
     It has none that only a function's own server would read.
 
     Raises ``environment-conflict`` where two functions need different values of one variable. One
-    that does not set a variable takes any: see `chiron.scheduler.conflict_rules`.
+    that does not set a variable takes any that the code in its folder does not read: see
+    `chiron.scheduler.conflict_rules`.
     """
-    needed = {name: wanted(variables, styles[name]) for name, variables in functions.items()}
+    needed = {n: wanted(each, styles[n]) for n, each in with_unset(functions, folders).items()}
     _check_alike("environment-conflict", wrap, needed)
     merged = {key: value for given in functions.values() for key, value in given.items()}
     return {key: merged[key] for key in merged if key not in OF_SERVERS} | dict(own)

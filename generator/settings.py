@@ -12,8 +12,9 @@ from chiron.scheduler.concurrency import (
     request_mib,
     requests_per_ms,
 )
+from chiron.workflow.model import Workflow
 from chiron.workflow.plan import Plan, Wrap
-from chiron.workflow.units import go_duration_s
+from chiron.workflow.units import LONGEST_S, go_duration_s
 
 #: A request may take this many times its predicted latency before it is given up.
 TIMEOUT_FACTOR = 10.0
@@ -56,17 +57,18 @@ NATIVE_THREADS = {
 }
 
 
-def timeout_s(plan: Plan, given_s: float | None = None) -> float:
+def timeout_s(plan: Plan, given_s: float | None = None, functions_s: float = 0.0) -> float:
     """Seconds until a wrap gives up on a request: as given, else from the prediction.
 
-    Whole seconds, so that OpenFaaS's durations are.
+    Without a given one, it is no less than `functions_s`: see `functions_timeout_s`. Whole seconds,
+    so that OpenFaaS's durations are.
     """
     if given_s is not None:
         return given_s
-    if plan.predicted is None:
-        return DEFAULT_TIMEOUT_S
-    predicted_s = plan.predicted.high_ms / 1000
-    return float(-(-max(SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR * predicted_s) // 1))
+    found_s = DEFAULT_TIMEOUT_S
+    if plan.predicted is not None:
+        found_s = max(SHORTEST_TIMEOUT_S, TIMEOUT_FACTOR * plan.predicted.high_ms / 1000)
+    return float(-(-max(found_s, functions_s) // 1))
 
 
 def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> dict[str, str]:
@@ -123,6 +125,18 @@ def function_timeouts_s(variables: Mapping[str, Mapping[str, str]]) -> dict[str,
     """Function -> seconds that it may take, where its variables set ``exec_timeout``."""
     limits = {name: go_duration_s(its.get("exec_timeout", "")) for name, its in variables.items()}
     return {name: limit for name, limit in limits.items() if limit is not None}
+
+
+def functions_timeout_s(workflow: Workflow, limits_s: Mapping[str, float]) -> float:
+    """Seconds that a request may take by the limits of its functions, those without not counted.
+
+    Tasks of a stage run at once; those of a workflow that decides may run one after another.
+    """
+    stages = workflow.stages
+    if workflow.machine is not None:
+        stages = tuple((task.name,) for task in workflow.tasks)
+    limits = ([limits_s.get(workflow.function_of(task), 0.0) for task in each] for each in stages)
+    return min(sum(map(max, limits)), LONGEST_S)
 
 
 def client_timeout_s(environment: Mapping[str, str]) -> float:

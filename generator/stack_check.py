@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 
 from chiron.openfaas.languages import called_in, language_of
@@ -125,8 +125,13 @@ def registry_of(functions: Iterable[StackFunction]) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def warnings_of(stack: StackFile, workflow: Workflow) -> Iterator[str]:
-    """A line for each field that has no effect, with the function, the reason and the mend."""
+def warnings_of(
+    stack: StackFile, workflow: Workflow, variables: Mapping[str, Mapping[str, str]]
+) -> Iterator[str]:
+    """A line for each field that has no effect, with the function, the reason and the mend.
+
+    `variables` has those of each function that a wrap runs, its environment files' too.
+    """
     yield from workflow.warnings
     yield from unknown_fields(stack)
     called = called_in(stack, workflow.functions)
@@ -137,7 +142,7 @@ def warnings_of(stack: StackFile, workflow: Workflow) -> Iterator[str]:
         elif reason := stack.functions[name].outside:
             yield f"function {name} stays a function of its own: {reason}"
     for name, function in tasks.items():
-        yield from left_out(name, function)
+        yield from left_out(name, function, variables[name])
         language = language_of(function)
         if language is not None and not language.uses_fprocess(function):
             yield (

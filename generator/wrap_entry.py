@@ -73,7 +73,7 @@ def stack_function(
     index: int,
     sources: Sources,
     needs: Needs,
-    given_timeout_s: float | None,
+    seconds: float,
     marks: Mapping[str, str],
 ) -> StackFunction:
     """The entry of the wrap at `index` of `plan`, whose limits `most` has; see `generate`.
@@ -82,9 +82,10 @@ def stack_function(
     """
     wrap = plan.wraps[index]
     functions = sources.inside(wrap)
+    folders = {name: sources.handlers[name].folder for name in functions}
     shared = merge_fields(wrap.name, functions)
     requests, limits = _resources(wrap, sources)
-    run = wrap_environment(most, most.wraps[index], given_timeout_s)
+    run = wrap_environment(most, most.wraps[index], seconds)
     settings = run | {KEY_VARIABLE: marks[KEY_ANNOTATION], **needs.variables}
     buckets = sources.folder.workflow.buckets
     is_entry = index == 0 or plan.orchestrator == "client"
@@ -109,7 +110,9 @@ def stack_function(
         fprocess=_FPROCESS,
         environment=sources.common_variables
         | NATIVE_THREADS
-        | merge_environments(wrap.name, sources.variables(functions), sources.styles, settings),
+        | merge_environments(
+            wrap.name, sources.variables(functions), sources.styles, settings, folders
+        ),
         secrets=tuple(dict.fromkeys([*shared.secrets, *needs.secrets])),
         labels=labels,
         annotations=annotations,

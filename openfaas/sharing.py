@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
 from chiron.openfaas.stack import PACKAGES, StackFunction
@@ -28,6 +29,13 @@ _OWN = "chiron."
 #: Variables of of-watchdog that say how a function's own server is started and reached.
 _SERVER = "fprocess function_process mode upstream_url http_upstream_url static_path ready_path"
 OF_SERVERS = frozenset(_SERVER.split())
+#: Variables of which each wrap has a value of its own.
+_TIMES = "healthcheck_interval read_timeout write_timeout"
+_OWN_VALUES = frozenset(f"{_TIMES} WAITRESS_THREADS WRAP_CPUS WRAP_MEMORY_MIB".split())
+#: Code that reads variables, and what it names by them.
+_CODE = frozenset({".java", ".js", ".py", ".sh"})
+_READS = re.compile(r"environ|getenv|process\.env")
+_NAMED = re.compile(r"""["'](\w+)["']|process\.env\.(\w+)|\$\{?(\w+)""")
 #: Fields by which a function is isolated: to have none is a value, too.
 _READ_ONLY = "readonly_root_filesystem"
 _ISOLATION = (
@@ -96,6 +104,33 @@ def _fields(function: StackFunction) -> Iterator[tuple[str, str]]:
     for constraint in function.constraints:
         if selector := _SELECTOR.fullmatch(constraint):
             yield f"constraint {selector[1]}", selector[2]
+
+
+def with_unset(
+    variables: Mapping[str, Mapping[str, str]], folders: Mapping[str, Path]
+) -> dict[str, dict[str, str]]:
+    """The `variables` of each function, empty those that its code reads and only others set.
+
+    `folders` has the folder of each function's code.
+    """
+    whole = set(chain.from_iterable(variables.values()))
+    found = {}
+    for name, own in variables.items():
+        unset = whole - own.keys()
+        read = unset & _read_in(folders[name]) if unset else set()
+        found[name] = {**own, **dict.fromkeys(sorted(read), "")}
+    return found
+
+
+def _read_in(folder: Path) -> set[str]:
+    """The names in the code of a folder that may be those of variables."""
+    names = set[str]()
+    for file in folder.rglob("*"):
+        if file.suffix in _CODE and file.is_file():
+            text = file.read_text("utf-8", "replace")
+            if file.suffix == ".sh" or _READS.search(text):
+                names.update(chain.from_iterable(_NAMED.findall(text)))
+    return names
 
 
 def _platforms(function: StackFunction) -> str:
@@ -169,8 +204,11 @@ def is_readable(label: str, value: str) -> bool:
     return choice is None or re.fullmatch(number, value, re.ASCII) is not None
 
 
-def left_out(name: str, function: StackFunction) -> Iterator[str]:
-    """A warning for each value of a task's `function`, called `name`, that its wrap cannot have."""
+def left_out(name: str, function: StackFunction, variables: Mapping[str, str]) -> Iterator[str]:
+    """A warning for each value of a task's `function`, called `name`, that its wrap cannot have.
+
+    `variables` are its own, those of its environment files too.
+    """
 
     def line(field: str, why: str) -> str:
         return f"function {name}: {field} {why}"
@@ -184,10 +222,13 @@ def left_out(name: str, function: StackFunction) -> Iterator[str]:
             yield line(f"annotation {key}", why)
         elif key.startswith(_OWN):
             yield line(f"annotation {key}", f"is left out: only wraps may set {_OWN}*")
-    for key in sorted(OF_SERVERS & function.environment.keys()):
+    for key in sorted(OF_SERVERS & variables.keys()):
         why = "is left out: of-watchdog would take it for the wrap's, and functions have no server"
         yield line(f"environment.{key}", why)
-    if most := function.environment.get("max_inflight"):
+    for key in sorted(_OWN_VALUES & variables.keys()):
+        why = "is left out: a wrap has its own value, from its plan and its functions' exec_timeout"
+        yield line(f"environment.{key}", why)
+    if most := variables.get("max_inflight"):
         why = "is left out: a wrap limits requests, so that the function may run more often at once"
         yield line(
             f"environment.max_inflight, {most!a},", f"{why}; guard it by a lock if it must not"

@@ -238,9 +238,10 @@ class Prepared:
         launcher.build(stack_file)
         created = launcher.deploy(stack_file)
         workflow, url = request.folder.workflow, launcher.gateway.url
+        seconds = self.sources.timeout_s(plan, request.timeout_s)
         with (
             removed_on_failure(launcher.gateway, created),
-            invoker_for(plan, workflow, url, request.timeout_s) as invoker,
+            invoker_for(plan, workflow, url, seconds) as invoker,
         ):
             await_replicas(launcher.gateway, plan)
             yield invoker, created

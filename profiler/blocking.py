@@ -29,8 +29,12 @@ _WAITS = (
 )
 #: The system calls that can block (Chiron §3.2 names open, read, write, poll, select, sendto).
 BLOCKING = frozenset(f"{_FILES} {_SOCKETS} {_WAITS}".split())
-#: What strace has to show: these, the markers, what starts a thread, what takes a port.
-TRACED = BLOCKING | STARTING | {"access", "bind"}
+#: Calls that look for a file, and that make another name for one; the markers are of the first.
+_LOOKING = "access faccessat faccessat2 stat lstat newfstatat statx readlink readlinkat"
+_LINKING = "link linkat symlink symlinkat mknod mknodat"
+LOOKING, LINKING = frozenset(_LOOKING.split()), frozenset(_LINKING.split())
+#: What strace has to show: these, what can block, what starts a thread, what takes a port.
+TRACED = BLOCKING | STARTING | LOOKING | LINKING | {"bind"}
 
 #: A thread waits for the GIL one switch interval (5 ms) at a time, so longer is another lock.
 LONGEST_GIL_WAIT_S = 0.006

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from statistics import fmean, median, quantiles
 from typing import TypeVar, get_args
 
@@ -18,7 +19,7 @@ from chiron.profiler.shared_resources import files, ports, unshareable
 from chiron.profiler.typical_run import traced_run, typical_run
 from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, in_a_row
 
-_FORKED_WARM_UP = 2
+_FORKED_WARM_UP, _AT_ONCE = 2, 2
 #: Runs in forked processes, each of which serves one request.
 _FORKED_RUNS = 12
 #: What they may take in all, in milliseconds, if more than the fewest.
@@ -160,8 +161,9 @@ def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, F
     The machine may be faster or slower in each run than when the function was profiled: what counts
     is how much longer it takes than it would in a main process at that speed.
 
-    Where it fails there, or always answers the same though its answers vary elsewhere, the profile
-    has why it cannot be forked. A run that does not end is given up after some seconds.
+    Where it fails there, also if two run at once whose imports take the same port or lock, or
+    always answers the same though its answers vary elsewhere, the profile has why it cannot be
+    forked. A run that does not end is given up after some seconds.
     """
     limit_s = max(_FORKED_LIMIT_S, _FORKED_TIMES * function.latency_ms / 1000)
     answers = set[str]()
@@ -174,6 +176,12 @@ def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, F
                 taken_mib.append(run.own_mib + run.processes_mib)
     except FunctionFailedError as error:
         return function.model_copy(update={"unforkable": f"it fails there: {error.message}"})
+    try:
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            list(threads.map(lambda _: solo.invoke(limit_s=limit_s), range(_AT_ONCE)))
+    except FunctionFailedError as error:
+        reason = f"it fails in {_AT_ONCE} of them at once: {error.message}"
+        return function.model_copy(update={"unforkable": reason})
     affordable = (
         int(_FORKED_BUDGET_MS / function.latency_ms) if function.latency_ms else _FORKED_RUNS
     )

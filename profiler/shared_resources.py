@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from chiron.openfaas.handlers import OF_FAAS_CLI
+from chiron.profiler.blocking import LINKING, LOOKING
 from chiron.profiler.handler_run import HandlerRun
 from chiron.profiler.strace_text import Call
 
@@ -19,7 +21,7 @@ _NAMES = {
     "os": (
         "_exit abort chdir chroot fchdir fork forkpty nice posix_spawn posix_spawnp setegid "
         "seteuid setgid setpgid setpriority setsid setuid umask "
-        "execl execle execlp execv execve execvp execvpe"
+        "dup2 execl execle execlp execv execve execvp execvpe"
     ),
     "contextlib": "redirect_stderr redirect_stdout",
     "signal": "alarm pthread_sigmask set_wakeup_fd setitimer signal",
@@ -28,9 +30,21 @@ _NAMES = {
     "locale": "setlocale",
     "resource": "setrlimit",
     "time": "tzset",
+    "unittest.mock": "patch",
 }
 #: Functions of the standard library that change or end the process which calls them.
 CALLS = frozenset(f"{module}.{name}" for module, names in _NAMES.items() for name in names.split())
+_MORE_NAMES = {
+    "logging": "disable",
+    "logging.config": "dictConfig fileConfig",
+    "logging.getLogger()": "addHandler",
+    "numpy.random": "seed set_state",
+    "os": "environ[] putenv unsetenv",
+    "os.environ": "clear pop setdefault update",
+    "random": "seed setstate",
+}
+#: Those of which only runs tell whether they change it.
+PERHAPS = frozenset(f"{module}.{n}" for module, names in _MORE_NAMES.items() for n in names.split())
 #: Modules whose import is enough: they start processes from one that runs threads.
 MODULES = frozenset({"multiprocessing"})
 #: What a function uses that finds its folder by a path from its working directory.
@@ -68,31 +82,50 @@ def unshareable(folder: Path) -> tuple[str, ...]:
     that is no Python has none.
     """
     found: set[str] = set()
-    for file in sorted(folder.rglob("*.py")):
-        if file.relative_to(folder).parts[0] in OF_FAAS_CLI:
-            continue
-        try:
-            tree = ast.parse(file.read_bytes())
-            found.update(_in(tree))
+    for tree in _trees(folder):
+        with contextlib.suppress(RecursionError):
+            names = _imported(tree)
+            found.update(MODULES & {name.partition(".")[0] for name in names.values()})
+            found.update(_named(tree, names, CALLS))
             if any(_own_paths(tree)):
                 found.add(RELATIVE)
-        except (SyntaxError, ValueError, RecursionError):
-            continue
     return tuple(sorted(found))
 
 
-def _in(tree: ast.Module) -> Iterator[str]:
-    names = _imported(tree)
-    yield from MODULES & {name.partition(".")[0] for name in names.values()}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            whole = f"{names.get(node.value.id)}.{node.attr}"
-        elif isinstance(node, ast.Name):
-            whole = names.get(node.id, "")
-        else:
-            continue
-        if whole in CALLS:
-            yield whole
+def perhaps_unshareable(folder: Path) -> tuple[str, ...]:
+    """What more the functions in a handler folder name, of which only a profile tells for sure."""
+    found: set[str] = set()
+    for tree in _trees(folder):
+        with contextlib.suppress(RecursionError):
+            names = _imported(tree)
+            for each in ast.walk(tree):  # what a module sets at its import is taken back
+                if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+                    found.update(_named(each, names, PERHAPS))
+    return tuple(sorted(found))
+
+
+def _trees(folder: Path) -> Iterator[ast.Module]:
+    for file in sorted(folder.rglob("*.py")):
+        if file.relative_to(folder).parts[0] not in OF_FAAS_CLI:
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+                yield ast.parse(file.read_bytes())
+
+
+def _named(tree: ast.AST, names: Mapping[str, str], wanted: Collection[str]) -> set[str]:
+    return {whole for node in ast.walk(tree) if (whole := _dotted(node, names)) in wanted}
+
+
+def _dotted(node: ast.AST, names: Mapping[str, str]) -> str:
+    match node:
+        case ast.Attribute():
+            return f"{_dotted(node.value, names)}.{node.attr}"
+        case ast.Name():
+            return names.get(node.id, "")
+        case ast.Call(args=[]):
+            return f"{_dotted(node.func, names)}()"
+        case ast.Subscript(ctx=ast.Store() | ast.Del()):
+            return f"{_dotted(node.value, names)}[]"
+    return ""
 
 
 def _own_paths(node: ast.AST, *, runs: bool = False) -> Iterator[str]:
@@ -147,7 +180,7 @@ class Files:
 def files(runs: Sequence[HandlerRun]) -> Files:
     """The files that most of `runs` opened; names made up for one run are in no other.
 
-    A function that finds no file finds the other's where that has written it. A file in a
+    A function that looks for a file finds the other's where that has written it. A file in a
     temporary folder is one that the function has written, as a cache, in an earlier run.
     """
     read: Counter[str] = Counter()
@@ -155,7 +188,9 @@ def files(runs: Sequence[HandlerRun]) -> Files:
     for run in runs:
         calls = [call for strand in run.strands for call in strand.calls]
         done = [call for call in calls if not call.failed]
-        read.update({*_read(done), *_read(call for call in calls if _is_absent(call))})
+        absent = [call for call in calls if _is_absent(call)]
+        looked = {*_looked_for(absent), *filter(_is_temporary, _looked_for(done))}
+        read.update({*_read(done), *_read(absent), *looked})
         written.update({*_written(done), *filter(_is_temporary, _read(done))})
     return Files(_common(read, len(runs)), _common(written, len(runs)))
 
@@ -178,11 +213,20 @@ def _read(calls: Iterable[Call]) -> Iterable[str]:
             yield from _paths(call)
 
 
+def _looked_for(calls: Iterable[Call]) -> Iterable[str]:
+    for call in calls:
+        if call.name in LOOKING:
+            yield from _paths(call)
+
+
 def _written(calls: Iterable[Call]) -> Iterable[str]:
     for call in calls:
         opens = call.name in _OPENING and _WRITING_FLAGS.search(call.arguments)
-        if opens or call.name == "creat" or call.name in _CHANGING:
+        binds = call.name == "bind" and "sun_path=" in call.arguments
+        if opens or binds or call.name == "creat" or call.name in _CHANGING:
             yield from _paths(call)
+        elif call.name in LINKING:
+            yield from list(_paths(call))[-1:]  # the new name
 
 
 def _paths(call: Call) -> Iterable[str]:

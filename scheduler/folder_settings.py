@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chiron.openfaas.languages import called_in, language_of, settled
-from chiron.openfaas.sharing import OF_SERVERS, one_valued
+from chiron.openfaas.sharing import OF_SERVERS, one_valued, with_unset
 from chiron.openfaas.stack import StackFunction, environment, read_stack
 from chiron.openfaas.store_function import with_store_function
 from chiron.workflow.constraints import NO_CONSTRAINTS, Constraints
@@ -58,10 +58,14 @@ def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> Folde
     called = called_in(stack, functions)
     used = {name: stack.functions[name] for name in functions if name not in called}
     fields = one_valued(used)
+    variables_of = with_unset(
+        {name: environment(function, folder.path) for name, function in used.items()},
+        {name: folder.path / function.handler for name, function in used.items()},
+    )
     return FolderSettings(
         constraints,
         environments={
-            name: wanted(environment(function, folder.path), _style_of(function)) | fields[name]
+            name: wanted(variables_of[name], _style_of(function)) | fields[name]
             for name, function in used.items()
         },
         secrets={name: function.secrets for name, function in used.items() if function.secrets},

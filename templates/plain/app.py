@@ -6,6 +6,7 @@ import importlib
 import os
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
 from flask import Flask, request
@@ -44,7 +45,7 @@ def create_app(style: str) -> Flask:
     """
     if style not in METHODS:
         raise ValueError(f"handler_style is {style!r}: set it to {', '.join(METHODS)}")
-    app = Flask("function")
+    app = Flask("function", root_path=str(Path(__file__).resolve().parent))
     with app.app_context():  # a handler may look at current_app while it is imported
         handler = importlib.import_module("function.handler")
     if not callable(getattr(handler, "handle", None)):

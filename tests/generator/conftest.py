@@ -25,6 +25,7 @@ def folder_of(write_folder, tmp_path):
         folder: WorkflowFolder = write_folder(tmp_path / "f", **given, fields=fields)
         for name, value in (("one", "1"), ("two", "2")):
             (folder.path / f"{name}.yml").write_text(f"environment: {{IN_FILE: {value}}}\n")
+        (folder.path / "server.yml").write_text("environment: {upstream_url: 'http://x'}\n")
         stack = json.loads(folder.stack_file.read_text()) | more
         folder.stack_file.write_text(json.dumps(stack))
         return folder

@@ -259,7 +259,7 @@ def test_secrets_and_variables_of_a_wraps_functions_are_united(write_folder, pla
     (wrap,) = read_stack(stack_file, {}).functions.values()
     assert sorted(wrap.secrets) == ["one", "three", "two"]
     assert (wrap.environment["A"], wrap.environment["B"]) == ("1", "2")
-    assert wrap.environment["exec_timeout"] == "12s"  # the wrap's own settings stand
+    assert wrap.environment["exec_timeout"] == "12s"  # what is predicted takes more
     assert (
         "timeouts_s={\n        'wave': 1.0,\n    }"
         in (stack_file.parent / wrap.handler / "handler.py").read_text()

@@ -11,6 +11,7 @@ from chiron.generator.settings import (
     client_timeout_s,
     concurrency,
     function_timeouts_s,
+    functions_timeout_s,
     timeout_s,
     wrap_environment,
 )
@@ -90,6 +91,21 @@ def test_a_function_may_take_as_long_as_its_exec_timeout_says(text, seconds):
 @each_row("text", ["", "0", "0s", "soon", "5 s", "-1s", "1s!", "s"])
 def test_a_function_without_a_duration_has_no_timeout_of_its_own(text):
     assert function_timeouts_s({"f": {"exec_timeout": text}, "g": {}}) == {}
+
+
+def test_a_request_may_take_as_long_as_its_functions_one_after_another(plan, small):
+    longest = dict.fromkeys(small.workflow.functions, 60.0)
+    whole_s = functions_timeout_s(small.workflow, longest)
+    assert whole_s == 60.0 * len(small.workflow.stages) < 60.0 * len(small.workflow.tasks)
+    assert functions_timeout_s(small.workflow, {}) == 0.0
+    assert functions_timeout_s(small.workflow, dict.fromkeys(longest, 1e9)) == LONGEST_S
+    one = predicted(plan, 1.0)
+    assert [timeout_s(one, None, 90.2), timeout_s(one, 5.0, 90.0)] == [91.0, 5.0]
+
+
+def test_of_a_workflow_that_decides_all_tasks_may_follow_each_other():
+    workflow = Workflow("w", (Task("T", "f", None), Task("U", "f", None)), None, machine={})
+    assert functions_timeout_s(workflow, {"f": 2.0}) == 4.0
 
 
 def test_a_timeout_that_is_given_stands(plan):

@@ -142,6 +142,8 @@ WARNINGS = [
     ("image", "docker.io/me/wave:1", "several registries (docker.io/me, none)"),
     ("environment", {"upstream_url": "http://127.0.0.1:9"}, "environment.upstream_url is left out"),
     ("environment", {"max_inflight": "1"}, "environment.max_inflight, '1', is left out"),
+    ("environment", {"read_timeout": "5m"}, "environment.read_timeout is left out"),
+    ("environment_file", ["server.yml"], "environment.upstream_url is left out"),
     ("enviroment", {"A": "1"}, "functions.wave.'enviroment' is no field"),
 ]
 
@@ -296,7 +298,7 @@ def test_functions_that_are_not_kept_apart_lose_nothing_that_is_not_said(one, ot
         return
     wrap = united([one, other])
     for name, function in functions.items():
-        said = " ".join(left_out(name, function))
+        said = " ".join(left_out(name, function, function.environment))
         assert {*function.constraints} <= {*wrap.constraints}
         assert {*function.secrets} <= {*wrap.secrets}
         assert function.readonly_root_filesystem == wrap.readonly_root_filesystem

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from chiron.profiler.handler_run import HandlerRun
-from chiron.profiler.shared_resources import RELATIVE, ports, unshareable
+from chiron.profiler.shared_resources import (
+    RELATIVE,
+    Files,
+    files,
+    perhaps_unshareable,
+    ports,
+    unshareable,
+)
 
 
 def test_ports_are_those_that_are_bound_and_not_left_to_the_kernel(
@@ -23,10 +30,36 @@ def test_ports_are_those_that_are_bound_and_not_left_to_the_kernel(
     assert ports([handler_run(10, lines)]) == (9000, 9001)
 
 
+def test_files_are_looked_for_and_named_by_many_calls(
+    handler_run: Callable[..., HandlerRun],
+) -> None:
+    absent = "-1 ENOENT (No such file or directory)"
+    calls = [
+        ('newfstatat(AT_FDCWD, "/data/stat", 0x7f, 0)', absent),
+        ('statx(AT_FDCWD, "/data/statx", 0, STATX_ALL, 0x7f)', absent),
+        ('access("/data/access", F_OK)', absent),
+        ('readlink("/data/link", 0x7f, 4096)', absent),
+        ('newfstatat(AT_FDCWD, "/data", {st_mode=S_IFDIR|0777, ...}, 0)', "0"),
+        ('newfstatat(AT_FDCWD, "/tmp", {st_mode=S_IFDIR|0777, ...}, 0)', "0"),
+        ('newfstatat(AT_FDCWD, "/tmp/made", {st_mode=S_IFREG|0644, ...}, 0)', "0"),
+        ('newfstatat(3, "", {st_mode=S_IFREG|0644, ...}, AT_EMPTY_PATH)', "0"),
+        ('symlink("/data/target", "/data/new")', "0"),
+        ('bind(3, {sa_family=AF_UNIX, sun_path="/data/socket"}, 110)', "0"),
+        ('bind(3, {sa_family=AF_INET, sin_port=htons(0), sin_addr=inet_addr("0.0.0.0")}, 16)', "0"),
+    ]
+    lines = [(1, float(n), 0.1, call, result) for n, (call, result) in enumerate(calls, 1)]
+    assert files([handler_run(20, lines)]) == Files(
+        ("/data/access", "/data/link", "/data/stat", "/data/statx", "/tmp/made"),  # noqa: S108
+        ("/data/new", "/data/socket"),
+    )
+
+
 @pytest.mark.parametrize(
     ("code", "found"),
     [
         ("import os\nos.chdir('/')", ("os.chdir",)),
+        ("import unittest.mock\nunittest.mock.patch('a.b')", ("unittest.mock.patch",)),
+        ("from unittest import mock\nmock.patch.object(1, 'b')", ("unittest.mock.patch",)),
         ("import os as o\no._exit(1)", ("os._exit",)),
         ("from signal import signal as s\ns(2, print)", ("signal.signal",)),
         ("import signal\nx = signal.signal", ("signal.signal",)),
@@ -76,3 +109,27 @@ def test_a_path_from_its_working_directory_wants_a_process_of_its_own(
 ) -> None:
     (tmp_path / "handler.py").write_text(code)
     assert unshareable(tmp_path) == ((RELATIVE,) if found else ())
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import random\ndef f():\n    random.seed(1)", ("random.seed",)),
+        ("import numpy as np\ndef f():\n    np.random.seed(1)", ("numpy.random.seed",)),
+        ("import os\ndef f():\n    os.environ['A'] = '1'", ("os.environ[]",)),
+        ("from os import environ\ndef f():\n    environ.pop('A')", ("os.environ.pop",)),
+        (
+            "import logging\ndef f(h):\n    logging.getLogger().addHandler(h)",
+            ("logging.getLogger().addHandler",),
+        ),
+        ("import random, os\nrandom.seed(1)\nos.environ['A'] = '1'", ()),
+        ("import random, os\ndef f():\n    random.random(), os.environ['A']", ()),
+        ("import logging\ndef f(h):\n    logging.getLogger('mine').addHandler(h)", ()),
+    ],
+)
+def test_calls_that_may_concern_others_are_named_by_functions(
+    code: str, found: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "handler.py").write_text(code)
+    assert perhaps_unshareable(tmp_path) == found
+    assert unshareable(tmp_path) == ()

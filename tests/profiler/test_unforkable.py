@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -76,6 +77,18 @@ def test_what_fails_there_is_not_a_failure_of_the_profile() -> None:
     assert found.unforkable == "it fails there: function count did not answer in time"
     assert found.forked_ms is None
     assert forked.limits == [10.0]
+
+
+def test_what_takes_a_port_at_its_import_fails_in_two_at_once() -> None:
+    both = threading.Barrier(2)
+
+    def answer(run: int) -> str:
+        if run in (3, 4) and both.wait(10):
+            raise FunctionFailedError("function-failed", "function count: the port is taken")
+        return "1"
+
+    found = profiled(known(), Forked(answer))
+    assert found.unforkable == "it fails in 2 of them at once: function count: the port is taken"
 
 
 def test_a_run_there_may_take_several_times_as_long_as_alone() -> None:

@@ -25,6 +25,23 @@ def test_inline_variables_and_files_are_read(write_folder, tmp_path):
     assert found["join"] == {"RAW_BODY": "false"}
 
 
+def test_a_variable_that_a_function_reads_and_only_another_sets_is_empty_there(
+    write_folder, tmp_path
+):
+    reads = "import os\ndef handle(req):\n    return os.environ.get('MODE', '')\n"
+    names = "MODE = 'MODE'\ndef handle(req):\n    return MODE\n"
+    workflow = {"tasks": {"a": "sets", "b": "reads", "c": "names"}}
+    functions = {"sets": reads, "reads": reads, "names": names}
+    fields = {"sets": {"environment": {"MODE": "debug", "OTHER": "1"}}}
+    found = read_settings(write_folder(tmp_path / "w", workflow, functions, {}, fields), {})
+    raw = {"RAW_BODY": "false"}
+    assert found.environments == {
+        "sets": {"MODE": "debug", "OTHER": "1", **raw},
+        "reads": {"MODE": "", **raw},
+        "names": raw,
+    }
+
+
 def test_a_handler_of_bytes_and_one_of_text_do_not_share_a_wrap(
     write_folder, profile_of, platform, tmp_path
 ):

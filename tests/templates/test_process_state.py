@@ -71,6 +71,15 @@ IN_RUNS = {
         "logging.getLogger().addHandler(logging.StreamHandler(io.StringIO()))",
         ["logging.root"],
     ),
+    "root-handler-for-a-while": (
+        "kept = logging.StreamHandler(io.StringIO())\nlogging.getLogger().addHandler(kept)\n"
+        "logging.getLogger().removeHandler(kept)",
+        ["logging.root"],
+    ),
+    "set-by-a-library": (
+        "import attr\nattr.set_run_validators(False)",
+        ["attr.set_run_validators"],
+    ),
     "logger-class": (
         "logging.setLoggerClass(type('L', (logging.Logger,), {}))",
         ["logging.setLoggerClass"],

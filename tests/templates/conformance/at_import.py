@@ -284,6 +284,16 @@ AT_IMPORT = {
         "    return bool(GOT)\n",
         "ask()\ncallable(signal.getsignal(signal.SIGUSR1))",
     ),
+    "alarm": _family(
+        "RANG = []\nsignal.signal(signal.SIGALRM, lambda *_: RANG.append(1))\n"
+        "def ring():\n"
+        "    end = time.monotonic() + 2\n"
+        "    os.kill(os.getpid(), signal.SIGALRM)\n"
+        "    while not RANG and time.monotonic() < end:\n"
+        "        time.sleep(0.001)\n"
+        "    return bool(RANG)\n",
+        "ring()",
+    ),
     "OpenMP": _family(
         "import numpy as np\nA = np.ones((300, 300))\nB = (A @ A)[0, 0]\n",
         "B\n(A @ A)[0, 0]\nround(float(np.linalg.eigvalsh(A)[-1]), 6)",

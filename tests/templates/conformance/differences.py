@@ -146,7 +146,6 @@ DOCUMENTED: dict[str, Places] = {
             "gc.get_freeze_count()",
             "sys.stdout.fileno()",
             "sys.stderr.fileno()",
-            "sys.stdout.errors",
             "faulthandler.is_enabled()",
         ],
     },

@@ -131,6 +131,12 @@ def written():
 def unpickled(*calls):
     return [pickle.loads(pickle.dumps(call)) for call in calls]
 
+def absent(load):
+    try:
+        load()
+    except ModuleNotFoundError as error:
+        return [error.name, str(error)]
+
 def handle(req):
     return json.dumps(eval(req), default=repr)
 """
@@ -219,6 +225,8 @@ NAMES = Family(
         importlib.reload(sys.modules['function.late' if imported_late() else '']).NAME
         importlib.util.find_spec('function.model').name
         importlib.util.find_spec('function.absent')
+        absent(lambda: __import__('function.absent'))
+        absent(lambda: importlib.import_module('function.absent'))
         importlib.util.find_spec('.model', 'function').name
         __import__('function.model').model.NAME
         __import__('function.model', fromlist=['NAME']).NAME

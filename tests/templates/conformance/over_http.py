@@ -8,7 +8,7 @@ _ASKS = """
 import collections, dataclasses, io, json, os, sys, traceback
 import flask
 from flask import Response, abort, after_this_request, g, jsonify, make_response, redirect, request
-from flask import send_file, stream_with_context
+from flask import current_app, send_file, stream_with_context
 
 def pieces(*texts):
     for text in texts:
@@ -220,6 +220,8 @@ _RETURNED = """
     abort(401)
     send_file(io.BytesIO(bytes(range(256))), mimetype='application/octet-stream')
     send_file(io.BytesIO(b'a'), download_name='a.txt', as_attachment=True)
+    send_file('function/handler.py').status
+    current_app.open_resource('function/handler.py').read(1)
     'x' * 70000
     'gr\\u00fc\\u00dfe \\U0001f600'
     '\\ud800'

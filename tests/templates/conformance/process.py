@@ -225,6 +225,9 @@ PROCESS = Family(
         print('printed', end='', flush=True)
         print('\\ud800'.encode('utf-8', 'replace').decode())
         said(lambda: print('gr\\u00fc\\u00dfe'))
+        said(lambda: print('\\ud800'))
+        said(lambda: print('\\ud800', file=sys.stderr))
+        said(lambda: print('\\udc80'))
         sys.displayhook is sys.__displayhook__
         sys.excepthook is sys.__excepthook__
         threading.excepthook is threading.__excepthook__

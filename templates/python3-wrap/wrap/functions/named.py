@@ -1,8 +1,8 @@
 """What classes, registries and other objects of libraries hold that a function's code names.
 
 All functions of a process have the attribute of a library's class that one of them sets, and what
-one of them adds to a library's list. The code of a function reaches these by names, from the
-modules that it imports.
+one of them adds to a library's list, and what a library's function sets in its own module. The code
+of a function reaches these by names, from the modules that it imports.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import abc
 import ast
 import contextlib
+import dis
 import functools
 import sys
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import GetSetDescriptorType, MemberDescriptorType, ModuleType
+from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any, NamedTuple
 
 from wrap.functions.public import SHARED
@@ -119,8 +120,23 @@ def _holds(value: Any) -> Iterable[tuple[Any, Any]]:
         yield from (((number,), each) for number, each in enumerate(list(value)))
     elif isinstance(value, set):
         yield from (((each,), None) for each in list(value))
+    elif isinstance(value, FunctionType):
+        names = _sets(value.__code__) if not _is_standard(value) else ()
+        yield from (((name,), value.__globals__.get(name)) for name in names)
+        yield from vars(value).items()
     elif type(value) not in _PLAIN and not isinstance(value, threading.local):
         yield from _attributes(value)
+
+
+def _is_standard(function: FunctionType) -> bool:
+    """Whether it is of the standard library, whose setters the observer knows."""
+    return str(function.__module__).partition(".")[0] in sys.stdlib_module_names
+
+
+@functools.cache
+def _sets(code: CodeType) -> list[str]:
+    """The names of its module that a function sets."""
+    return [each.argval for each in dis.get_instructions(code) if each.opname == "STORE_GLOBAL"]
 
 
 def _attributes(value: Any) -> Iterable[tuple[str, Any]]:

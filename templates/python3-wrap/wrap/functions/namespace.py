@@ -214,7 +214,11 @@ class Namespace(MetaPathFinder):
         own = self._own(name)
         if own is not None:
             top = name.partition(".")[0]
-            leaf = builtins.__import__(own, globals, locals, fromlist or ("__name__",), 0)
+            try:
+                leaf = builtins.__import__(own, globals, locals, fromlist or ("__name__",), 0)
+            except ModuleNotFoundError as error:
+                self._rename(error)
+                raise
             if top != PACKAGE and not _is_installed(top):
                 public.share_own(name)
             if fromlist:
@@ -231,6 +235,13 @@ class Namespace(MetaPathFinder):
             self._check(top)
         return self._importlib if module is importlib else module
 
+    def _rename(self, error: ModuleNotFoundError) -> None:
+        """Have `error` name a module of the function as the function does."""
+        name = error.name or ""
+        if name.startswith(f"{self.package}."):
+            error.name = PACKAGE + name.removeprefix(self.package)
+            error.msg = error.msg.replace(name, error.name)
+
     def _open(self, file: object, *arguments: Any, **options: Any) -> IO[Any]:
         """``open``, but that ``function/data.txt`` is the function's own, as in its own sandbox."""
         if isinstance(file, str | Path) and Path(file).parts[:1] == (PACKAGE,):
@@ -243,7 +254,11 @@ class Namespace(MetaPathFinder):
         def import_module(name: str, package: str | None = None) -> ModuleType:
             if name.startswith(".") and package is not None:
                 name = resolve_name(name, package)
-            return importlib.import_module(self._own(name) or name, package)
+            try:
+                return importlib.import_module(self._own(name) or name, package)
+            except ModuleNotFoundError as error:
+                self._rename(error)
+                raise
 
         private = ModuleType("importlib", importlib.__doc__)
         private.__dict__["import_module"] = import_module

@@ -27,6 +27,7 @@ from wrap.functions.snapshot import (
     raising,
     settings_changed,
     snapshot,
+    takes_records,
 )
 
 _BOOTSTRAP: Any = importlib.import_module("_frozen_importlib")
@@ -141,6 +142,9 @@ class Observer:
             self._watched.add(name)
             if type(module) is not ModuleType:
                 continue
+            if name == "logging":  # a handler that is removed again has had the others' records
+                noted = partial(self._set, "logging.root", takes_records)
+                self._replace(vars(module)["root"], "addHandler", noted)
             for call, concerns in _CALLS.get(name, {}).items():
                 if hasattr(module, call):
                     label = f"{name.lstrip('_')}.{call.lstrip('_')}"
@@ -151,12 +155,14 @@ class Observer:
 
     def _replace(self, module: Any, name: str, instead: Callable[..., Any]) -> None:
         names = vars(module)
-        original = names[name]
+        own, original = name in names, getattr(module, name)
         names[name] = replacement = partial(instead, original)
 
         def undo() -> None:
-            if names.get(name) is replacement:
+            if names.get(name) is replacement and own:
                 names[name] = original
+            elif names.get(name) is replacement:
+                del names[name]
 
         self._undo.append(undo)
 

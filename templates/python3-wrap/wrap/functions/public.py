@@ -114,6 +114,12 @@ def package_of(names: Mapping[str, Any]) -> str | None:
     return package if package in _folders else None
 
 
+def directory() -> str | None:
+    """The working directory of the function that calls, if it were alone."""
+    package = _caller()
+    return package and str(_folders[package].parent)
+
+
 def _caller() -> str | None:
     """The package of the function whose code is nearest in the call stack.
 

@@ -164,13 +164,14 @@ def _root_logger() -> tuple[bool, list[int]]:
 
     Other levels and handlers change only what the log says.
     """
-    streams = {getattr(sys, name) for each in _STANDARD for name in (each, f"__{each}__")}
-    handlers = [
-        id(handler)
-        for handler in logging.root.handlers
-        if not (type(handler) is logging.StreamHandler and handler.stream in streams)
-    ]
+    handlers = [id(handler) for handler in logging.root.handlers if takes_records(handler)]
     return logging.root.level > logging.WARNING, handlers
+
+
+def takes_records(handler: logging.Handler) -> bool:
+    """Whether a handler writes to something else than a standard stream."""
+    streams = {getattr(sys, name) for each in _STANDARD for name in (each, f"__{each}__")}
+    return not (type(handler) is logging.StreamHandler and handler.stream in streams)
 
 
 def raising() -> list[str]:

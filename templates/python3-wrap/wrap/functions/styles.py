@@ -29,9 +29,23 @@ from wrap.config.wrap_spec import Seen
 from wrap.core.errors import TaskError
 from wrap.core.statemachine.errors import cause_of
 from wrap.functions.answers import flask_value
+from wrap.functions.public import directory
 from wrap.values.value import Head, Object, shown
 
-_FLASK = Flask("function")
+
+class _Application(Flask):
+    """Has as its folder that of the function which asks for it, as ``send_file`` does."""
+
+    @property
+    def root_path(self) -> str:
+        return directory() or self._root_path
+
+    @root_path.setter
+    def root_path(self, path: str) -> None:
+        self._root_path = path
+
+
+_FLASK = _Application("function")
 _HOSTNAME = os.environ.get("HOSTNAME") or socket.gethostname()
 _SHOWN = 200
 #: Lower ones are no answers yet.

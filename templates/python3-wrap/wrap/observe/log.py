@@ -26,7 +26,7 @@ from wrap.functions.namespace import function_of
 _WHOLE = select.PIPE_BUF
 #: A longer line is broken: of-watchdog refuses to pass on more than 64 KiB.
 _LONGEST = 1 << 15
-#: What becomes of halves of surrogate pairs, which UTF-8 does not have.
+#: What becomes in the log of halves of surrogate pairs, which UTF-8 does not have.
 _ERRORS = "backslashreplace"
 
 
@@ -59,25 +59,40 @@ class Log(io.TextIOBase):
         Where to; it is this object's alone, as handlers may close the standard ones.
     name
         As Python calls the stream.
+    errors
+        Which texts it refuses: of an error handler of `codecs`.
     """
 
     encoding = "utf-8"
-    errors = _ERRORS
     mode = "w"
     line_buffering = True
     write_through = False
 
-    def __init__(self, descriptor: int, name: str) -> None:
+    def __init__(self, descriptor: int, name: str, errors: str = _ERRORS) -> None:
         self.name = name
+        self._errors = errors
         self._descriptor = descriptor
         self._begun = threading.local()
         self.buffer = _Bytes(self)
 
+    @property
+    def errors(self) -> str:  # type: ignore[override]
+        return self._errors
+
     def write(self, text: str) -> int:
-        """Take in `text`: part of a line, or several."""
+        """Take in `text`: part of a line, or several.
+
+        Raises UnicodeEncodeError for a function's text that its own stream would refuse.
+        """
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        self.put(text.encode(errors=_ERRORS))
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            if _writer() is not None:
+                text.encode(errors=self._errors)
+            data = text.encode(errors=_ERRORS)
+        self.put(data)
         return len(text)
 
     def put(self, data: bytes) -> None:
@@ -119,8 +134,9 @@ class Log(io.TextIOBase):
         """Flush only: the log belongs to all functions."""
         self.flush()
 
-    def reconfigure(self, **_: object) -> None:
-        """Nothing to choose."""
+    def reconfigure(self, *, errors: str | None = None, **_: object) -> None:
+        """Choose which texts it refuses; there is nothing else to choose."""
+        self._errors = errors or self._errors
 
 
 class _Line:
@@ -195,7 +211,8 @@ def install() -> None:
     for name in ("stdout", "stderr"):
         stream: TextIO | None = getattr(sys, name)
         if stream is not None:
-            setattr(sys, name, Log(os.dup(stream.fileno()), f"<{name}>"))
+            descriptor, errors = os.dup(stream.fileno()), stream.errors or _ERRORS
+            setattr(sys, name, Log(descriptor, f"<{name}>", errors))
     _stderr = sys.stderr if isinstance(sys.stderr, Log) else None
 
 

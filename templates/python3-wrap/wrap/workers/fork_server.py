@@ -29,6 +29,7 @@ from typing import NoReturn
 
 from wrap.core.heartbeat import End, MissedBeats
 from wrap.event_loop.liveness import BEAT_S, END_SIGNAL
+from wrap.http.server.program import stop_alarm
 from wrap.observe import log
 from wrap.workers import reaper
 
@@ -199,8 +200,9 @@ class ForkServer:
             _die_with_parent(parents_end)
             os.setpgid(0, 0)  # what it starts itself ends with it
             signal.set_wakeup_fd(-1)
-            for default in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
+            for default in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
                 signal.signal(default, signal.SIG_DFL)
+            stop_alarm()
             for inherited in (self._control, self._alarm, *self._asked.values()):
                 inherited.close()
             do()

@@ -78,7 +78,7 @@ def _show_later(file: Path) -> None:
             leave(1)
         told.append(number)
 
-    signal.signal(signal.SIGALRM, lambda *_: file.touch())
+    signal.signal(signal.SIGALRM, _ring)
     for number in STOP:
         signal.signal(number, stop)
     signal.setitimer(signal.ITIMER_REAL, _SHOWN_S)
@@ -90,6 +90,17 @@ def show() -> None:
     if _unshown is not None:
         _unshown.touch()
         _unshown = None
+        stop_alarm()
+
+
+def _ring(*_: object) -> None:
+    if _unshown is not None:
+        _unshown.touch()
+
+
+def stop_alarm() -> None:
+    """Take back the alarm of a program that is shown later, unless a function has its own."""
+    if signal.getsignal(signal.SIGALRM) is _ring:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
