@@ -34,8 +34,6 @@ MEASURE_AGAIN = {
     "runtime-events.json": "not on main",  # takes a quarter of an hour
     "runtime-paths.json": "dirty",  # needs MinIO
     "runtime-query-redundant.json": "not on main",
-    "runtime-spans.json": "dirty",
-    "runtime-triggers.json": "dirty",
     "scheduler/published.json": "dirty",  # needs the published testbed
 }
 _CITED = re.compile(
