@@ -37,7 +37,7 @@ BOUND_S = 60.0
 
 
 class NoThreads(ThreadPool):
-    def start(self, work: Callable[[], None], name: str = "", *, after_own: bool = False) -> Work:
+    def start(self, work: Callable[[], None], name: str = "") -> Work:
         raise RuntimeError("can't start new thread")
 
 

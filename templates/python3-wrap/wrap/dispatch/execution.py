@@ -153,7 +153,7 @@ class Execution:
             self.admission = Admission(self)
             self.admission.wait()
         elif work is None:
-            self.event_of(len(self.part.place_of), partial(self.begin, after_own=True))
+            self.event_of(len(self.part.place_of), self.begin)
         else:
             self.threads.serve(self._first, work)
 
@@ -198,18 +198,14 @@ class Execution:
         with self.lock:
             return self.run.attempts.attempt_of(task)
 
-    def begin(self, *, after_own: bool = False) -> None:
-        """Begin what runs first; while an event is handled.
-
-        With `after_own` that may be in the calling thread, whose own work is about to end.
-        """
+    def begin(self) -> None:
+        """Begin what runs first; while an event is handled."""
         if self._program.evaluates:  # neither the loop nor a thread of the server waits for it
-            first = partial(self.threads.serve, self._first)
-            self.runtime.threads.start(first, after_own=after_own)
+            self.runtime.threads.start(partial(self.threads.serve, self._first))
             return
         if self.peers is not None:
             self.peers.begin(self)
-        self.threads.start(self._first(), after_own=after_own)
+        self.threads.start(self._first())
 
     def from_loop(self, handle: Callable[[], list[int]]) -> None:
         """Handle an event that the loop reports: in another thread where paths are evaluated.

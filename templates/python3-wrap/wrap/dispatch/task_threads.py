@@ -83,13 +83,10 @@ class TaskThreads:
         """The execution, which whoever calls this has in hand."""
         return cast("Execution", self._execution_ref())
 
-    def start(self, begins: Iterable[int], *, after_own: bool = False) -> None:
-        """Run tasks as threads; the loop waits for workers, and further threads for other wraps.
-
-        With `after_own` the first one is the calling thread, whose own work is about to end.
-        """
+    def start(self, begins: Iterable[int]) -> None:
+        """Run tasks as threads; the loop waits for workers, and further threads for other wraps."""
         self._queue.add(begins)
-        self._start(self._execution, after_own=after_own)
+        self._start(self._execution)
 
     def send_first(self, begins: Iterable[int], go_on: Callable[[], None]) -> bool:
         """Have calls of other wraps sent, then go on; False if that is not needed.
@@ -144,19 +141,19 @@ class TaskThreads:
         thread.workers.clear()
         self._start(execution)
 
-    def _start(self, execution: Execution, *, after_own: bool = False) -> None:
+    def _start(self, execution: Execution) -> None:
         execution.workers.watch_called()
         if self.unsent:
             self._call_wraps()
-        self._call(after_own=after_own)
+        self._call()
 
-    def _call(self, *, after_own: bool = False) -> None:
+    def _call(self) -> None:
         """Start a thread for the tasks that wait, unless a task is being prepared."""
         first = self._queue.call()
         if first is not None:
             thread, name = TaskThread(), self._runtime.wrap.function_of(first)
             thread.work = self._runtime.threads.start(
-                partial(self._come, self._execution, thread), name, after_own=after_own
+                partial(self._come, self._execution, thread), name
             )
 
     def _come(self, execution: Execution, thread: TaskThread) -> None:

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 
 #: Idle threads that are kept; more, after a burst, end.
 _kept = 64
-#: Has as `work` what a thread does, and as `inbox` where it finds more.
+#: Has as `work` what a thread does.
 _own = threading.local()
 
 
@@ -98,34 +98,20 @@ class ThreadPool:
     def __init__(self) -> None:
         self._idle: list[SimpleQueue[Work]] = []
 
-    def start(self, work: Callable[[], None], name: str = "", *, after_own: bool = False) -> Work:
-        """Run `work` on a thread that has nothing else to do.
-
-        With `after_own` that is the calling thread, if it is one of the pool: no other one has to
-        be woken. Its own work must be about to end, and is never cancelled.
-        """
+    def start(self, work: Callable[[], None], name: str = "") -> Work:
+        """Run `work` on a thread that has nothing else to do."""
         given = Work(work, name)
-        inbox = getattr(_own, "inbox", None) if after_own else None
-        (inbox or self._inbox()).put(given)
+        try:
+            inbox = self._idle.pop()
+        except IndexError:
+            inbox = SimpleQueue()
+            threading.Thread(target=self._serve, args=(inbox,), daemon=True).start()
+        inbox.put(given)
         return given
 
-    def _inbox(self) -> SimpleQueue[Work]:
-        """That of a thread that has nothing to do."""
-        try:
-            return self._idle.pop()
-        except IndexError:
-            inbox = SimpleQueue[Work]()
-            threading.Thread(target=self._serve, args=(inbox,), daemon=True).start()
-            return inbox
-
     def _serve(self, inbox: SimpleQueue[Work]) -> None:
-        _own.inbox = inbox
         try:
-            while inbox.get().execute():
-                if not inbox.empty():
-                    continue
-                if len(self._idle) >= _kept:
-                    return
+            while inbox.get().execute() and len(self._idle) < _kept:
                 self._idle.append(inbox)
         except Cancelled:
             return  # it may arrive at any bytecode: a thread that was cancelled is not reused
