@@ -23,6 +23,7 @@ from typing import IO, Any, ClassVar, Self, cast
 
 from wrap.core.errors import TaskError
 from wrap.core.run import WORKER_DIED
+from wrap.net.sockets import patient
 from wrap.observe import log
 from wrap.workers.fork_server import ending
 
@@ -166,7 +167,7 @@ class RuntimeProcess(ABC):
     def _connection(self) -> socket.socket:
         with contextlib.suppress(IndexError):
             return self._idle.pop()
-        connection = socket.socket(socket.AF_UNIX)
+        connection = patient(socket.socket(socket.AF_UNIX))
         connection.connect(self._address)
         connection.sendall(self._token)
         return connection

@@ -28,6 +28,7 @@ from wrap.core.streams import Broken, OpenStreams, StreamId, Streams
 from wrap.event_loop.liveness import essential
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool
+from wrap.net.sockets import pair, patient
 from wrap.pipes.frames import lost
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Broker:
 
     def serve(self) -> None:
         """Answer further processes from now on."""
-        server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        server = patient(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         server.bind(f"\0{_address}")
         server.listen()
         os.register_at_fork(after_in_child=server.close)
@@ -207,7 +208,7 @@ class Broker:
                 raise _over()
             end = self._streams.take(stream)
             if end is None:
-                end, other = socket.socketpair()
+                end, other = pair()
                 self._streams.add(stream, other)
             return end
 
@@ -225,7 +226,7 @@ class Broker:
             with contextlib.suppress(OSError, RuntimeError):  # it is asked again, or fails
                 channel, _ = server.accept()
                 if (user := _user_of(channel)) == os.geteuid():
-                    self._threads.start(partial(self._answer, channel))
+                    self._threads.start(partial(self._answer, patient(channel)))
                 else:
                     channel.close()
                     self._refuse(user)
@@ -265,14 +266,14 @@ def ask(stream: StreamId, writes: bool) -> socket.socket:
     """`Broker.open`, for a further process."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as channel:
-            channel.connect(f"\0{_address}")
+            patient(channel).connect(f"\0{_address}")
             channel.send(json.dumps([*stream, writes]).encode())
             said, descriptors, _, _ = socket.recv_fds(channel, _SAID, 1)
     except OSError:
         raise _over() from None
     if not descriptors:
         raise TaskError.from_dict(json.loads(said), status=500) if said else _over()
-    return socket.socket(fileno=descriptors[0])
+    return patient(socket.socket(fileno=descriptors[0]))
 
 
 def _over() -> TaskError:

@@ -16,6 +16,7 @@ from typing import IO, Protocol, cast
 from wrap.core.errors import TaskError
 from wrap.core.streams import StreamId
 from wrap.http.server import CutError
+from wrap.net.sockets import pair
 from wrap.pipes.frames import BUFFER, lost
 from wrap.pipes.outlets import Outlet, Outlets
 from wrap.pipes.reader import Reader
@@ -124,7 +125,7 @@ class LocalClient:
         self._lock = threading.Lock()
 
     def open(self, stream: StreamId) -> socket.socket:
-        ours, theirs = socket.socketpair()
+        ours, theirs = pair()
         try:
             self.take(ours)
         except TaskError:

@@ -22,6 +22,7 @@ from functools import partial
 from weakref import WeakSet
 
 from wrap.event_loop.liveness import BEAT_S
+from wrap.net.sockets import pair
 from wrap.workers.fork_server import BEAT, END, MESSAGE, SPAWN
 from wrap.workers.worker import Process
 
@@ -74,7 +75,7 @@ class ForkClient:
 
         With the number of a `process` of the plan it imports what that runs before it serves.
         """
-        ours, theirs = socket.socketpair()
+        ours, theirs = pair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
         number = next(self._numbers)
@@ -132,7 +133,7 @@ class ForkClient:
         """
         ending = b""
         with contextlib.suppress(OSError):
-            ours, theirs = socket.socketpair()
+            ours, theirs = pair()
             with ours:
                 ours.settimeout(_END_S)
                 with theirs:
@@ -162,7 +163,7 @@ class ForkClient:
 
 
 def _control_sockets() -> tuple[socket.socket, socket.socket]:
-    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return pair(socket.SOCK_SEQPACKET)
 
 
 def _send(

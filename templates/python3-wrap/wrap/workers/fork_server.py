@@ -30,6 +30,7 @@ from typing import NoReturn
 from wrap.core.heartbeat import End, MissedBeats
 from wrap.event_loop.liveness import BEAT_S, END_SIGNAL
 from wrap.http.server.program import stop_alarm
+from wrap.net.sockets import patient
 from wrap.observe import log
 from wrap.workers import reaper
 
@@ -149,7 +150,7 @@ class ForkServer:
         if kind == BEAT:
             self._beats.beat(number)
             return True
-        channel = socket.socket(fileno=descriptors[0])
+        channel = patient(socket.socket(fileno=descriptors[0]))
         if kind == SPAWN:
             self._spawn(number, process, channel)
         else:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from wrap.core.errors import TaskError
+from wrap.net.sockets import patient
 
 _PR_SET_CHILD_SUBREAPER = 36
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -167,7 +168,7 @@ class Program:
 def _connected() -> socket.socket:
     address = f"\0{_address}"
     while True:
-        channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        channel = patient(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         try:
             channel.connect(address)
         except ConnectionRefusedError:
@@ -183,7 +184,7 @@ def _connected() -> socket.socket:
 
 def listener() -> socket.socket:
     """Where the reapers of a fork server take requests, at the address that was announced."""
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listening = patient(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
     listening.bind(f"\0{_address}")
     listening.listen(_BACKLOG)
     # A timeout of Python's own would wake all reapers for each request.
@@ -234,7 +235,7 @@ class Reaper:
                 self._idle[self._slot] = 0
             if self._idle.find(b"\1") < 0:
                 self._short()
-            with channel, contextlib.suppress(ConnectionError):
+            with patient(channel), contextlib.suppress(ConnectionError):
                 if _is_of_this_user(channel) and not self._run(channel):
                     return
 
