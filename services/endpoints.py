@@ -36,6 +36,7 @@ from chiron.services.planning import (
     predicted,
     scheduled,
 )
+from chiron.workflow.belonging import require_profiled
 from chiron.workflow.documents import Document, validate
 from chiron.workflow.errors import Faults
 from chiron.workflow.folder import WorkflowFolder
@@ -236,7 +237,7 @@ def deployment_params(
     with faults.noting():
         folder = open_folder()
         if body.profile is not None:
-            body.profile.require(folder.workflow.functions)
+            require_profiled(body.profile, folder.workflow)
     faults.raise_all()
     return {"folder": str(folder.path), "request": body.model_dump(mode="json")}
 
