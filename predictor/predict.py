@@ -23,7 +23,6 @@ from chiron.predictor.streams import streams_of
 from chiron.predictor.uncertainty import ends, speeds
 from chiron.predictor.unrolling import Run, run_of
 from chiron.predictor.wiring import Wired, wired
-from chiron.workflow.belonging import require_profiled
 from chiron.workflow.model import Workflow, names_in
 from chiron.workflow.plan import DEFAULT_PERCENTILE, Plan, Prediction, Within
 from chiron.workflow.platform import Platform
@@ -299,7 +298,7 @@ def predict(
     Raises ``unknown-function`` where a function has no profile; ``missing-task``,
     ``repeated-task`` or ``unknown-task`` where plan and workflow differ.
     """
-    require_profiled(profile, workflow)
+    profile.require(workflow.functions)
     plan.check_against(workflow)
     profile = profile_at(profile, platform.cpu_probe_ms)
     mix = profile.mix

@@ -15,7 +15,7 @@ from chiron.profiler.periods import Piece, laid_out, periods
 from chiron.profiler.probe_run import CORES, LEAST_PARALLELISM, SHORTEST_SEEN_MS, ProbeRun
 from chiron.profiler.reconcile import probed_periods, reconciled
 from chiron.profiler.sampling import Samples
-from chiron.profiler.shared_resources import files, ports, unshareable
+from chiron.profiler.shared_resources import files, perhaps_unshareable, ports, unshareable
 from chiron.profiler.typical_run import traced_run, typical_run
 from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, in_a_row
 
@@ -51,8 +51,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
             for each in found
         )
     opened = files(samples.traced)
-    requirements = read_requirements(handler) if handler else ()
-    return FunctionProfile(
+    seen = FunctionProfile(
         latency_ms=latency_ms,
         samples=len(samples.untraced),
         spread_ms=(round(min(low, latency_ms), 3), round(max(high, latency_ms), 3)),
@@ -70,11 +69,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         files_written=opened.written,
         ports=ports(samples.traced),
         # What a function does to a process of its own concerns no other.
-        unshareable=_each_once(
-            [samples.changes.in_runs, () if handler.runtime else unshareable(handler.folder)]
-        )
-        if handler and handler.shares_process
-        else (),
+        unshareable=tuple(samples.changes.in_runs) if handler and handler.shares_process else (),
         set_at_import=samples.changes.at_import,
         patched_at_import=samples.changes.everywhere,
         input_bytes=samples.input_bytes,
@@ -83,10 +78,28 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         writes_from=samples.writes_from,
         reads_from=samples.reads and samples.reads[0],
         reads_until=samples.reads and samples.reads[1],
-        cooperative=handler is not None and handler.cooperative,
-        parallel=handler is not None and handler.parallel,
-        runtime=(handler.runtime if handler else "") or runtime,
-        requirements=tuple(map(str, requirements)),
+        runtime=runtime,
+    )
+    return with_code(seen, handler)
+
+
+def with_code(seen: FunctionProfile, handler: Handler | None) -> FunctionProfile:
+    """`seen`, and what the code of a function with this `handler` tells without being run."""
+    if handler is None:
+        return seen
+    in_code: tuple[str, ...] = ()
+    if handler.shares_process and not handler.runtime:
+        in_code = unshareable(handler.folder)
+        if not seen.sources:  # no run has shown what else it changes
+            in_code += perhaps_unshareable(handler.folder)
+    return seen.model_copy(
+        update={
+            "unshareable": _each_once([seen.unshareable, in_code]),
+            "cooperative": handler.cooperative,
+            "parallel": handler.parallel,
+            "runtime": handler.runtime or seen.runtime,
+            "requirements": tuple(map(str, read_requirements(handler))),
+        }
     )
 
 

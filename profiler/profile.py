@@ -16,7 +16,7 @@ from chiron.openfaas.languages import called_in, find_handler, settled
 from chiron.openfaas.stack import read_stack
 from chiron.openfaas.store_function import with_store_function
 from chiron.profiler.drift import at_one_speed
-from chiron.profiler.function_profile import function_profile, mixed, with_forks
+from chiron.profiler.function_profile import function_profile, mixed, with_code, with_forks
 from chiron.profiler.holding import profiled_source
 from chiron.profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
 from chiron.profiler.invocation import Solo
@@ -64,7 +64,7 @@ def _unknown(name: str, workflow: Workflow, runs: Sequence[WorkflowRun]) -> str:
         )
     return (
         f"function {name} is not run with any payload: none reaches it, or a branch beside it "
-        "fails first; nothing is known of it"
+        "fails first; nothing is known of it but its code"
     )
 
 
@@ -248,9 +248,10 @@ class _Profiling:
         )
         weights = [payload.weight for payload in self._payloads]
         every = [each for runs in self._runs for each in runs]
+        unseen = self._unreached | _lost(self._folder.workflow, every)
         mix = _profile(
             self._folder,
-            _lost(self._folder.workflow, every)
+            {name: with_code(each, self._handlers.get(name)) for name, each in unseen.items()}
             | {
                 name: mixed(each, [weights[place] for place in self._inputs[name]])
                 for name, each in measured.items()
@@ -268,6 +269,13 @@ class _Profiling:
         known = {"source": profiled_source(self._folder), "place": self._launcher.place}
         found = {"payloads": payloads, "warnings": tuple(self._warnings)}
         return mix.model_copy(update=known | found)
+
+    @property
+    def _unreached(self) -> dict[str, FunctionProfile]:
+        """Functions that no payload has run, of a workflow that decides what runs."""
+        names = self._folder.workflow.functions if self._folder.workflow.machine else ()
+        unknown = FunctionProfile(latency_ms=0.0, periods=())
+        return {name: unknown for name in names if name not in self._inputs}
 
     def _warm_up_s(self, solo: Solo) -> float:
         handler = self._handlers.get(solo.function)

@@ -13,16 +13,8 @@ from chiron.predictor.unrolling import Run
 from chiron.scheduler.layout import sized
 from chiron.workflow.model import Task, Workflow
 from chiron.workflow.plan import Demand, Plan
-from chiron.workflow.profile import FunctionProfile, Profile
 from chiron.workflow.trace import is_wait, task_of
 from chiron.wrap.core.triggers import MOST_AT_ONCE
-
-
-def with_unreached(workflow: Workflow, profile: Profile) -> Profile:
-    """`profile` with functions that no payload has run, which nothing is known of."""
-    unknown = FunctionProfile(latency_ms=0.0, periods=())
-    functions = dict.fromkeys(workflow.functions, unknown) | profile.functions
-    return profile.model_copy(update={"functions": functions})
 
 
 def outline(static: Workflow) -> Workflow:

@@ -14,7 +14,6 @@ from chiron.predictor.spread import Spread, percentile_ms
 from chiron.predictor.uncertainty import Variant, ends, speeds
 from chiron.predictor.unrolling import run_of
 from chiron.scheduler.concurrency import concurrency, idle_mib, request_mib
-from chiron.workflow.belonging import require_profiled
 from chiron.workflow.load import Load, LoadPrediction, LoadTime, LoadWithin, Throughput
 from chiron.workflow.model import Workflow
 from chiron.workflow.plan import DEFAULT_PERCENTILE, Plan
@@ -46,7 +45,7 @@ def predict_load(
     Raises what `predict` raises.
     """
     plan.check_against(workflow)
-    require_profiled(profile, workflow)
+    profile.require(workflow.functions)
     profile = profile_at(profile, platform.cpu_probe_ms)
     usual = crowd_of(plan, cases_of(workflow, profile, platform))
     varied = [

@@ -11,7 +11,6 @@ from chiron.predictor.predict import predict
 from chiron.predictor.speed import profile_at
 from chiron.scheduler.choices import NO_CHOICES, Choices, MechanismChoice, Strategy
 from chiron.scheduler.conflict_rules import find_conflicts
-from chiron.scheduler.deciding import with_unreached
 from chiron.scheduler.explain import explain
 from chiron.scheduler.folder_settings import NO_SETTINGS, FolderSettings
 from chiron.scheduler.options import Job, Option, Options
@@ -93,8 +92,6 @@ def job_of(
         raise ChironError(
             "bad-slo", f"the SLO has to be greater than 0 ms and finite, not {slo_ms:g}"
         )
-    if workflow.machine is not None:
-        profile = with_unreached(workflow, profile)
     profile.require(workflow.functions)
     profile = profile_at(profile, platform.cpu_probe_ms)
     conflicts = find_conflicts(

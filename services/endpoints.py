@@ -36,7 +36,6 @@ from chiron.services.planning import (
     predicted,
     scheduled,
 )
-from chiron.workflow.belonging import require_profiled
 from chiron.workflow.documents import Document, validate
 from chiron.workflow.errors import Faults
 from chiron.workflow.folder import WorkflowFolder
@@ -237,7 +236,7 @@ def deployment_params(
     with faults.noting():
         folder = open_folder()
         if body.profile is not None:
-            require_profiled(body.profile, folder.workflow)
+            body.profile.require(folder.workflow.functions)
     faults.raise_all()
     return {"folder": str(folder.path), "request": body.model_dump(mode="json")}
 

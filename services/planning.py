@@ -13,7 +13,6 @@ from chiron.scheduler.folder_settings import FolderSettings, wanted
 from chiron.scheduler.load import predict_load
 from chiron.scheduler.replicas import schedule_load
 from chiron.scheduler.schedule import schedule
-from chiron.workflow.belonging import require_profiled
 from chiron.workflow.constraints import NO_CONSTRAINTS, Constraints
 from chiron.workflow.documents import Document
 from chiron.workflow.errors import ChironError, Faults
@@ -172,7 +171,7 @@ def asked(body: ScheduleRequest) -> tuple[Workflow, float, FolderSettings]:
     with faults.noting():
         body.constraints.unchecked(workflow)
     with faults.noting():
-        require_profiled(body.profile, workflow)
+        body.profile.require(workflow.functions)
     with faults.noting():
         slo_ms = parse_duration_ms(body.slo, "slo")
     with faults.noting():

@@ -15,28 +15,19 @@ from chiron.workflow.profile import Profile
 def require_own(profile: Profile, workflow: Workflow, what: str) -> None:
     """Raise ``another-workflow`` unless `profile`, called `what`, is one of `workflow` as it is.
 
-    Raises what `require_profiled` raises.
+    Raises ``unknown-function`` where it lacks one of the workflow's functions.
     """
     mend = "run chiron profile on the workflow's folder, or name its own with --profile"
     if profile.workflow != workflow.name:
         message = f"{what} is of workflow {profile.workflow}, not of {workflow.name}: {mend}"
         raise ChironError("another-workflow", message, path="workflow")
-    require_profiled(profile, workflow)
+    profile.require(workflow.functions)
     for payload in profile.payloads:
         for each in payload.trace:
             if each.task is not None and each.task not in workflow.by_name:
                 task = shown(each.task)
                 message = f"{what} is of an older {workflow.name}, which had task {task}: {mend}"
                 raise ChironError("another-workflow", message, path="payloads")
-
-
-def require_profiled(profile: Profile, workflow: Workflow) -> None:
-    """Raise ``unknown-function`` where `profile` lacks one of the functions of `workflow`.
-
-    A workflow that decides may have functions that no payload reaches, and nothing is known of.
-    """
-    if workflow.machine is None:
-        profile.require(workflow.functions)
 
 
 def workflow_in(file: Path) -> str | None:

@@ -16,6 +16,7 @@ import pytest
 
 from chiron.deployment.launcher import Launcher
 from chiron.profiler.profile import profile
+from chiron.workflow.belonging import require_own
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.profile import FunctionProfile
@@ -117,26 +118,41 @@ def handle(req):
 """
 
 
+SELDOM = """\
+import os
+import random
+
+
+def handle(req):
+    os.chdir("/")
+    random.seed(1)
+    return req
+"""
+
+
 @pytest.mark.strace
-def test_of_a_function_that_only_fails_and_is_caught_it_is_known_how_long_that_takes(
+def test_of_functions_that_only_fail_or_are_not_reached_it_is_known_what_can_be(
     launcher: Launcher, strace: str, write_folder: MakeFolder, tmp_path: Path
 ) -> None:
     caught = [{"ErrorEquals": ["States.ALL"], "Next": "Instead"}]
     states = {
-        "Tried": {"Type": "Task", "Resource": "faulty", "Catch": caught, "End": True},
+        "Tried": {"Type": "Task", "Resource": "faulty", "Catch": caught, "Next": "Done"},
+        "Done": {"Type": "Task", "Resource": "seldom", "End": True},
         "Instead": {"Type": "Pass", "Result": "instead", "End": True},
     }
     folder = write_folder(
         tmp_path,
         {"StartAt": "Tried", "States": states},
-        functions={"faulty": FAILS_LATE},
+        functions={"faulty": FAILS_LATE, "seldom": SELDOM},
     )
     found = profile(folder, launcher, samples=4)
     faulty = found.functions["faulty"]
     assert 50 <= faulty.latency_ms == sum(each.duration_ms for each in faulty.periods)
     assert [each.kind for each in faulty.periods] == ["cpu"]
-    found.require(folder.workflow.functions)
-    assert any("faulty fails, or is late, with every payload" in each for each in found.warnings)
+    assert found.functions["seldom"].unshareable == ("os.chdir", "random.seed")
+    require_own(found, folder.workflow, "the profile")
+    lines = ("faulty fails, or is late, with every payload", "seldom is not run with any payload")
+    assert all(any(each in warning for warning in found.warnings) for each in lines)
 
 
 ANYBODYS = """\

@@ -52,7 +52,7 @@ def known(*payloads: tuple[float, tuple[Instance, ...]], size_bytes: int = 1000)
             output_bytes=size_bytes,
         )
         for name in ("first", "item", "last")
-    }
+    } | {"rare": FunctionProfile(latency_ms=0.0, periods=())}
     answer = ExpectedAnswer.learned(b"{}", ["1"])
     return Profile(
         format=1,
