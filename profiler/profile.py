@@ -64,7 +64,7 @@ def _unknown(name: str, workflow: Workflow, runs: Sequence[WorkflowRun]) -> str:
         )
     return (
         f"function {name} is not run with any payload: none reaches it, or a branch beside it "
-        "fails first; nothing is known of it but its code"
+        "fails first; nothing is known of it but its code and its imports"
     )
 
 
@@ -274,8 +274,11 @@ class _Profiling:
     def _unreached(self) -> dict[str, FunctionProfile]:
         """Functions that no payload has run, of a workflow that decides what runs."""
         names = self._folder.workflow.functions if self._folder.workflow.machine else ()
-        unknown = FunctionProfile(latency_ms=0.0, periods=())
-        return {name: unknown for name in names if name not in self._inputs}
+        return {
+            name: FunctionProfile(latency_ms=0.0, periods=(), idle_mib=self._fresh_mib.get(name))
+            for name in names
+            if name not in self._inputs
+        }
 
     def _warm_up_s(self, solo: Solo) -> float:
         handler = self._handlers.get(solo.function)
