@@ -260,17 +260,15 @@ def generate(
 
     A request may take `given_timeout_s`, else what follows from the prediction, and no less than
     the functions on its way that set ``exec_timeout`` in the workflow's stack.yaml; such a function
-    may take no longer than that. Its wraps trace
-    requests that come with `trace_key`, else with one that is drawn here. `marks` are annotations
-    that they get besides their own.
+    may take no longer than that. Its wraps trace requests that come with `trace_key`, else with one
+    that is drawn here. `marks` are annotations that they get besides their own.
 
     The folder has a handler folder for every wrap, the template python3-wrap where faas-cli
     looks for it, and the functions that tasks call as they are, with the user's own templates of
     them. It appears whole or not at all, and replaces only a folder that was generated before.
 
     Raises ``name-taken``, ``environment-conflict``, ``stack-conflict``, ``requirements-conflict``,
-    ``inner-trigger``, ``no-store``, ``not-generated`` (`out` has other content), or what
-    `Plan.check_against` raises.
+    ``inner-trigger``, ``no-store``, ``not-generated``, or what `Plan.check_against` raises.
     """
     workflow = sources.folder.workflow
     plan.check_against(workflow)

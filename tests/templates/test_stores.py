@@ -104,7 +104,7 @@ def test_connections_are_kept(store: Any, opened: Store) -> None:
     before = connections()
     for _ in range(20):
         assert opened.get("1/kept", soon()) == b"x"
-    assert connections() == before
+    assert connections() <= before  # those of other tests may end
     opened.delete(["1/kept"], soon())
 
 
@@ -115,7 +115,7 @@ def test_what_redis_keeps_expires_a_while_after_the_deadline(
 ) -> None:
     monkeypatch.setattr("wrap.net.object_store.redis.KEPT_S", 0.1)
     opened.put("1/soon", b"x", soon(0.2))
-    assert eventually(lambda: store.names() == [])
+    assert eventually(lambda: "1/soon" not in store.names())
 
 
 @pytest.mark.redis
