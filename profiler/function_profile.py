@@ -10,6 +10,7 @@ from typing import TypeVar, get_args
 from chiron.deployment.function_error import FunctionFailedError
 from chiron.openfaas.handlers import Handler, read_requirements
 from chiron.predictor.speed import latency_at, slower
+from chiron.profiler.inputs import WorkflowRun
 from chiron.profiler.invocation import Invocation, Solo
 from chiron.profiler.periods import Piece, laid_out, periods
 from chiron.profiler.probe_run import CORES, LEAST_PARALLELISM, SHORTEST_SEEN_MS, ProbeRun
@@ -17,7 +18,9 @@ from chiron.profiler.reconcile import probed_periods, reconciled
 from chiron.profiler.sampling import Samples
 from chiron.profiler.shared_resources import files, perhaps_unshareable, ports, unshareable
 from chiron.profiler.typical_run import traced_run, typical_run
+from chiron.workflow.model import Workflow
 from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, in_a_row
+from chiron.workflow.trace import task_of
 
 _FORKED_WARM_UP, _AT_ONCE = 2, 2
 #: Runs in forked processes, each of which serves one request.
@@ -101,6 +104,20 @@ def with_code(seen: FunctionProfile, handler: Handler | None) -> FunctionProfile
             "requirements": tuple(map(str, read_requirements(handler))),
         }
     )
+
+
+def lost_in(workflow: Workflow, runs: Sequence[WorkflowRun]) -> dict[str, FunctionProfile]:
+    """What is known of functions from calls that failed or were late: the shortest that took."""
+    shortest_ms = dict[str, float]()
+    for name, ms in (each for run in runs for each in run.lost_ms.items()):
+        function = workflow.function_of(task_of(name))
+        shortest_ms[function] = min(ms, shortest_ms.get(function, ms))
+    return {
+        function: FunctionProfile(
+            latency_ms=ms, periods=(Period(kind="cpu", start_ms=0.0, duration_ms=ms),)
+        )
+        for function, ms in shortest_ms.items()
+    }
 
 
 def _periods(samples: Samples, latency_ms: float) -> tuple[Period, ...]:

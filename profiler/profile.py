@@ -16,7 +16,13 @@ from chiron.openfaas.languages import called_in, find_handler, settled
 from chiron.openfaas.stack import read_stack
 from chiron.openfaas.store_function import with_store_function
 from chiron.profiler.drift import at_one_speed
-from chiron.profiler.function_profile import function_profile, mixed, with_code, with_forks
+from chiron.profiler.function_profile import (
+    function_profile,
+    lost_in,
+    mixed,
+    with_code,
+    with_forks,
+)
 from chiron.profiler.holding import profiled_source
 from chiron.profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
 from chiron.profiler.invocation import Solo
@@ -29,8 +35,7 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import Workflow
 from chiron.workflow.payloads import Payload
-from chiron.workflow.profile import FunctionProfile, PayloadProfile, Period, Profile
-from chiron.workflow.trace import task_of
+from chiron.workflow.profile import FunctionProfile, PayloadProfile, Profile
 
 Progress = Callable[[str], None]
 
@@ -57,7 +62,7 @@ class IncompleteProfileError(ChironError):
 
 def _unknown(name: str, workflow: Workflow, runs: Sequence[WorkflowRun]) -> str:
     """Why nothing is known of a function that no payload had answer in time."""
-    if name in _lost(workflow, runs):
+    if name in lost_in(workflow, runs):
         return (
             f"function {name} fails, or is late, with every payload: its profile has no more than "
             "how long that takes, as computing"
@@ -66,20 +71,6 @@ def _unknown(name: str, workflow: Workflow, runs: Sequence[WorkflowRun]) -> str:
         f"function {name} is not run with any payload: none reaches it, or a branch beside it "
         "fails first; nothing is known of it but its code and its imports"
     )
-
-
-def _lost(workflow: Workflow, runs: Sequence[WorkflowRun]) -> dict[str, FunctionProfile]:
-    """What is known of functions from calls that failed or were late: the shortest that took."""
-    shortest_ms = dict[str, float]()
-    for name, ms in (each for run in runs for each in run.lost_ms.items()):
-        function = workflow.function_of(task_of(name))
-        shortest_ms[function] = min(ms, shortest_ms.get(function, ms))
-    return {
-        function: FunctionProfile(
-            latency_ms=ms, periods=(Period(kind="cpu", start_ms=0.0, duration_ms=ms),)
-        )
-        for function, ms in shortest_ms.items()
-    }
 
 
 def _failing(workflow: Workflow, runs: Sequence[WorkflowRun]) -> list[str]:
@@ -248,7 +239,7 @@ class _Profiling:
         )
         weights = [payload.weight for payload in self._payloads]
         every = [each for runs in self._runs for each in runs]
-        unseen = self._unreached | _lost(self._folder.workflow, every)
+        unseen = self._unreached | lost_in(self._folder.workflow, every)
         mix = _profile(
             self._folder,
             {name: with_code(each, self._handlers.get(name)) for name, each in unseen.items()}
