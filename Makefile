@@ -8,8 +8,10 @@ TOOLS := build/tools
 MINIO := v0.0.0-20260212201848-7aac2a2c5b7c
 
 .DEFAULT_GOAL := help
-# Tests wait more than they compute, and start Python so often that it has to keep what it compiles.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses $$((2 * $$(nproc))) --dist worksteal
+# Python is started so often that it has to keep what it compiles, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE :=
+# Tests wait more than they compute.
+PYTEST = $(BIN)/pytest --numprocesses $$((2 * $$(nproc))) --dist worksteal
 
 .PHONY: help demo test test-all test-slow test-alone soak lint setup lock audit faas-cli minio clean
 
