@@ -19,6 +19,7 @@ from chiron.generator.settings import client_timeout_s
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.endings import TAIL, maybe_by_memory
 from chiron.openfaas.objects import FunctionSpec, FunctionStatus, Resources
+from chiron.openfaas.readiness import wait_ready
 from chiron.openfaas.sharing import TRIGGERS, without_triggers
 from chiron.workflow.errors import ChironError
 from chiron.workflow.tracing import KEY_ANNOTATION, trace_header
@@ -108,7 +109,7 @@ class BlueGreen:
         """Have `called` hand its requests on to `candidate`, which is told to be meant for that."""
         name = candidate.entry.service
         self.gateway.deploy(_in_role(SUCCESSOR, candidate.entry, name))
-        self.gateway.wait_ready(name, self.switch_s)
+        wait_ready(self.gateway, name, self.switch_s)
         self._hand(called, name)
 
     def _hand(self, called: FunctionStatus, behind: str) -> None:
@@ -237,7 +238,7 @@ def repair(gateway: Gateway, current: Serving, tell: Tell) -> None:
         figures = {"function": function.name, "memory_mib": mib}
         tell(Event("gone", f"{function.name} {why}: deploying it again, with {mib} MiB", figures))
         gateway.deploy(spec)
-        gateway.wait_ready(function.name, _READY_S)
+        wait_ready(gateway, function.name, _READY_S)
         tell(Event("repaired", f"{function.name} answers again", figures))
 
 

@@ -78,4 +78,4 @@ def _read(model: type[Model], path: Path, what: str, verb: str) -> Model:
         if error.code != "missing-file":
             raise
         message = f"{error.message}: make it with {verb} -o {shlex.quote(str(path))}"
-        raise ChironError(error.code, message) from None
+        raise error.changed(error.path, message) from None

@@ -45,7 +45,10 @@ def command(source: Path, form: str, output: Path | None) -> None:
     """
     workflow, document = _read(source)
     warn(workflow.warnings)
-    text = _WRITERS[form](workflow, document)
+    if form in _PICTURES:
+        text = _PICTURES[form](chart_of(workflow), workflow.name)
+    else:
+        text = _written(workflow, document, form)
     if output is None:
         data(text)
     else:
@@ -65,35 +68,19 @@ def _read(source: Path) -> tuple[Workflow, dict[str, Any]]:
         raise error.within(str(file)) from None
 
 
-def _asl(workflow: Workflow, document: dict[str, Any]) -> str:
-    if "States" in document:
-        return _json(document)
-    named = {"Name": document["name"]} if "name" in document else {}
-    return _json(named | as_states(workflow))
-
-
-def _dag(workflow: Workflow, document: dict[str, Any]) -> str:
-    if "tasks" in document:
-        return _json(document)
-    named = {"name": document["Name"]} if "Name" in document else {}
-    return _json(named | as_plain(workflow))
-
-
-def _svg(workflow: Workflow, _: dict[str, Any]) -> str:
-    return svg(chart_of(workflow), workflow.name)
-
-
-def _mermaid(workflow: Workflow, _: dict[str, Any]) -> str:
-    return mermaid(chart_of(workflow), workflow.name)
-
-
-_WRITERS: dict[str, Callable[[Workflow, dict[str, Any]], str]] = {
-    "asl": _asl,
-    "dag": _dag,
-    "svg": _svg,
-    "mermaid": _mermaid,
-}
-
-
-def _json(document: dict[str, Any]) -> str:
+def _written(workflow: Workflow, document: dict[str, Any], form: str) -> str:
+    """The workflow of `document` in a form of documents; one that has it already stays as it is."""
+    field, name, named, convert = _FORMS[form]
+    if field not in document:
+        kept = {name: document[named]} if named in document else {}
+        document = kept | convert(workflow)
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+#: What each form of documents has, what it calls the name of a workflow, and what the other form
+#: calls that; and what makes one of a workflow.
+_FORMS: dict[str, tuple[str, str, str, Callable[[Workflow], dict[str, Any]]]] = {
+    "asl": ("States", "Name", "name", as_states),
+    "dag": ("tasks", "name", "Name", as_plain),
+}
+_PICTURES = {"svg": svg, "mermaid": mermaid}

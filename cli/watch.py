@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import partial, wraps
 from pathlib import Path
@@ -76,24 +76,9 @@ def _rules(command: options.Command) -> options.Command:
         help="Deploy the entry again to switch, even where nothing answers meanwhile (faasd).",
     )
     @wraps(command)
-    def with_rules(
-        *arguments: Any,
-        every: float | None,
-        window: float,
-        windows: int,
-        tolerance: float,
-        best_effort: bool,
-        allow_outage: bool,
-        **others: Any,
-    ) -> Any:
-        rules = Rules(
-            window_s=window / 1000,
-            windows=windows,
-            tolerance=tolerance,
-            every_s=every / 1000 if every else None,
-            best_effort=best_effort,
-            allow_outage=allow_outage,
-        )
+    def with_rules(*arguments: Any, every: float | None, window: float, **others: Any) -> Any:
+        given = {f.name: others.pop(f.name) for f in fields(Rules) if f.name in others}
+        rules = Rules(window_s=window / 1000, every_s=options.seconds(every), **given)
         return command(*arguments, rules=rules, **others)
 
     return cast(options.Command, with_rules)

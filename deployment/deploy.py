@@ -16,6 +16,7 @@ from chiron.generator.wrap_entry import WRAP
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.handler_folder import STYLES
 from chiron.openfaas.objects import FunctionSpec
+from chiron.openfaas.readiness import wait_ready
 from chiron.openfaas.stack import StackFile, StackFunction, deployment, read_stack
 from chiron.openfaas.store_function import SECRET
 from chiron.workflow.errors import ChironError
@@ -68,7 +69,8 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
                     created.append(name)  # before the call: one that times out may still create it
                 _finished(gateway.deploy, spec)
             for name in names:  # they get ready side by side, however they are asked
-                gateway.wait_ready(
+                wait_ready(
+                    gateway,
                     name,
                     _READY_TIMEOUT_S,
                     asking_for.get(name),

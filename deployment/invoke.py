@@ -24,7 +24,6 @@ from chiron.generator.annotations import (
     read_machine,
     read_prediction,
 )
-from chiron.generator.declaration import NumberedSource
 from chiron.generator.settings import client_timeout_s
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionStatus
@@ -34,6 +33,7 @@ from chiron.workflow.model import NOTHING, Source, Stream, Task
 from chiron.workflow.timeline import Span, Timeline, Traced, in_order
 from chiron.workflow.tracing import KEY_ANNOTATION, trace_header
 from chiron.workflow.units import LONGEST_S
+from chiron.wrap.config.declaration import NumberedSource
 
 #: From here on a status is one of failure.
 _FAILED = 400

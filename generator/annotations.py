@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count, takewhile
 from typing import Any
 
-from chiron.generator.declaration import NumberedSource, functions_in, numbered, task_numbers
+from chiron.generator.declaration import functions_in, numbered, task_numbers
 from chiron.generator.given import PREFIX
 from chiron.generator.scale_labels import needed_replicas
 from chiron.openfaas.objects import FunctionStatus
@@ -21,6 +21,7 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.load import LoadLatency, LoadWithin
 from chiron.workflow.model import Workflow, output_name
 from chiron.workflow.plan import Milliseconds, Plan, PredictedRange, Within
+from chiron.wrap.config.declaration import NumberedSource
 
 WORKFLOW = f"{PREFIX}workflow"
 PLANNER = f"{PREFIX}planner"

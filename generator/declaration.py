@@ -6,63 +6,16 @@ Task names are free text, so they are numbers here: in the order of the workflow
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
-from typing import Any
 
 from chiron.workflow.model import NOTHING, Source, Task, Workflow, giver_of, names_in, output_name
-from chiron.workflow.paths import PathKind
 from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.streaming import begins_with, live_in
+from chiron.wrap.config.declaration import EntryDeclaration, NumberedSource, WrapDeclaration
 from chiron.wrap.core.triggers import TASK_TRIGGERS, Bucket, buckets
-
-#: A source with numbers for names: the runtime's form.
-NumberedSource = int | list[int] | None
-
-
-@dataclass(frozen=True)
-class EntryDeclaration:
-    """The fields of the runtime's ``Entry``, in its order."""
-
-    output: NumberedSource
-    fail: tuple[str, str] | None
-    machine: dict[str, Any] | None = None
-    states: dict[str, int] = field(default_factory=dict)
-    in_stages: bool = False
-    emits: dict[str, int] = field(default_factory=dict)
-    buckets: dict[str, Any] | None = None
-    styles: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class WrapDeclaration:
-    """The fields of the runtime's ``Wrap``, in its order."""
-
-    workflow: str
-    name: str
-    mechanism: str
-    functions: dict[str, str]
-    tasks: dict[int, str]
-    processes: list[list[int]]
-    inputs: dict[int, NumberedSource]
-    buckets: list[tuple[list[int], list[int]]]
-    timeout_s: float
-    entry: EntryDeclaration | None
-    timeouts_s: dict[str, float] = field(default_factory=dict)
-    instances: int = 0
-    remotes: dict[str, dict[int, str]] = field(default_factory=dict)
-    path: PathKind = "auto"
-    attempts: int = 1
-    commands: dict[str, list[str]] = field(default_factory=dict)
-    emits: dict[int, tuple[int, str]] = field(default_factory=dict)
-    streams: dict[int, dict[str, int]] = field(default_factory=dict)
-    live: dict[int, list[int]] = field(default_factory=dict)
-    passing: list[int] = field(default_factory=list)
-    live_buckets: list[tuple[list[int], list[int]]] = field(default_factory=list)
-    task_names: dict[int, str] = field(default_factory=dict)
-    answers: int | None = None
 
 
 def task_numbers(workflow: Workflow) -> dict[str, int]:

@@ -7,8 +7,8 @@ from dataclasses import fields
 from itertools import chain
 from typing import Any
 
-from chiron.generator.declaration import EntryDeclaration, WrapDeclaration
 from chiron.workflow.names import check_name
+from chiron.wrap.config.declaration import EntryDeclaration, WrapDeclaration
 
 _HANDLER = '''\
 """Wrap {name} of workflow {workflow}: which function runs where.

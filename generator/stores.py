@@ -73,10 +73,10 @@ def needs_of(plan: Plan, url: str, *, durable: bool = False) -> Needs:
     """
     if durable:
         require_redis(url)
-        return Needs({VARIABLE: url}, (SECRET,) if urlsplit(url).username else (), ())
-    if not PATHS[plan.path].by_store or plan.orchestrator == "client" or len(plan.wraps) == 1:
+    elif not PATHS[plan.path].by_store or plan.orchestrator == "client" or len(plan.wraps) == 1:
         return Needs({}, (), ())
-    require_store(plan.path, url)
+    else:
+        require_store(plan.path, url)
     parts = urlsplit(url)
     secrets = (SECRET,) if parts.username else ()
     return Needs({VARIABLE: url}, secrets, _REQUIREMENTS[parts.scheme])

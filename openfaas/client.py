@@ -16,7 +16,7 @@ from requests.adapters import HTTPAdapter
 from chiron.openfaas.credentials import Credentials
 from chiron.openfaas.function_headers import function_headers
 from chiron.openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, LogLine, SecretName
-from chiron.openfaas.readiness import describe_line, shown, wait_ready
+from chiron.openfaas.readiness import describe_line, shown
 from chiron.workflow.errors import ChironError
 
 #: What faas-cli allows a call to the gateway's API, in seconds.
@@ -99,8 +99,8 @@ class Gateway:
     def deploy(self, spec: FunctionSpec) -> None:
         """Update the function, or create it where the gateway does not know it yet.
 
-        The gateway answers before the function does: see `wait_ready`. One of that name that is
-        being removed is waited for.
+        The gateway answers before the function does: see `chiron.openfaas.readiness`. One of that
+        name that is being removed is waited for.
         """
         deadline = time.monotonic() + GONE_S
         while True:
@@ -164,44 +164,18 @@ class Gateway:
         path: str = "",
     ) -> Response:
         """The answer of the function `name` to `body`, whatever its status (404: no such one)."""
-        return self._function(
-            "POST",
-            f"/function/{quote(name, safe='')}{path}",
-            body=body,
-            headers={**function_headers(body), **(headers or {})},
-            timeout_s=timeout_s,
-        )
+        sent = {**function_headers(body), **(headers or {})}
+        return self._function("POST", name, path, timeout_s, data=body, headers=sent)
 
     def get(self, name: str, path: str, timeout_s: float | None = None) -> Response:
         """The answer of the function `name` to GET of `path`, whatever its status."""
-        url = f"/function/{quote(name, safe='')}{path}"
-        return self._function("GET", url, timeout_s=timeout_s)
+        return self._function("GET", name, path, timeout_s)
 
     def options(
         self, name: str, headers: Mapping[str, str] | None = None, timeout_s: float | None = None
     ) -> Response:
         """The answer of the function `name` to OPTIONS, whatever its status."""
-        url = f"/function/{quote(name, safe='')}"
-        return self._function("OPTIONS", url, headers=headers, timeout_s=timeout_s)
-
-    def wait_ready(
-        self,
-        name: str,
-        timeout_s: float = 30.0,
-        headers: Mapping[str, str] | None = None,
-        *,
-        answers_options: bool = True,
-    ) -> None:
-        """Return once the function `name` answers itself, whatever its gateway says of it.
-
-        It is asked with `headers`, which say to a wrap of which build it has to be. Where not its
-        server but its handler would answer OPTIONS, `answers_options` is false: its health counts.
-
-        Raises ``not-ready`` after `timeout_s` seconds, or once it has gone above its memory limit,
-        with what the function answered last and the last lines of its log; ``missing-package`` once
-        it has started in vain and its log tells of an import; ``no-gateway``.
-        """
-        wait_ready(self, name, timeout_s, headers, answers_options=answers_options)
+        return self._function("OPTIONS", name, "", timeout_s, headers=headers)
 
     def logs(self, name: str, tail: int = 100) -> list[LogLine]:
         """The last `tail` lines that the function `name` wrote."""
@@ -246,16 +220,11 @@ class Gateway:
         raise self._failure(response, what)
 
     def _function(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes = b"",
-        headers: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
+        self, method: str, name: str, path: str, timeout_s: float | None, **content: Any
     ) -> Response:
         """A call of a function, which never sees the gateway's credentials; any status is fine."""
-        return self._send(method, path, _unsigned, timeout_s, data=body, headers=headers)
+        place = f"/function/{quote(name, safe='')}{path}"
+        return self._send(method, place, _unsigned, timeout_s, **content)
 
     def _send(
         self, method: str, path: str, auth: Any, timeout_s: float | None, **content: Any

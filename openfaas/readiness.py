@@ -32,11 +32,20 @@ _MODULE = re.compile(r"No module named '([^']+)'")
 def wait_ready(
     gateway: Gateway,
     name: str,
-    timeout_s: float,
-    headers: Mapping[str, str] | None,
+    timeout_s: float = 30.0,
+    headers: Mapping[str, str] | None = None,
     *,
-    answers_options: bool,
+    answers_options: bool = True,
 ) -> None:
+    """Return once the function `name` answers itself, whatever its `gateway` says of it.
+
+    It is asked with `headers`, which say to a wrap of which build it has to be. Where not its
+    server but its handler would answer OPTIONS, `answers_options` is false: its health counts.
+
+    Raises ``not-ready`` after `timeout_s` seconds, or once it has gone above its memory limit,
+    with what the function answered last and the last lines of its log; ``missing-package`` once
+    it has started in vain and its log tells of an import; ``no-gateway``.
+    """
     deadline = time.monotonic() + timeout_s
     imports = FailedImports()
     for probe in count():

@@ -10,7 +10,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -153,6 +153,16 @@ def shape(
         cpus=sum(wrap.cpus for wrap in wraps),
     )
     return Shape(name, Workflow(workflow_name, tuple(tasks), outputs), plan)
+
+
+def handed_over(
+    name: str, sizes: Sequence[Sequence[int]], mechanism: str = DEFAULT_MECHANISM
+) -> Shape:
+    """Two no-ops, the second of which gets what the first has given, as `shape` has `sizes`."""
+    both = shape(name, sizes, mechanism)
+    first, second = both.workflow.tasks
+    tasks = (first, replace(second, source=first.name))
+    return replace(both, workflow=replace(both.workflow, tasks=tasks, output=second.name))
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from chiron.deployment.launcher import Deployment
 from chiron.profiler.known_work import NOTHING
 from chiron.profiler.noop_handler import LARGE, LARGE_MB
-from chiron.profiler.noop_shapes import LASTING, Shape, shape
+from chiron.profiler.noop_shapes import LASTING, Shape, handed_over, shape
 
 #: Rounds that are thrown away first: memory is touched for the first time.
 _WARM_UP = 3
@@ -27,10 +27,7 @@ class PerMegabyte(NamedTuple):
 
 def handing_over() -> Shape:
     """A function whose output another one gets, in another process that is there already."""
-    both = shape("objects", [[1, 1]], LASTING)
-    first, second = both.workflow.tasks
-    tasks = (first, replace(second, source=first.name))
-    return replace(both, workflow=replace(both.workflow, tasks=tasks, output=second.name))
+    return handed_over("objects", [[1, 1]], LASTING)
 
 
 def joining() -> tuple[Shape, Shape]:

@@ -11,7 +11,7 @@ from chiron.deployment.launcher import Deployment
 from chiron.profiler.cpu_speed import mean_probe_ms
 from chiron.profiler.known_work import NOTHING, PAUSE
 from chiron.profiler.noop_handler import LARGE, LARGE_MB
-from chiron.profiler.noop_shapes import Shape, shape
+from chiron.profiler.noop_shapes import Shape, handed_over
 from chiron.workflow.errors import ChironError
 from chiron.workflow.paths import Path, PathKind
 from chiron.workflow.platform import PathCost
@@ -37,7 +37,7 @@ class _Latencies(NamedTuple):
 def path_shapes(paths: tuple[PathKind, ...]) -> dict[str, Shape]:
     """A function whose output another one gets: in its own process, and in another wrap by each
     path."""
-    return {_WITHIN: _chain(_WITHIN, [[2]]), **{path: _across(path) for path in paths}}
+    return {_WITHIN: handed_over(_WITHIN, [[2]]), **{path: _across(path) for path in paths}}
 
 
 def path_costs(deployed: Mapping[str, Deployment], rounds: int) -> dict[Path, PathCost]:
@@ -109,13 +109,5 @@ def _latencies_ms(one: Deployment) -> _Latencies:
 
 
 def _across(path: PathKind) -> Shape:
-    made = _chain(f"path-{path}", [[1], [1]])
+    made = handed_over(f"path-{path}", [[1], [1]])
     return replace(made, plan=made.plan.model_copy(update={"path": path}))
-
-
-def _chain(name: str, sizes: list[list[int]]) -> Shape:
-    """Two tasks, in this order, over wraps and processes of such sizes."""
-    both = shape(name, sizes)
-    first, second = both.workflow.tasks
-    tasks = (first, replace(second, source=first.name))
-    return replace(both, workflow=replace(both.workflow, tasks=tasks, output=second.name))

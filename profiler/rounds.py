@@ -10,6 +10,7 @@ from chiron.predictor.spread import evenly
 from chiron.profiler.constants import Seen
 from chiron.profiler.cpu_speed import CpuSpeed
 from chiron.profiler.self_check import FEWEST_VARIED, QUANTILES
+from chiron.profiler.typical_run import medians
 
 #: Plan -> what was seen of it.
 Round = dict[str, Seen]
@@ -55,15 +56,10 @@ def typical(rounds: Sequence[Round]) -> Round:
         plan: Seen(
             latency_ms=of(plan, lambda seen: seen.latency_ms),
             brief_ms=of(plan, lambda seen: seen.brief_ms),
-            begins_ms=_medians([one[plan].begins_ms for one in rounds]),
-            working_begins_ms=_medians([one[plan].working_begins_ms for one in rounds]),
+            begins_ms=medians([one[plan].begins_ms for one in rounds]),
+            working_begins_ms=medians([one[plan].working_begins_ms for one in rounds]),
             last_ms=of(plan, lambda seen: seen.last_ms),
             tail_ms=of(plan, lambda seen: seen.tail_ms),
         )
         for plan in rounds[0]
     }
-
-
-def _medians(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """The median of every column."""
-    return tuple(median(column) for column in zip(*rows, strict=True))

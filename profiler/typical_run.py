@@ -78,11 +78,12 @@ def typical_run(runs: Sequence[TracedRun]) -> TracedRun:
         return min(runs, key=lambda run: abs(run.duration_ms - middle))
     return TracedRun(
         calls,
-        _medians([run.gaps_ms for run in usual]),
-        _medians([run.blocks_ms for run in usual]),
+        medians([run.gaps_ms for run in usual]),
+        medians([run.blocks_ms for run in usual]),
         median(run.marker_ms for run in usual),
     )
 
 
-def _medians(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
+def medians(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """The median of every column."""
     return tuple(median(column) for column in zip(*rows, strict=True))

@@ -135,14 +135,13 @@ def _label(axes: Axes, front: Sequence[Option]) -> None:
     most_ms = max(option.judged_ms for option in front)
     above = dict.fromkeys((option.plan.allocated_cpus for option in front), False)
     for option in front if len(front) <= _LABELLED else ():
-        above[option.plan.allocated_cpus] = not above[
-            option.plan.allocated_cpus
-        ]  # neighbours are apart then
+        cpus = option.plan.allocated_cpus
+        above[cpus] = not above[cpus]  # neighbours are apart then
         side = -1 if option.judged_ms > 0.9 * most_ms else 1  # within the frame
         axes.annotate(
             f"{memory_mib(option.plan)} MiB, wraps: {len(option.plan.wraps)}",
-            (option.judged_ms, option.plan.allocated_cpus),
-            xytext=(8 * side, 8 if above[option.plan.allocated_cpus] else -14),
+            (option.judged_ms, cpus),
+            xytext=(8 * side, 8 if above[cpus] else -14),
             textcoords="offset points",
             horizontalalignment="left" if side > 0 else "right",
             fontsize="x-small",

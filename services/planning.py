@@ -125,10 +125,7 @@ def _check(plan: Plan, workflow: Workflow, path: str) -> None:
     try:
         plan.check_against(workflow)
     except ChironError as error:
-        where = f"{path}.{error.path}"
-        raise ChironError(
-            error.code, error.message, path=where, functions=error.functions
-        ) from None
+        raise error.changed(f"{path}.{error.path}") from None
 
 
 class ScheduleRequest(_Known, Choices):

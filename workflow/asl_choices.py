@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from chiron.workflow.asl_fields import assigned, comment, path_of_data, text
@@ -13,35 +14,29 @@ from chiron.workflow.asl_queries import (
     query_variables,
     truth,
 )
-from chiron.workflow.asl_shapes import Check, Reading, Shape, checked, typed
+from chiron.workflow.asl_shapes import Check, Reading, Shape, checked, checked_each, typed
 from chiron.workflow.errors import ChironError
 from chiron.wrap.core.statemachine.choices import OPERATORS, check_operand
 
 
 def choices(value: Any, path: str, reading: Reading) -> list[dict[str, Any]]:
     """The rules of a Choice state, the first of which that matches says what is next."""
-    return _rules(value, path, reading, _OUTER)
+    return _rules(value, path, reading, partial(_rule, shape=_OUTER))
 
 
 def conditions(value: Any, path: str, reading: Reading) -> list[dict[str, Any]]:
     """The rules of a Choice state in JSONata."""
-    if not typed(value, list, path):
-        raise ChironError("bad-field", "a list of rules needs at least one", path=path)
-    kept = []
-    for index, rule in enumerate(value):
-        with reading.faults.noting():
-            kept.append(checked(rule, _CONDITION, f"{path}[{index}]", reading))
-    return kept
+    return _rules(value, path, reading, _condition)
 
 
-def _rules(value: Any, path: str, reading: Reading, shape: Shape) -> list[dict[str, Any]]:
+def _rules(value: Any, path: str, reading: Reading, check: Check) -> list[dict[str, Any]]:
     if not typed(value, list, path):
         raise ChironError("bad-field", "a list of rules needs at least one", path=path)
-    kept = []
-    for index, rule in enumerate(value):
-        with reading.faults.noting():
-            kept.append(_rule(rule, f"{path}[{index}]", reading, shape))
-    return kept
+    return checked_each(value, check, path, reading)
+
+
+def _condition(value: Any, path: str, reading: Reading) -> dict[str, Any]:
+    return checked(value, _CONDITION, path, reading)
 
 
 def _rule(value: Any, path: str, reading: Reading, shape: Shape) -> dict[str, Any]:
@@ -74,15 +69,11 @@ def _nested(value: Any, path: str, reading: Reading) -> dict[str, Any]:
 
 
 def _nested_rules(value: Any, path: str, reading: Reading) -> list[dict[str, Any]]:
-    return _rules(value, path, reading, _INNER)
+    return _rules(value, path, reading, _nested)
 
 
-def _no_next(_: Any, path: str, __: Reading) -> None:
-    raise ChironError("bad-field", "a nested rule has no Next: its outermost has it", path=path)
-
-
-def _no_assign(_: Any, path: str, __: Reading) -> None:
-    what = "a nested rule has no Assign: its outermost has it"
+def _outermost(_: Any, path: str, __: Reading) -> None:
+    what = f"a nested rule has no {path.rpartition('.')[2]}: its outermost has it"
     raise ChironError("bad-field", what, path=path)
 
 
@@ -115,4 +106,4 @@ _CONDITION = Shape(
     required=("Condition", "Next"),
     refused=NOT_IN_JSONATA,
 )
-_INNER = Shape(_FIELDS | {"Next": _no_next, "Assign": _no_assign}, refused=NOT_IN_JSONPATH)
+_INNER = Shape(_FIELDS | {"Next": _outermost, "Assign": _outermost}, refused=NOT_IN_JSONPATH)

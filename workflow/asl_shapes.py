@@ -81,6 +81,15 @@ def checked(holder: Any, shape: Shape, path: str, reading: Reading) -> dict[str,
     return kept
 
 
+def checked_each(values: Iterable[Any], check: Check, path: str, reading: Reading) -> list[Any]:
+    """The items of a list at `path` as the machine keeps them; notes what is wrong with any."""
+    kept = []
+    for index, value in enumerate(values):
+        with reading.faults.noting():
+            kept.append(check(value, f"{path}[{index}]", reading))
+    return kept
+
+
 def _check_of(field: str, shape: Shape, path: str) -> Check:
     known = shape.fields
     if field in known:

@@ -48,6 +48,7 @@ from chiron.workflow.asl_shapes import (
     Reading,
     Shape,
     checked,
+    checked_each,
     required,
     typed,
 )
@@ -149,11 +150,7 @@ def _check_end(state: dict[str, Any], path: str) -> None:
 def _branches(value: Any, path: str, reading: Reading) -> list[dict[str, Any]]:
     if not typed(value, list, path):
         raise ChironError("empty-parallel", "a Parallel needs at least one branch", path=path)
-    kept = []
-    for index, branch in enumerate(value):
-        with reading.faults.noting():
-            kept.append(_scope(branch, f"{path}[{index}]", reading))
-    return kept
+    return checked_each(value, _scope, path, reading)
 
 
 def _items(value: Any, path: str, reading: Reading) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from chiron.workflow.documents import read_file
 from chiron.workflow.errors import ChironError, Faults
 from chiron.workflow.fields import Fields, typed
-from chiron.workflow.model import Source, Task, Workflow
+from chiron.workflow.model import Task, Workflow, source_of
 from chiron.workflow.names import (
     OUTPUT_NAME,
     TASK_NAME_LIMIT,
@@ -104,7 +104,7 @@ def check_own_triggers(buckets: Mapping[str, Any] | None, folder: Path) -> None:
             content = read_file(folder / file, f"trigger {trigger} in {folder / file}", _OWN_LIMIT)
             parsed = ast.parse(content, file)
         except ChironError as error:
-            raise ChironError(error.code, error.message, path=path, status=error.status) from None
+            raise error.changed(path) from None
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise ChironError("bad-trigger", f"{file} is not Python: {error}", path=path) from None
         classes = [each.name for each in parsed.body if isinstance(each, ast.ClassDef)]
@@ -174,8 +174,8 @@ class _Reader:
         last = [task for task in tasks if not self._gives.get(task)]
         found = Workflow(
             name=name,
-            tasks=tuple(Task(task, functions[task], _source(sources[task])) for task in tasks),
-            output=_source(last),
+            tasks=tuple(Task(task, functions[task], source_of(sources[task])) for task in tasks),
+            output=source_of(last),
         )
         declared: dict[str, dict[str, Any]] = {}
         levels = {
@@ -390,8 +390,3 @@ _READERS: Mapping[str, tuple[str, _Read]] = {
     "dynamic-join": ("", lambda *_: {}),
     "dynamic-group": ("group_from", _group),
 }
-
-
-def _source(tasks: Iterable[str]) -> Source:
-    names = tuple(tasks)
-    return names if len(names) > 1 else (names or (None,))[0]

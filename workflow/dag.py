@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from chiron.workflow.errors import ChironError, Faults
-from chiron.workflow.model import NOTHING, Source, Stream, Task, Workflow, giver_of, output_name
+from chiron.workflow.model import NOTHING, Stream, Task, Workflow, giver_of, output_name, source_of
 from chiron.workflow.names import (
     OUTPUT_NAME,
     TASK_NAME_LIMIT,
@@ -77,12 +77,12 @@ def parse_dag(
             Task(
                 name,
                 functions[name],
-                NOTHING if streams[name] and not sources[name] else _source(sources[name]),
+                NOTHING if streams[name] and not sources[name] else source_of(sources[name]),
                 tuple(streams[name]),
             )
             for name in functions
         ),
-        output=_source(last),
+        output=source_of(last),
     )
 
 
@@ -162,9 +162,3 @@ def _edge(edge: Any, functions: dict[str, str], path: str) -> tuple[str, str, bo
         what = "letters, digits, _ and -, a letter first, other than output"
         raise ChironError("bad-name", f"the output in {shown(before)} has to be {what}", path=path)
     return before, after, bool(streamed)
-
-
-def _source(names: list[str]) -> Source:
-    if not names:
-        return None
-    return names[0] if len(names) == 1 else tuple(names)

@@ -47,16 +47,7 @@ class ChironError(Exception):
 
     def relocated(self, change: Callable[[str | None], str | None]) -> ChironError:
         """The same error, or the same faults, at what `change` makes of their paths."""
-        faults = [
-            ChironError(
-                each.code,
-                each.message,
-                path=change(each.path),
-                functions=each.functions,
-                status=each.status,
-            )
-            for each in self.parts or (self,)
-        ]
+        faults = [each.changed(change(each.path)) for each in self.parts or (self,)]
         return faults[0] if len(faults) == 1 else _joined(faults)
 
     def add(self, more: str) -> None:
@@ -75,10 +66,14 @@ class ChironError(Exception):
 
     def within(self, where: str) -> ChironError:
         """The same error, of one of several things: `where` comes before its message."""
+        return self.changed(self.path, f"{where}: {self.message}")
+
+    def changed(self, path: str | None, message: str | None = None) -> ChironError:
+        """The same error at `path`, with another message if there is one."""
         error = ChironError(
             self.code,
-            f"{where}: {self.message}",
-            path=self.path,
+            message or self.message,
+            path=path,
             functions=self.functions,
             status=self.status,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -203,6 +203,12 @@ def names_in(source: Source) -> tuple[str, ...]:
     if source is None or source == NOTHING:
         return ()
     return (source,) if isinstance(source, str) else source
+
+
+def source_of(names: Iterable[str]) -> Source:
+    """Where data comes from that is `names` together: the request if there is none."""
+    found = tuple(names)
+    return found if len(found) > 1 else next(iter(found), None)
 
 
 def giver_of(output: str) -> str:

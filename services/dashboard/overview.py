@@ -14,6 +14,8 @@ from chiron.services.dashboard.address import page_of
 from chiron.services.dashboard.parts import facts, labelled, number
 from chiron.workflow.plan import DEFAULT_PERCENTILE
 
+#: The fields of a latency, by what they are called on the page.
+_TIMES = {"Mean": "mean_ms", "p50": "p50_ms", "p95": "p95_ms", "p99": "p99_ms"}
 _BLOCKS = "▁▂▃▄▅▆▇█"
 
 
@@ -91,8 +93,8 @@ def _card(live: LiveWorkflow, trend_ms: Sequence[float]) -> Component:
 def _verdict(live: LiveWorkflow, trend_ms: Sequence[float]) -> Component:
     latency, predicted = live.latency, live.deployed.predicted
     times = {
-        name: f"{value:.1f} ms" if latency else "-"
-        for name, value in zip(("Mean", "p50", "p95", "p99"), _times(latency), strict=True)
+        name: f"{getattr(latency, field):.1f} ms" if latency else "-"
+        for name, field in _TIMES.items()
     }
     shown = {
         "Within the SLO": f"{latency.within_slo:.1%}"
@@ -128,12 +130,6 @@ def _trend(trend_ms: Sequence[float]) -> list[Component]:
     drawn = sparkline(trend_ms)
     hidden: dict[str, Any] = {"aria-hidden": "true"}
     return [html.P(drawn, className="trend", title="p95 so far", **hidden)] if drawn else []
-
-
-def _times(latency: Latency | None) -> tuple[float, ...]:
-    if latency is None:
-        return (0.0,) * 4
-    return latency.mean_ms, latency.p50_ms, latency.p95_ms, latency.p99_ms
 
 
 def _side(latency: Latency | None, predicted: DeployedPrediction | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 
@@ -31,8 +32,11 @@ class FakeGateway:
         self._call("deploy", spec.service)
         self._keep(spec)
 
-    def wait_ready(self, name: str, *_: object, **__: object) -> None:
+    def get(self, name: str, *_: object, **__: object) -> SimpleNamespace:
         self._call("wait", name)
+        return SimpleNamespace(status_code=200)
+
+    options = get
 
     def logs(self, name: str, tail: int) -> list[LogLine]:
         self._call("logs", name)

@@ -106,7 +106,7 @@ def test_an_interruption_removes_what_was_created(fake, stack_file, monkeypatch)
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fake, "wait_ready", interrupt)
+    monkeypatch.setattr(fake, "get", interrupt)
     with pytest.raises(KeyboardInterrupt):
         deploy_stack(fake, stack_file)
     assert fake.deployed == {}

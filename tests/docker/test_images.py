@@ -19,6 +19,7 @@ from chiron.gateway.errors import GatewayError
 from chiron.generator.generate import Sources, generate
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionSpec
+from chiron.openfaas.readiness import wait_ready
 from chiron.openfaas.stack import deployment, read_stack
 from chiron.scheduler.schedule import schedule
 from chiron.templates import TEMPLATES
@@ -144,7 +145,7 @@ def test_a_function_with_a_dockerfile_of_its_own_answers(engine, tmp_path):
     build_in_docker(FunctionSource("own", "own", "dockerfile", tmp_path), TEMPLATES)
     with EmbeddedGateway(backend="docker") as embedded, Gateway(embedded.url) as gateway:
         gateway.deploy(FunctionSpec(service="own", image="own"))
-        gateway.wait_ready("own", TIMEOUT_S, answers_options=False)
+        wait_ready(gateway, "own", TIMEOUT_S, answers_options=False)
         answer = requests.post(f"{embedded.url}/function/own", timeout=TIMEOUT_S)
     assert (answer.status_code, answer.text) == (200, "of its own")
 

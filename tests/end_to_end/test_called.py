@@ -8,6 +8,7 @@ import pytest
 
 from chiron.generator.generate import Sources
 from chiron.openfaas.objects import FunctionSpec
+from chiron.openfaas.readiness import wait_ready
 from chiron.workflow.errors import ChironError
 
 WAVE = "def handle(req):\n    return req\n"
@@ -55,7 +56,7 @@ def before(place, write_folder, tmp_path_factory):
     )
     place.launcher.build(folder.stack_file)
     place.gateway.deploy(FunctionSpec(service="deployed-before", image="deployed-before:latest"))
-    place.gateway.wait_ready("deployed-before")
+    wait_ready(place.gateway, "deployed-before")
     yield
     place.gateway.remove("deployed-before")
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chiron.generator.declaration import EntryDeclaration, WrapDeclaration
 from chiron.generator.render import render_handler
 from chiron.workflow.errors import ChironError
+from chiron.wrap.config.declaration import EntryDeclaration, WrapDeclaration
 from tests.rows import each_row
 
 PLAIN = WrapDeclaration(

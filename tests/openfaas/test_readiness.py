@@ -5,6 +5,7 @@ import json
 import pytest
 
 from chiron.openfaas.client import Gateway
+from chiron.openfaas.readiness import wait_ready
 from chiron.workflow.errors import ChironError
 
 HEALTH = "GET /function/side/_/health"
@@ -22,7 +23,7 @@ def test_waits_until_health_no_longer_fails(client, gateway):
     gateway.answer(HEALTH, (500, b""), (502, b""), (200, b"OK"))
     gateway.answer(OPTIONS, (200, b""))
 
-    client.wait_ready("side", timeout_s=10)
+    wait_ready(client, "side", timeout_s=10)
 
     assert gateway.lines() == [HEALTH, HEALTH, HEALTH, OPTIONS]
 
@@ -31,7 +32,7 @@ def test_a_watchdog_that_is_healthy_before_its_function_is_not_enough(client, ga
     gateway.answer(HEALTH, (200, b"OK"))
     gateway.answer(OPTIONS, (500, b""), (200, b""))
 
-    client.wait_ready("side", timeout_s=10)
+    wait_ready(client, "side", timeout_s=10)
 
     assert gateway.lines() == [HEALTH, OPTIONS, HEALTH, OPTIONS]
 
@@ -43,7 +44,7 @@ def test_other_templates_need_a_replica_and_a_settled_answer(client, gateway):
     )
     gateway.answer(OPTIONS, (503, b""), (405, b""))
 
-    client.wait_ready("side", timeout_s=10)
+    wait_ready(client, "side", timeout_s=10)
 
     assert gateway.lines()[-3:] == [HEALTH, DESCRIBE, OPTIONS]
     assert gateway.lines().count(OPTIONS) == 2
@@ -55,7 +56,7 @@ def test_gives_up_with_the_last_answer_and_the_end_of_the_log(client, gateway):
     gateway.answer("GET /system/logs", (200, b"\n".join(lines)))
 
     with pytest.raises(ChironError) as raised:
-        client.wait_ready("side", timeout_s=0.1)
+        wait_ready(client, "side", timeout_s=0.1)
 
     assert (raised.value.code, raised.value.status) == ("not-ready", 504)
     assert raised.value.functions == ("side",)
@@ -68,7 +69,7 @@ def test_a_module_that_no_requirement_brings_is_named_with_its_file(client, gate
     line = {"name": "side", "text": "ModuleNotFoundError: No module named 'numppy'"}
     gateway.answer("GET /system/logs", (200, json.dumps(line).encode()))
     with pytest.raises(ChironError, match=r"add what has numppy to its requirements\.txt"):
-        client.wait_ready("side", timeout_s=0.1)
+        wait_ready(client, "side", timeout_s=0.1)
 
 
 def test_a_start_in_vain_for_want_of_a_module_ends_the_wait_at_once(client, gateway):
@@ -79,7 +80,7 @@ def test_a_start_in_vain_for_want_of_a_module_ends_the_wait_at_once(client, gate
     )
     gateway.answer("GET /system/logs", (200, old), (200, old + b"\n" + new))
     with pytest.raises(ChironError) as raised:
-        client.wait_ready("side", timeout_s=3600)
+        wait_ready(client, "side", timeout_s=3600)
     assert (raised.value.code, raised.value.status) == ("missing-package", 400)
     assert "add the package that has numppy to the function's requirements.txt" in str(raised.value)
 
@@ -92,7 +93,7 @@ def test_on_kubernetes_what_has_neither_replica_nor_log_is_pending(client, gatew
     gateway.answer("GET /system/info", (200, {"provider": {"orchestration": "kubernetes"}}))
 
     with pytest.raises(ChironError) as raised:
-        client.wait_ready("side", timeout_s=0.1)
+        wait_ready(client, "side", timeout_s=0.1)
 
     assert "it is pending: no node has room" in raised.value.message
     assert raised.value.message.endswith(
@@ -110,7 +111,7 @@ def test_a_silent_function_is_not_called_pending_where_it_is_not(
     gateway.answer("GET /system/info", (200, {"provider": {"orchestration": orchestration}}))
 
     with pytest.raises(ChironError, match="it has no log"):
-        client.wait_ready("side", timeout_s=0.1)
+        wait_ready(client, "side", timeout_s=0.1)
 
 
 def test_gives_up_at_once_where_the_memory_limit_ended_it(client, gateway):
@@ -123,7 +124,7 @@ def test_gives_up_at_once_where_the_memory_limit_ended_it(client, gateway):
     gateway.answer("GET /system/logs", (200, b"\n".join(lines)))
 
     with pytest.raises(ChironError) as raised:
-        client.wait_ready("side", timeout_s=3600)
+        wait_ready(client, "side", timeout_s=3600)
 
     assert raised.value.code == "not-ready"
     assert f"/_/health answers 503: {said.decode()}" in raised.value.message
@@ -134,7 +135,7 @@ def test_a_function_that_is_not_deployed_is_never_ready(client, gateway):
     gateway.answer(DESCRIBE, (404, b"function side not found"))
 
     with pytest.raises(ChironError) as raised:
-        client.wait_ready("side", timeout_s=1.0)
+        wait_ready(client, "side", timeout_s=1.0)
 
     assert raised.value.code == "not-ready"
     assert "has no function side" in raised.value.message
@@ -143,6 +144,6 @@ def test_a_function_that_is_not_deployed_is_never_ready(client, gateway):
 
 def test_a_gateway_that_is_gone_ends_the_wait():
     with Gateway("http://127.0.0.1:9") as client, pytest.raises(ChironError) as raised:
-        client.wait_ready("side", timeout_s=60)
+        wait_ready(client, "side", timeout_s=60)
 
     assert raised.value.code == "no-gateway"

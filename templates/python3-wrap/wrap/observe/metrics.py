@@ -279,9 +279,7 @@ def replica_metrics(
         ("cores", "gauge", "Cores that it may use.", len(os.sched_getaffinity(0))),
     ):
         lines += _metric(f"chiron_{name}", kind, about, {"": round(value, 6)})
-    stalls: dict[tuple[str, ...], int] = {}
-    for cause, count in runtime.loop.stalls.items():
-        stalls[cause,] = count
+    stalls: dict[tuple[str, ...], int] = {(why,): n for why, n in runtime.loop.stalls.items()}
     about = "Events that took the loop over 5 ms, as it computed (cpu) or waited (wait)."
     return lines + _counted("chiron_loop_stalls_total", about, ("cause",), stalls)
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.statemachine.values import size_of
+from ..core.statemachine.values import identity, size_of
 
 if TYPE_CHECKING:
     from jlens import Expression
@@ -58,17 +58,8 @@ def _distinct(values: Any) -> list[Any] | None:
         return None
     found: dict[Any, Any] = {}
     for value in values:
-        found.setdefault(_key(value), value)
+        found.setdefault(identity(value), value)
     return list(found.values()) if len(found) > 1 else None
-
-
-def _key(value: Any) -> Any:
-    """What equal values of JSON have in common, and no others; it can be a key."""
-    if isinstance(value, dict):
-        return dict, frozenset((name, _key(each)) for name, each in value.items())
-    if isinstance(value, list):
-        return list, tuple(map(_key, value))
-    return (bool, value) if isinstance(value, bool) else value
 
 
 #: Characters of a replacement, and matches of a regular expression, from which on a replacement is

@@ -11,8 +11,8 @@ import io
 import socket
 import ssl
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 from urllib.parse import SplitResult
 
 from wrap.core.limits import left_s
@@ -25,7 +25,8 @@ _KEPT = 64
 _AT_ONCE = 1000
 #: The longest line that a server answers with, in bytes.
 _LINE = 1 << 16
-Found = TypeVar("Found")
+#: A command and its arguments.
+Command: TypeAlias = Sequence[bytes | memoryview]
 #: Of a server: a value, what it says, or several of these; None where there is no value.
 Answer: TypeAlias = "bytes | list[Answer] | None"
 
@@ -53,16 +54,10 @@ class Redis:
         self._idle: list[_Connection] = []
 
     def put(self, name: str, content: bytes | memoryview, deadline: float) -> None:
-
-        def put(connection: _Connection) -> None:
-            kept_ms = max(0.0, deadline - time.monotonic()) + KEPT_S
-            connection.send(b"SET", name.encode(), content, b"PX", b"%d" % (kept_ms * 1000))
-            connection.answer()
-
-        self._done(put, deadline)
+        kept_ms = 1000 * (max(0.0, deadline - time.monotonic()) + KEPT_S)
+        self.run([(b"SET", name.encode(), content, b"PX", b"%d" % kept_ms)], deadline)
 
     def get(self, name: str, deadline: float) -> bytes:
-
         (found,) = self.run([(b"GET", name.encode())], deadline)
         if not isinstance(found, bytes):
             raise failed(self.place, f"{name} is gone: it has expired, or was evicted")
@@ -70,55 +65,39 @@ class Redis:
 
     def delete(self, names: Sequence[str], deadline: float) -> None:
         for start in range(0, len(names), _AT_ONCE):
-            batch = [name.encode() for name in names[start : start + _AT_ONCE]]
+            batch = (name.encode() for name in names[start : start + _AT_ONCE])
+            self.run([(b"UNLINK", *batch)], deadline)
 
-            def delete(connection: _Connection, batch: list[bytes] = batch) -> None:
-                connection.send(b"UNLINK", *batch)
-                connection.answer()
+    def run(self, commands: Sequence[Command], deadline: float) -> list[Answer]:
+        """What the server answers to commands that can be sent twice, which go to it at once.
 
-            self._done(delete, deadline)
-
-    def run(
-        self, commands: Sequence[Sequence[bytes | memoryview]], deadline: float
-    ) -> list[Answer]:
-        """What the server answers to commands that can be sent twice, which go to it at once."""
-
-        def run(connection: _Connection) -> list[Answer]:
-            for command in commands:
-                connection.send(*command)
-            return [connection.answer() for _ in commands]
-
-        return self._done(run, deadline)
-
-    def _done(self, command: Callable[[_Connection], Found], deadline: float) -> Found:
-        """What a command gives; over a new connection where the first one breaks.
-
-        The server ends connections that are idle for long, and all of them when it is restarted.
+        They go over a new connection where the first one breaks: the server ends connections that
+        are idle for long, and all of them when it is restarted.
         """
         try:
             with contextlib.suppress(ConnectionError, EOFError):
-                return self._over(self._kept() or self._connected(deadline), command, deadline)
+                return self._over(self._kept() or self._connected(deadline), commands, deadline)
             while connection := self._kept():
                 connection.close()
-            return self._over(self._connected(deadline), command, deadline)
+            return self._over(self._connected(deadline), commands, deadline)
         except TimeoutError as error:
             raise late(self.place) from error
         except (OSError, EOFError, ValueError, RefusedError) as error:
             raise failed(self.place, error) from error
 
     def _over(
-        self, connection: _Connection, command: Callable[[_Connection], Found], deadline: float
-    ) -> Found:
+        self, connection: _Connection, commands: Sequence[Command], deadline: float
+    ) -> list[Answer]:
         with contextlib.ExitStack() as closing:
             closing.callback(connection.close)
             connection.wait_until(deadline)
-            found = command(connection)
+            answers = connection.run(commands)
             closing.pop_all()
         if len(self._idle) < _KEPT:
             self._idle.append(connection)
         else:
             connection.close()
-        return found
+        return answers
 
     def _connected(self, deadline: float) -> _Connection:
         within_s = min(CONNECT_S, left_s(time.monotonic(), deadline))
@@ -130,9 +109,7 @@ class Redis:
                 channel = self._tls.wrap_socket(channel, server_hostname=self._address[0])
                 closing.callback(channel.close)
             connection = _Connection(channel, deadline)
-            for command in self._greeting:
-                connection.send(*command)
-                connection.answer()
+            connection.run(self._greeting)
             closing.pop_all()
         return connection
 
@@ -165,7 +142,7 @@ class _Answers(io.RawIOBase):
 
 
 class _Connection:
-    """A connection that carries one command at a time."""
+    """A connection, which one thread uses at a time."""
 
     def __init__(self, channel: socket.socket, deadline: float) -> None:
         self._channel = channel
@@ -176,7 +153,13 @@ class _Connection:
         """Raise TimeoutError at `deadline` from now on, even if bytes come one by one."""
         self._answers.deadline = deadline
 
-    def send(self, *arguments: bytes | memoryview) -> None:
+    def run(self, commands: Sequence[Command]) -> list[Answer]:
+        """Send commands, and return the answer to each. Raises as `_answer` does."""
+        for command in commands:
+            self._send(*command)
+        return [self._answer() for _ in commands]
+
+    def _send(self, *arguments: bytes | memoryview) -> None:
         """Send a command; a large argument goes from where it is."""
         waiting = bytearray(b"*%d\r\n" % len(arguments))
         for each in arguments:
@@ -194,7 +177,7 @@ class _Connection:
         self._answers.limit()
         self._channel.sendall(content)
 
-    def answer(self) -> Answer:
+    def _answer(self) -> Answer:
         """What the server answers.
 
         Raises RefusedError with what it says of a failure; EOFError where the connection ends.
@@ -208,7 +191,7 @@ class _Connection:
         if kind in b"+:":
             return said
         if kind == b"*":
-            return [self.answer() for _ in range(int(said))]
+            return [self._answer() for _ in range(int(said))]
         if kind != b"$":
             raise ValueError("what answers is no Redis")
         length = int(said)
