@@ -73,14 +73,15 @@ def command(
     output: Path,
     as_json: bool,
 ) -> int:
-    """Deploy the workflow in DIR as cheaply as is measured to keep the SLO.
+    """Deploy the cheapest plan of the workflow in DIR that is measured to keep the SLO.
 
-    It is profiled, planned and deployed, and measured until that is sure. A profile of the same
-    code, payloads and place is used again, and the platform of this machine while a probe agrees.
-    If the SLO is broken, or a cheaper plan may keep it, other plans are deployed beside it and
-    measured, and the switch loses no request. If no plan is measured to keep the SLO, the exit
-    status is 3, and the former version stays, or else the best plan. With --rate the plan has
-    replicas for that rate, and requests arrive at it. The output folder has what each step made.
+    The workflow is profiled and planned, and a plan is deployed and measured until the verdict is
+    sure. A profile of the same code, payloads and place is used again, and the platform of this
+    place while a probe agrees. If a plan breaks the SLO, or a cheaper plan may keep it, other plans
+    are deployed beside it and measured; the switch loses no request. If no plan is measured to keep
+    the SLO, the exit status is 3, and the former version stays, or else the best plan. With --rate
+    the plan has replicas for that rate, and requests arrive at it. The output folder has the
+    artefacts of each step.
 
     \b
     Example:
