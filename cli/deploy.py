@@ -110,17 +110,16 @@ def command(
         emit(report, None, as_json)
     _show(report)
     if report.functions:
-        _show_next(report, place, folder / request.folder.payloads()[0].name, output)
+        _show_next(report, place, folder / request.folder.payloads()[0].name)
     return 0 if report.slo_met or not prove else EXIT_MISSED
 
 
-def _show_next(report: DeploymentReport, place: Place, payload: Path, output: Path) -> None:
+def _show_next(report: DeploymentReport, place: Place, payload: Path) -> None:
     """How what was deployed is used."""
     if place.local:
         progress("the embedded gateway has ended with the command; chiron serve keeps one running")
         flag = f" --backend {place.local}" if place.local != "process" else ""
-        file = shlex.quote(str(output / "build" / "stack.yaml"))
-        next_step(f"chiron serve{flag}, then faas-cli deploy -f {file}")
+        next_step(f"chiron serve{flag}, then this command without --local{flag}")
     else:
         invoke = shlex.join(["chiron", "invoke", report.plan.workflow, *place.flags])
         next_step(f"{invoke} < {shlex.quote(str(payload))}")
