@@ -89,7 +89,7 @@ def _with_rules(plan: Plan, sources: Sources, plan_file: Path) -> Plan:
     changes = {
         name: (*unshareable(handler.folder), *perhaps_unshareable(handler.folder))
         for name, handler in sources.handlers.items()
-        if handler.shares_process and not handler.runtime
+        if handler.in_python
     }
     found = Conflicts(tuple(changes), unshareable_conflicts(changes))
     return plan.model_copy(update={"apart": found.told})

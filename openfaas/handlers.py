@@ -69,6 +69,11 @@ class Handler:
     warm_up_s: float = 0.0
     reference: tuple[str, ...] = ()
 
+    @property
+    def in_python(self) -> bool:
+        """Whether it runs in the wrap's own Python, where others see what it changes."""
+        return self.shares_process and not self.runtime
+
     def file(self, name: str) -> Path:
         """Where the file `name` of the function comes from: ``extra``, or its folder."""
         return dict(self.extra).get(name, self.folder / name)

@@ -91,7 +91,7 @@ def with_code(seen: FunctionProfile, handler: Handler | None) -> FunctionProfile
     if handler is None:
         return seen
     in_code: tuple[str, ...] = ()
-    if handler.shares_process and not handler.runtime:
+    if handler.in_python:
         in_code = unshareable(handler.folder)
         if not seen.sources:  # no run has shown what else it changes
             in_code += perhaps_unshareable(handler.folder)

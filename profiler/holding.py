@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from chiron.deployment.background_load import is_quiet
+from chiron.deployment.background_load import disturbance, is_quiet
 from chiron.generator.fingerprint import digest, source_of
 from chiron.generator.generate import Sources
 from chiron.workflow.documents import read_document
@@ -42,8 +42,8 @@ def holding_profile(
 def outdated(profile: Profile, source: str, place: str, quiet: Callable[[], bool]) -> str | None:
     """Why `profile` does not hold for functions and payloads named `source` at `place`.
 
-    A doubtful profile is replaced when the machine is `quiet`: another one would be no better
-    while the machine is busy. None where it holds.
+    A profile that was taken on a busy machine is replaced when the machine is `quiet`: another one
+    would be no better while the machine is busy. None where it holds.
     """
     if not profile.source:
         return "does not say of which code it is"
@@ -51,7 +51,7 @@ def outdated(profile: Profile, source: str, place: str, quiet: Callable[[], bool
         return "is of other code or payloads"
     if profile.place != place:
         return f"was taken at {profile.place}, not at {place}"
-    if profile.warnings and quiet():
+    if disturbance(profile.others) and quiet():
         return "was taken on a busy machine, which is quiet now"
     return None
 

@@ -255,10 +255,11 @@ class _Profiling:
         )
         for line in _failing(self._folder.workflow, every):
             self._warn(line)
-        if busy := disturbance(mean_share(self._looks)):
+        others = mean_share(self._looks)
+        if busy := disturbance(others):
             self._warn(f"profile of {mix.workflow}: {busy} while it was taken: profile again")
         known = {"source": profiled_source(self._folder), "place": self._launcher.place}
-        found = {"payloads": payloads, "warnings": tuple(self._warnings)}
+        found = {"payloads": payloads, "others": others, "warnings": tuple(self._warnings)}
         return mix.model_copy(update=known | found)
 
     @property

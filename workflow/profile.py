@@ -262,6 +262,7 @@ class Profile(Document):
     place: str = ""
     functions: dict[str, FunctionProfile]
     payloads: tuple[PayloadProfile, ...] = ()
+    others: Annotated[float, Field(ge=0)] | None = None
     warnings: tuple[str, ...] = ()
 
     def answer_to(self, request: bytes) -> ExpectedAnswer | None:

@@ -23,8 +23,10 @@ PROFILE = Profile(format=1, workflow="small", functions={}, source="abc", place=
         ({"source": ""}, True, "does not say"),
         ({"source": "abd"}, True, "of other code"),
         ({"place": "there"}, True, "taken at there, not at here"),
-        ({"warnings": ("busy",)}, False, None),
-        ({"warnings": ("busy",)}, True, "quiet now"),
+        ({"warnings": ("no payload reaches f",)}, True, None),
+        ({"others": 0.02}, True, None),
+        ({"others": 0.5}, False, None),
+        ({"others": 0.5}, True, "quiet now"),
     ],
 )
 def test_a_profile_holds_for_the_same_code_and_place(
