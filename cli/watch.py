@@ -112,7 +112,7 @@ def _rules(command: options.Command) -> options.Command:
 )
 @click.option("--once", is_flag=True, help="End with the first verdict, as suits cron.")
 @click.option(
-    "--local-launcher", is_flag=True, help="Profile here, without the gateway and strace."
+    "--local-launcher", is_flag=True, help="Profile here, without the gateway; needs no strace."
 )
 @options.given_platform
 @click.option("--metrics", metavar="URL", help="Where the gateway's metrics are, if not /metrics.")
