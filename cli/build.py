@@ -29,8 +29,9 @@ from chiron.openfaas.stack import read_stack
 def command(stack_file: Path, backend: Backend | None) -> None:
     """Build the images of a stack.yaml for the gateway that OPENFAAS_URL names.
 
-    For the embedded gateway, or where none answers, into its store or into Docker; for another one,
-    or where OPENFAAS_PREFIX names a registry, faas-cli builds them and pushes them there.
+    For the embedded gateway they go into its store, or into Docker. For another gateway faas-cli
+    builds them and pushes them to their registry. If no gateway answers, they are for the registry
+    that OPENFAAS_PREFIX names, or else for the embedded gateway.
 
     \b
     Example:

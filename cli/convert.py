@@ -36,7 +36,7 @@ from chiron.workflow.names import AsWritten
 def command(source: Path, form: str, output: Path | None) -> None:
     """Write a workflow, of any form, in another form or as a picture.
 
-    What the other form cannot say is refused: a plain DAG does not decide, and a state machine
+    Refused is what the other form cannot express: a plain DAG does not decide, and a state machine
     runs tasks in series and in parallel branches.
 
     \b

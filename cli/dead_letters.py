@@ -84,7 +84,8 @@ def _ask(gateway: Gateway, entry: FunctionStatus, lines: list[str]) -> list[dict
     if not answer.ok:
         said = answer.text.strip()[:_SHOWN]
         message = f"{entry.name} shows no dead letters ({answer.status_code}: {said})"
-        raise ChironError("no-dead-letters", message, functions=[entry.name], status=502)
+        status = 404 if answer.status_code == 404 else 502  # its buckets are in memory, if any
+        raise ChironError("no-dead-letters", message, functions=[entry.name], status=status)
     found: list[dict[str, Any]] = answer.json()
     return found
 

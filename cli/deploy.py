@@ -73,14 +73,15 @@ def command(
     output: Path,
     as_json: bool,
 ) -> int:
-    """Deploy the workflow in DIR as cheaply as is measured to keep the SLO.
+    """Deploy the cheapest plan of the workflow in DIR that is measured to keep the SLO.
 
-    It is profiled, planned and deployed, and measured until that is sure. A profile of the same
-    code, payloads and place is used again, and the platform of this machine while a probe agrees.
-    If the SLO is broken, or a cheaper plan may keep it, other plans are deployed beside it and
-    measured, and the switch loses no request. If no plan is measured to keep the SLO, the exit
-    status is 3, and the former version stays, or else the best plan. With --rate the plan has
-    replicas for that rate, and requests arrive at it. The output folder has what each step made.
+    The workflow is profiled and planned, and a plan is deployed and measured until the verdict is
+    sure. A profile of the same code, payloads and place is used again, and the platform of this
+    place while a probe agrees. If a plan breaks the SLO, or a cheaper plan may keep it, other plans
+    are deployed beside it and measured; the switch loses no request. If no plan is measured to keep
+    the SLO, the exit status is 3, and the former version stays, or else the best plan. With --rate
+    the plan has replicas for that rate, and requests arrive at it. The output folder has the
+    artefacts of each step.
 
     \b
     Example:
@@ -109,17 +110,16 @@ def command(
         emit(report, None, as_json)
     _show(report)
     if report.functions:
-        _show_next(report, place, folder / request.folder.payloads()[0].name, output)
+        _show_next(report, place, folder / request.folder.payloads()[0].name)
     return 0 if report.slo_met or not prove else EXIT_MISSED
 
 
-def _show_next(report: DeploymentReport, place: Place, payload: Path, output: Path) -> None:
+def _show_next(report: DeploymentReport, place: Place, payload: Path) -> None:
     """How what was deployed is used."""
     if place.local:
         progress("the embedded gateway has ended with the command; chiron serve keeps one running")
         flag = f" --backend {place.local}" if place.local != "process" else ""
-        file = shlex.quote(str(output / "build" / "stack.yaml"))
-        next_step(f"chiron serve{flag}, then faas-cli deploy -f {file}")
+        next_step(f"chiron serve{flag}, then this command without --local{flag}")
     else:
         invoke = shlex.join(["chiron", "invoke", report.plan.workflow, *place.flags])
         next_step(f"{invoke} < {shlex.quote(str(payload))}")

@@ -18,7 +18,7 @@ from chiron.scheduler.diff import compare
 @click.argument("new", type=click.Path(path_type=Path, dir_okay=False))
 @options.as_json
 def command(old: Path, new: Path, as_json: bool) -> None:
-    """Say which figures of the plans OLD and NEW differ, and which tasks have other company.
+    """Show which figures of the plans OLD and NEW differ, and which tasks moved.
 
     \b
     Example:

@@ -18,7 +18,7 @@ from chiron.openfaas.credentials import gateway_url
 @options.gateway
 @options.as_json
 def command(gateway: str | None, as_json: bool) -> int:
-    """Look for what chiron needs, and say the line that fixes what is missing.
+    """Check for all that chiron needs, and print the line that fixes each missing thing.
 
     \b
     Example:

@@ -36,7 +36,7 @@ def command(
     """Run the deployed WORKFLOW; its request is read from stdin, its answer goes to stdout.
 
     The answer is byte for byte in a file or a pipe; on a terminal control characters are escaped.
-    A prediction with a star is not to be relied on. Why is told once; --json has it always.
+    A star marks an unreliable prediction. The reason is printed once; --json always has it.
 
     \b
     Example:

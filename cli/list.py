@@ -21,7 +21,7 @@ _COLUMNS = ["workflow", "planner", "functions", "CPUs", "predicted ms", "replica
 def command(place: Place, as_json: bool) -> None:
     """List the workflows that are deployed.
 
-    A prediction with a star is not to be relied on. Why is told once; --json has it always.
+    A star marks an unreliable prediction. The reason is printed once; --json always has it.
 
     \b
     Example:

@@ -17,13 +17,13 @@ from chiron.workflow.errors import ChironError
 
 #: Every verb and what it does; its module is loaded only when it runs.
 VERBS = {
-    "build": "Build the images of a stack.yaml for the embedded gateway.",
+    "build": "Build the images of a stack.yaml.",
     "calibrate": "Measure what the platform costs: platform.json.",
     "convert": "Write a workflow in another form, or as a picture.",
     "dead-letters": "Show, run again or forget what durable buckets set aside.",
     "deploy": "Profile, schedule, generate, deploy and measure a workflow.",
-    "diff": "Say what is different between two plans.",
-    "doctor": "Say what is missing here, and the line that fixes it.",
+    "diff": "Show what differs between two plans.",
+    "doctor": "Print what is missing here, and the line that fixes it.",
     "evaluate": "Measure planners and the predictor.",
     "generate": "Turn a plan into a deployable folder.",
     "init": "Make a workflow folder of a stack.yaml.",
@@ -89,7 +89,7 @@ def chiron() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0, 1 for a failure, 2 for what the caller can mend."""
+    """Run the command line and exit: as the verb says, 1 for a failure, 2 for what callers mend."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else the shell ignores it

@@ -112,7 +112,7 @@ timeline = click.option(
     "timeline_file",
     type=Output(),
     metavar="FILE",
-    help="Write it as JSON (chiron schema timeline).",
+    help="Write what ran when, as JSON (chiron schema timeline).",
 )
 as_json = click.option("-j", "--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 deployed_planner = click.option(

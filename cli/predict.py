@@ -186,7 +186,9 @@ def _show_explanation(explanation: Explanation) -> None:
 
 
 def _rows(explanation: PayloadExplanation) -> Iterator[list[str]]:
-    """A row for each task, which may be waited for several times."""
+    """The request's own way, and a row for each task, which may be waited for several times."""
+    way = Parts(network_ms=explanation.request_ms)
+    yield ["its own way", *(f"{getattr(way, name):.2f}" for name in _PARTS)]
     together: dict[str, list[Parts]] = {}
     for step in explanation.steps:
         task = task_of(step.task) or step.task

@@ -24,7 +24,7 @@ _PORT = click.IntRange(0, 65535)
 
 
 @click.command("serve")
-@click.argument("parts", nargs=-1, type=click.Choice([_ALL, _GATEWAY, *NAMES]))
+@click.argument("parts", nargs=-1, type=click.Choice([_ALL, _GATEWAY, *NAMES]), metavar="[PART]...")
 @click.option("--host", default=HOST, show_default=True, help="Address of the services.")
 @click.option("--port", type=_PORT, default=PORT, show_default=True, help="Port of the services.")
 @click.option(
@@ -62,9 +62,9 @@ def command(
 ) -> None:
     """Run the web services and the embedded gateway until SIGINT or SIGTERM.
 
-    PARTS are all (the default), gateway, or some of the services. With -g, the services use that
-    gateway and none is embedded. On another address than this machine's own they have to ask for
-    a secret.
+    A PART is all (the default), gateway, profiler, predictor, scheduler, generator or deployments.
+    With -g, the services use that gateway and none is embedded. On another address than this
+    machine's own they have to ask for a secret.
 
     \b
     Example:

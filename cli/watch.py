@@ -97,7 +97,7 @@ def _rules(command: options.Command) -> options.Command:
 )
 @click.option("--once", is_flag=True, help="End with the first verdict, as suits cron.")
 @click.option(
-    "--local-launcher", is_flag=True, help="Profile here, without the gateway and strace."
+    "--local-launcher", is_flag=True, help="Profile here, without the gateway; needs no strace."
 )
 @options.given_platform
 @click.option("--metrics", metavar="URL", help="Where the gateway's metrics are, if not /metrics.")
@@ -123,15 +123,15 @@ def command(
     output: Path,
     as_json: bool,
 ) -> None:
-    """Watch the deployed workflow in DIR, and deploy it where it is not.
+    """Watch the deployed workflow in DIR, and deploy the workflow if it is not deployed.
 
-    Where its mean latency leaves the predicted range, where more requests break the SLO than the
-    percentile allows, or where --every has passed, it is profiled and planned anew. A plan that
-    brings something is deployed beside the one that serves, checked, and switched to; then the
-    old one drains and is removed. Where any of that fails, or no plan meets the SLO (but for
-    --best-effort), the old one goes on serving. With --scale it has the gateway run as many
-    replicas as their requests need, and as can send what their tasks give.
-    What was deployed for a rate is planned anew for that rate, or the measured one if it is higher.
+    The workflow is profiled and planned anew when its mean latency leaves the predicted range, when
+    more requests miss the SLO than the percentile allows, or when --every has passed. A better plan
+    is deployed beside the one that serves, checked, and switched to; then the old one drains and is
+    removed. If a step fails, or no plan meets the SLO (but for --best-effort), the old one goes on
+    serving. With --scale the gateway runs as many replicas as the requests need, and as can send
+    the outputs of their tasks. A plan for a rate is replaced by a plan for that rate, or for the
+    measured rate if that is higher.
     With --json every event is a line of JSON on stdout.
 
     \b

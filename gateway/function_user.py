@@ -32,7 +32,9 @@ class FunctionUser:
         try:
             entry = pwd.getpwnam(name)
         except KeyError as error:
-            message = f"there is no user {name}: name another one with --user"
+            message = (
+                f"there is no user {name}: name another with --user of python -m chiron.gateway"
+            )
             raise GatewayError("unknown-user", message) from error
         return cls(name, entry.pw_uid, entry.pw_gid) if entry.pw_uid else None
 

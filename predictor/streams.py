@@ -4,7 +4,7 @@ What reads streams begins with what writes them. It awaits their first pieces wh
 read, and their ends where it has got the last pieces: the rest of its work comes after that. In
 between both compute beside each other, and neither is ahead of the other by more than what is
 buffered: the writer awaits, in turn, that its reader has taken all but that. It does so only where
-nobody reads another stream too: of several, one may go to disk, see `wrap.pipes.endpoints`.
+nobody reads another stream too: of several, one may go to disk, see `wrap.pipes.outlets`.
 
 References
 ----------

@@ -127,7 +127,7 @@ def profile(
     say = progress or (lambda _: None)
     strace = _strace(say, probe_alone=probe_alone)
     taking = _Profiling(folder, launcher, say)
-    say(f"deploying {len(folder.workflow.functions)} functions, each alone")
+    say(f"deploying each function alone ({len(folder.workflow.functions)})")
     with ExitStack() as stack:
         running = stack.enter_context(alone(launcher.launch, folder, taking.failures))
         solos = taking.run_workflow(running)

@@ -83,14 +83,14 @@ OTHERS = (
 @click.option(
     "--workflows",
     metavar="DIR,...",
-    help=f"Folders, or names of those in {_BENCHMARKS}/; all of those where nothing is said.",
+    help=f"Folders, or names of those in {_BENCHMARKS}/ (default: all there without buckets).",
 )
 @click.option("--only-report", is_flag=True, help="Measure nothing: render what is there.")
 @measuring
 def command(workflows: str | None, only_report: bool, wanted: Wanted) -> None:
-    """Measure every planner on every workflow by all experiments, and write one report.
+    """Measure planners on workflows by all experiments, and write one report.
 
-    A run that was stopped goes on where it was when it is given the same output folder.
+    The same command with the same output folder continues a run that was stopped.
 
     \b
     Example:

@@ -25,14 +25,14 @@ _FIGURES = {
     ),
     "cpu": _Figure("Measure the CPU time that a request takes from every plan's sandboxes.", 200),
     "latency": _Figure(
-        "Deploy a plan of every planner of the workflows in DIR... and measure them in turn.", 100
+        "Deploy a plan of each planner for the workflows in DIR... and measure them in turn.", 100
     ),
     "memory": _Figure(
         "Measure the memory of every plan's sandboxes, every page once, while requests run.",
         None,
     ),
     "slo": _Figure(
-        "Count the requests of every planner that take longer than faastlane's mean + 10 ms.", 500
+        "Count the requests of each planner that take longer than faastlane's mean + 10 ms.", 500
     ),
     "throughput": _Figure(
         "Find the most requests per second of every plan, and its latency at constant rates.",

@@ -70,7 +70,8 @@ def test_what_is_none_is_an_error_and_nothing_is_done(chiron, gateway):
     assert gateway.asked == [("show", "key")]
 
 
-def test_what_the_wrap_refuses_is_an_error(chiron, gateway):
-    gateway.status = 404
+@pytest.mark.parametrize("status, mended_by_caller", [(404, 2), (503, 1)])
+def test_what_the_wrap_refuses_is_an_error(chiron, gateway, status, mended_by_caller):
+    gateway.status = status
     result = chiron("dead-letters", "ads", "-g", gateway.url)
-    assert result.status == 1 and "404" in result.error()
+    assert result.status == mended_by_caller and str(status) in result.error()

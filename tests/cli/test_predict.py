@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -30,6 +31,15 @@ def test_an_explanation_is_a_table_on_stderr(chiron, planned):
     assert (result.status, result.stdout) == (0, "")
     assert "Split it in small" in result.stderr
     assert "wait gil" in result.stderr
+
+
+def test_the_rows_of_an_explanation_sum_up_to_the_prediction(chiron, planned):
+    asked = ("predict", planned, "--plan", "plan.json", "--explain")
+    explained = chiron(*asked, "--json").json
+    assert explained["payloads"][0]["request_ms"] > 0
+    *_, table = chiron(*asked).stderr.partition("where the time goes")
+    times = [float(cell) for cell in table.split() if re.fullmatch(r"\d+\.\d\d", cell)]
+    assert sum(times) == pytest.approx(explained["prediction"]["latency_ms"], abs=0.2)
 
 
 def test_a_trace_shows_every_task(chiron, planned, tmp_path):

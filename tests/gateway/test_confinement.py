@@ -199,7 +199,7 @@ def test_an_image_that_the_user_cannot_get_at_still_runs(deploy, tmp_path):
 
 @needs_root
 def test_an_unknown_user_is_one_line():
-    with pytest.raises(GatewayError, match="there is no user nobody-at-all: name another one"):
+    with pytest.raises(GatewayError, match="nobody-at-all: name another with --user of python"):
         FunctionUser.choose("nobody-at-all")
     assert FunctionUser.choose("root") is None
 
