@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -53,7 +54,8 @@ def connect() -> Any:
     try:
         import docker
     except ImportError:
-        message = "docker-py is not installed: pip install 'chiron-openfaas[docker]'"
+        line = f"{shlex.quote(sys.executable)} -m pip install 'chiron-openfaas[docker]'"
+        message = f"docker-py is not installed: {line}"
         raise GatewayError("no-docker-py", message) from None
     with engine_errors():
         return docker.from_env(timeout=_TIMEOUT_S)

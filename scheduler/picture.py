@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,10 +67,10 @@ def draw(picture: Picture, path: Path) -> None:
         from matplotlib.figure import Figure  # loaded on use: it costs more than a search
         from matplotlib.ticker import MaxNLocator
     except ImportError:
+        line = f"{shlex.quote(sys.executable)} -m pip install 'chiron-openfaas[evaluation]'"
         raise ChironError(
             "no-matplotlib",
-            "pictures need matplotlib: pip install 'chiron-openfaas[evaluation]', "
-            "or name a .json file",
+            f"pictures need matplotlib: {line}; or name a .json file",
         ) from None
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()

@@ -112,7 +112,7 @@ def _functions(tasks: Any, names: FunctionNames, faults: Faults) -> dict[str, st
         )
     with faults.noting():
         check_distinct(tasks, "tasks")
-    functions = {}
+    functions = dict.fromkeys(tasks, "")  # edges may name a faulty task too
     for name, function in tasks.items():
         with faults.noting():
             check_task_name(name, f"tasks.{name}", TASK_NAME_LIMIT)

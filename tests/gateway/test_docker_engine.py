@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -24,6 +25,7 @@ def test_docker_py_that_is_missing(monkeypatch):
     with pytest.raises(GatewayError, match=r"pip install 'chiron-openfaas\[docker\]'") as caught:
         docker_engine.connect()
     assert caught.value.code == "no-docker-py"
+    assert f": {shlex.quote(sys.executable)} -m pip install" in str(caught.value)
 
 
 def test_no_engine_at_all(monkeypatch, tmp_path):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -11,6 +14,7 @@ from chiron.scheduler.options import Option
 from chiron.scheduler.pareto import considered, pareto, preferred, undominated
 from chiron.scheduler.picture import Picture, draw
 from chiron.scheduler.schedule import job_of, schedule
+from chiron.workflow.errors import ChironError
 
 periods = st.tuples(st.sampled_from(["cpu", "cpu", "block", "native"]), st.integers(0, 20))
 texts = st.lists(periods, min_size=1, max_size=3).map(
@@ -73,6 +77,14 @@ def test_a_front_can_be_drawn(workflow, profile, platform, tmp_path):
     job = job_of(known, profile(a="cpu 10"), platform(), 20.0)
     draw(Picture("demo", 20.0, considered(job), job.percentile), tmp_path / "new" / "front.png")
     assert (tmp_path / "new" / "front.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_without_matplotlib_says_how_to_install_it_here(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ChironError, match=r"pip install 'chiron-openfaas\[evaluation\]'") as caught:
+        draw(Picture("w", slo_ms=1, considered=(), percentile=50), tmp_path / "front.png")
+    assert caught.value.code == "no-matplotlib"
+    assert f": {shlex.quote(sys.executable)} -m pip install" in str(caught.value)
 
 
 def test_a_picture_has_the_chosen_plan_once_whichever_planner_it_is_of(workflow, profile, platform):

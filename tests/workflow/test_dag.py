@@ -85,6 +85,15 @@ def test_of_an_unknown_task_it_says_what_was_meant(task, what):
         parse_dag(document, "demo")
 
 
+def test_edges_of_a_faulty_task_are_no_faults():
+    document = {"tasks": {"a": {"function": "f"}, "b": "g"}, "edges": [["a", "b"]]}
+    with pytest.raises(
+        ChironError, match=r"^the function of task 'a' has to be a string"
+    ) as caught:
+        parse_dag(document | {"http": {"answer": "b"}}, "demo")
+    assert (caught.value.code, caught.value.path) == ("bad-field", "tasks.a")
+
+
 @each_row(
     ("document", "code", "path", "functions"),
     [
