@@ -34,7 +34,6 @@ def layout() -> Component:
 
 
 def add_callbacks(dash: Dash) -> None:
-
     @dash.callback(
         Output("deployment", "data"),
         Output("deploy-faults", "children"),

@@ -49,7 +49,6 @@ def layout() -> Component:
 
 
 def add_callbacks(dash: Dash) -> None:
-
     @dash.callback(
         Output("live-title", "children"),
         Output("crumb", "children"),

@@ -37,7 +37,6 @@ def button(part: str) -> Component:
 
 
 def add_callbacks(dash: Dash) -> None:
-
     @dash.callback(
         Output("measuring-jobs", "data"),
         Output("measuring-faults", "children"),

@@ -107,7 +107,6 @@ def _data(**values: str) -> dict[str, Any]:
 
 
 def add_callbacks(dash: Dash) -> None:
-
     @dash.callback(
         Output("known", "data"),
         Output("source", "data"),
