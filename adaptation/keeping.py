@@ -50,8 +50,5 @@ def keep_replicas(
 
 def _missing(gateway: Gateway, wanted: Mapping[str, int]) -> Sequence[str]:
     """The functions with fewer ready replicas than are wanted."""
-    return [name for name, count in wanted.items() if _ready(gateway, name) < count]
-
-
-def _ready(gateway: Gateway, name: str) -> int:
-    return gateway.describe(name).available_replicas
+    ready = {name: gateway.describe(name).available_replicas for name in wanted}
+    return [name for name, count in wanted.items() if ready[name] < count]

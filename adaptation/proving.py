@@ -366,7 +366,6 @@ def _judged(plan: Plan, percentile: float) -> tuple[float, float]:
 
 
 def _shape(plan: Plan) -> str:
-    """`plan` in words."""
     cpus, wraps = plan.allocated_cpus, len(plan.wraps)
     replicas = sum(wrap.replicas for wrap in plan.wraps)
     more = f", {replicas} replicas," if replicas > wraps else ""

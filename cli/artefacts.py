@@ -25,7 +25,6 @@ def read_profile(path: Path, folder: Path | None = None) -> Profile:
 
 
 def read_platform(path: Path) -> Platform:
-    """The platform in `path`."""
     return _read(Platform, path, "platform", "chiron calibrate")
 
 
@@ -67,7 +66,6 @@ def emit_own(document: Profile | Plan, path: Path, as_json: bool) -> None:
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan in `path`."""
     return _read(Plan, path, "plan", "chiron schedule DIR --slo 200ms")
 
 

@@ -16,7 +16,6 @@ from chiron.workflow.chart_mermaid import mermaid
 from chiron.workflow.chart_svg import svg
 from chiron.workflow.conversion import as_plain, as_states
 from chiron.workflow.documents import write_atomically
-from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import default_name, parse_workflow
 from chiron.workflow.forms import known_form, read_source
 from chiron.workflow.model import Workflow
@@ -58,14 +57,10 @@ def command(source: Path, form: str, output: Path | None) -> None:
 
 def _read(source: Path) -> tuple[Workflow, dict[str, Any]]:
     """The workflow in a folder or a file, and its document in a form of this project."""
-    file, written = read_source(source)
-    name = default_name(source if source.is_dir() else file.with_suffix(""))
-    try:
-        with written.placing():
-            workflow = parse_workflow(written.document, name, AsWritten())
-            return workflow, known_form(written.document).document
-    except ChironError as error:
-        raise error.within(str(file)) from None
+    written = read_source(source)
+    with written.placing():
+        workflow = parse_workflow(written.document, default_name(source), AsWritten())
+        return workflow, known_form(written.document).document
 
 
 def _written(workflow: Workflow, document: dict[str, Any], form: str) -> str:

@@ -84,12 +84,9 @@ class _Callable(AsWritten):
 def _translated(file: Path, names: _Callable) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The workflow in `file` as its JSON, and what its tasks call their functions."""
     written = read_written(file)
-    try:
-        with written.placing():
-            document = known_form(written.document).document
-            workflow = parse_workflow(written.document, functions=names)
-    except ChironError as error:
-        raise error.within(str(file)) from None
+    with written.placing():
+        document = known_form(written.document).document
+        workflow = parse_workflow(written.document, functions=names)
     return document, workflow.functions
 
 

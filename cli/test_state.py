@@ -90,12 +90,8 @@ def _variables(text: str) -> dict[str, Any]:
 
 
 def _read(source: Path) -> Mocked:
-    file, written = read_source(source)
+    written = read_source(source)
     if not isinstance(written.document, dict) or "States" not in written.document:
-        raise ChironError("bad-document", f"{file} is no state machine: it has no States")
-    try:
-        with written.placing():
-            name = default_name(source if source.is_dir() else file.with_suffix(""))
-            return Mocked(written.document, name)
-    except ChironError as error:
-        raise error.within(str(file)) from None
+        raise ChironError("bad-document", f"{written.file} is no state machine: it has no States")
+    with written.placing():
+        return Mocked(written.document, default_name(source))

@@ -42,7 +42,6 @@ class Caller:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
         self._pool.clear()
 
     def call(

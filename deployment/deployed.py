@@ -101,7 +101,6 @@ def check_member(gateway: Gateway, wraps: Collection[str], function: str) -> Non
 
 
 def called_by(gateway: Gateway, wraps: Collection[str]) -> tuple[str, ...]:
-    """The functions that `wraps` call."""
     return _called_by(each for each in gateway.functions() if each.name in wraps)
 
 

@@ -52,7 +52,6 @@ class Cores:
         return taken
 
     def give_back(self, taken: list[int] | None) -> None:
-        """Return what `take` gave."""
         for core in taken or []:
             self._load[core] -= 1
 

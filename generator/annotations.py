@@ -126,7 +126,6 @@ class DeployedPrediction(PredictedRange):
 
     @property
     def expected_ms(self) -> float:
-        """What is held against the mean of what requests took."""
         mean = self.under_load.mean if self.under_load else None
         return mean.ms if mean else super().expected_ms
 

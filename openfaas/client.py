@@ -70,7 +70,6 @@ class Gateway:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
         self._session.close()
 
     def info(self) -> GatewayInfo:
@@ -88,11 +87,9 @@ class Gateway:
             raise _not_a_gateway(self.url) if error.code == "not-found" else error from None
 
     def functions(self) -> list[FunctionStatus]:
-        """The deployed functions."""
         return self._get(list[FunctionStatus], "/system/functions", "list of functions")
 
     def describe(self, name: str) -> FunctionStatus:
-        """The function `name`."""
         path = f"/system/function/{quote(name, safe='')}"
         return self._get(FunctionStatus, path, f"function {name}")
 

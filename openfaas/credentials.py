@@ -43,7 +43,6 @@ class Credentials:
 
     @property
     def authorization(self) -> str:
-        """The value of the Authorization header."""
         return f"{self.scheme} {self._value}"
 
     def admit(self, authorization: str | None) -> bool:

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from itertools import accumulate, chain
 
 from chiron.predictor.crowd import Program
-from chiron.predictor.emissions import Expanded, expanded, known_with
+from chiron.predictor.emissions import expanded, known_with
 from chiron.predictor.execution import Execution, Node
 from chiron.predictor.image import Image
 from chiron.predictor.mechanisms import mechanism_of
@@ -136,8 +136,7 @@ class Predictor:
 
     def plan_ms(self, plan: Plan, workflow: Workflow) -> float:
         """The latency of `plan`."""
-        plan, workflow, flows = self._expanded(plan, workflow)
-        made = wired(plan, workflow, self._profile, self.platform, flows)
+        plan, workflow, made = self._wired(plan, workflow)
         image = self._simulator.image(made.execution)
         run = self._simulator.run(image, self._functions_of(plan, workflow))
         return round(run.fired_ms()[made.reply], _DIGITS)
@@ -149,16 +148,14 @@ class Predictor:
 
         Plan and workflow are as simulated: see `chiron.predictor.emissions`.
         """
-        plan, workflow, flows = self._expanded(plan, workflow)
-        made = wired(plan, workflow, self._profile, self.platform, flows)
+        plan, workflow, made = self._wired(plan, workflow)
         image = self._simulator.image(made.execution)
         functions = self._functions_of(plan, workflow)
         return plan, workflow, made, *self._simulator.recorded(image, functions)
 
     def program(self, plan: Plan, workflow: Workflow, shared: bool) -> Program:
         """What `plan` executes, on cores that all wraps share or on their own."""
-        plan, workflow, flows = self._expanded(plan, workflow)
-        made = wired(plan, workflow, self._profile, self.platform, flows, shared)
+        plan, workflow, made = self._wired(plan, workflow, shared)
         functions = self._functions_of(plan, workflow)
         works = {name: self._works_of[name] for name in functions}
         return Program(
@@ -170,10 +167,14 @@ class Predictor:
             self._cooperative(works),
         )
 
-    def _expanded(self, plan: Plan, workflow: Workflow) -> Expanded:
-        """A plan and its workflow with tasks for what others emit and await as they run."""
+    def _wired(
+        self, plan: Plan, workflow: Workflow, shared: bool | None = None
+    ) -> tuple[Plan, Workflow, Wired]:
+        """A plan and its workflow with tasks for what others emit and await, and what happens."""
         streams = streams_of(plan, workflow, self._profile, self.platform)
-        return expanded(plan, workflow, self._profile, streams, self._variant)
+        plan, workflow, flows = expanded(plan, workflow, self._profile, streams, self._variant)
+        made = wired(plan, workflow, self._profile, self.platform, flows, shared)
+        return plan, workflow, made
 
     def _variant(self, function: str, moments: Sequence[Moment]) -> str:
         """What stands for a function that does more at some moments."""

@@ -30,7 +30,6 @@ class Wait(NamedTuple):
 
     @property
     def line(self) -> str:
-        """As it is told."""
         if self.most_ms == math.inf:
             return f"bucket {self.bucket} waits for more objects, however long that takes"
         return (

@@ -13,7 +13,7 @@ from chiron.predictor.mechanisms import DEFAULT_MECHANISM
 from chiron.scheduler.choices import MechanismChoice, Strategy
 from chiron.scheduler.options import Job, Option, Options
 from chiron.scheduler.prices import PAPER_PRICES, Cost, Prices
-from chiron.scheduler.schedule import assess, mechanisms_of
+from chiron.scheduler.schedule import assess, options_of
 from chiron.scheduler.strategies import better, every, fastest, memory_mib
 from chiron.workflow.documents import Document
 from chiron.workflow.plan import Plan
@@ -45,7 +45,7 @@ def considered(
 
     Plans that exceed a limit are among them only where all do.
     """
-    options = [each for m in mechanisms_of(mechanism) for each in Options.all_of(job, m)]
+    options = options_of(job, mechanism)
     end = time.monotonic() + seconds
 
     def found(beyond_limits: bool) -> list[Option]:

@@ -24,7 +24,6 @@ class Cost(Document):
 
     @property
     def shown(self) -> str:
-        """In words."""
         return (
             f"{self.per_hour:.4g} {self.currency} an hour, {self.per_million:.4g} "
             f"{self.currency} a million requests"

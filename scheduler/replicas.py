@@ -12,10 +12,10 @@ from chiron.predictor.load import Case
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.folder_settings import NO_SETTINGS, FolderSettings
 from chiron.scheduler.load import cases_of, crowd_of, judged_ms, predict_load
-from chiron.scheduler.options import Job, Option, Options
+from chiron.scheduler.options import Job, Option
 from chiron.scheduler.pareto import considered, undominated
 from chiron.scheduler.planners import searched
-from chiron.scheduler.schedule import assess, fixed_by, job_of, mechanisms_of
+from chiron.scheduler.schedule import assess, fixed_by, job_of, options_of
 from chiron.workflow.errors import ChironError
 from chiron.workflow.load import Load
 from chiron.workflow.model import Workflow
@@ -162,7 +162,7 @@ def _front(job: Job, choices: Choices) -> list[Option]:
     """The plans worth trying: the planner's own, or those of the search."""
     if searched(choices.planner):
         return undominated(considered(job, choices.mechanism))
-    options = [each for m in mechanisms_of(choices.mechanism) for each in Options.all_of(job, m)]
+    options = options_of(job, choices.mechanism)
     return fixed_by(choices.planner, options)
 
 

@@ -52,7 +52,7 @@ def schedule(
     """
     job = job_of(workflow, profile, platform, slo_ms, choices, settings)
     planner, strategy = choices.planner, choices.strategy
-    options = [each for m in mechanisms_of(choices.mechanism) for each in Options.all_of(job, m)]
+    options = options_of(job, choices.mechanism)
     if searched(planner):
         found = [choose(each, strategy, slo_ms) for each in options]
     else:
@@ -74,9 +74,10 @@ def fixed_by(planner: str, options: Iterable[Options]) -> list[Option]:
     return [each.judged(each.of_planner(planner)) for each in most.values()]
 
 
-def mechanisms_of(choice: MechanismChoice) -> tuple[str, ...]:
-    """The mechanisms that a choice stands for."""
-    return tuple(MECHANISMS) if choice == "auto" else (choice,)
+def options_of(job: Job, choice: MechanismChoice) -> list[Options]:
+    """The options of a job, with each of the mechanisms that `choice` stands for."""
+    mechanisms = MECHANISMS if choice == "auto" else (choice,)
+    return [each for mechanism in mechanisms for each in Options.all_of(job, mechanism)]
 
 
 def job_of(

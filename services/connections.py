@@ -179,7 +179,6 @@ class _Refusal(ErrorTask):  # type: ignore[misc]
     """The answer to a request that does not get as far as the application, in its form."""
 
     def execute(self) -> None:
-        """Write it."""
         error = self.request.error
         if not isinstance(error, ChironError):  # waitress found it
             code = error.reason.lower().replace(" ", "-")
@@ -239,7 +238,6 @@ class _Connection(HTTPChannel):  # type: ignore[misc]
         return True
 
     def service(self) -> None:
-        """Answer the request."""
         super().service()
         self.since = time.monotonic()
 

@@ -34,7 +34,6 @@ class StrictRequest(Request):
 
     @property
     def is_form(self) -> bool:
-        """Whether the body is a form."""
         return self.mimetype == FORM
 
     @property

@@ -17,13 +17,11 @@ MOST = 99_999_999
 
 
 def text(value: Any, path: str, _: Reading) -> str:
-    """A string."""
     found: str = typed(value, str, path)
     return found
 
 
 def anything(value: Any, _: str, __: Reading) -> Any:
-    """Any JSON value."""
     return value
 
 
@@ -47,7 +45,6 @@ def factor(value: Any, path: str, _: Reading) -> float:
 
 
 def percentage(value: Any, path: str, _: Reading) -> float:
-    """A number from 0 to 100."""
     if not is_number(value) or not 0 <= value <= 100:
         raise bad(path, "has to be a number from 0 to 100")
     found: float = value

@@ -72,7 +72,6 @@ def query_variables(value: Any, path: str, reading: Reading) -> Any:
 
 
 def truth(value: Any, path: str, _: Reading) -> Any:
-    """True or false."""
     return typed(value, bool, path)
 
 

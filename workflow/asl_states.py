@@ -164,7 +164,6 @@ def _config(value: Any, path: str, reading: Reading) -> object:
 
 
 def _unseen(_: Any, __: str, ___: Reading) -> object:
-    """What is read elsewhere."""
     return DROPPED
 
 

@@ -44,7 +44,6 @@ def writer(value: Any, path: str, reading: Reading, *, given: str, check: Check)
 
 
 def _config(value: Any, path: str, reading: Reading) -> dict[str, Any]:
-    """A WriterConfig."""
     kept = checked(value, _CONFIG, path, reading)
     if not value:
         what = f"{' or '.join(_CONFIG.fields)} is missing"

@@ -63,7 +63,6 @@ class Chart:
     edges: list[Edge] = field(default_factory=list)
 
     def add(self, node: Node) -> None:
-        """Add a node."""
         self.nodes[node.key] = node
 
     def join(self, start: str, end: str, label: str = "", dashed: bool = False) -> None:

@@ -89,7 +89,6 @@ class _Reader:
         self._faults = faults
 
     def block(self, functions: Fields, name: str) -> _Block:
-        """The block of the function `name`."""
         place = (*functions.place, name)
         holder = Fields(functions.whole[name], place, self._faults)
         if "blocks" in holder:

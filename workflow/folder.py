@@ -56,15 +56,12 @@ class WorkflowFolder:
             message = f"folder {path} has no {WORKFLOW_FILE}: name the folder that has it, or make"
             raise ChironError("missing-file", f"{message} it with chiron init {path}")
         written, names = read_written(file), _function_names(path)
-        try:
-            with written.placing():
-                workflow = parse_workflow(written.document, default_name(path), names)
-                found = cls(path, workflow)
-                if found.trigger_files:
-                    check_own_triggers(workflow.buckets, path)
-                return found
-        except ChironError as error:
-            raise error.within(str(file)) from None
+        with written.placing():
+            workflow = parse_workflow(written.document, default_name(path), names)
+            found = cls(path, workflow)
+            if found.trigger_files:
+                check_own_triggers(workflow.buckets, path)
+            return found
 
     @property
     def text(self) -> str:
@@ -210,6 +207,6 @@ def _bad_link(path: Path, what: str, functions: tuple[str, ...]) -> ChironError:
 
 
 def default_name(path: Path) -> str:
-    """The name that the folder gives to a workflow without one."""
-    name = path.resolve().name.lower()
+    """The name that a folder, or a file, gives to a workflow without one."""
+    name = (path if path.is_dir() else path.with_suffix("")).resolve().name.lower()
     return name if NAME.fullmatch(name) else "workflow"

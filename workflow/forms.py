@@ -53,16 +53,18 @@ def known_form(document: Any) -> Translated:
 class Written(NamedTuple):
     """A document as its file has it, and the lines of what it has; no lines where it is JSON."""
 
+    file: Path
     document: Any
-    lines: Lines | None
+    lines: Lines | None = None
 
     @contextmanager
     def placing(self) -> Iterator[None]:
-        """Have ChironErrors of the block say the lines of their paths."""
+        """Have ChironErrors of the block say the file, and the lines of their paths."""
         try:
             yield
         except ChironError as error:
-            raise (error.relocated(self.lines.of) if self.lines is not None else error) from None
+            placed = error.relocated(self.lines.of) if self.lines is not None else error
+            raise placed.within(str(self.file)) from None
 
 
 def read_written(file: Path) -> Written:
@@ -73,21 +75,21 @@ def read_written(file: Path) -> Written:
     what = f"workflow {file}"
     content = read_file(file, what, WORKFLOW_LIMIT)
     if file.suffix.lower() not in (".yaml", ".yml"):
-        return Written(parse_json(content, what), None)
+        return Written(file, parse_json(content, what))
     try:
         text = content.decode()
     except UnicodeDecodeError:
         raise ChironError("bad-yaml", f"{what} is not UTF-8") from None
-    return Written(*load_document(text, what))
+    return Written(file, *load_document(text, what))
 
 
-def read_source(source: Path) -> tuple[Path, Written]:
+def read_source(source: Path) -> Written:
     """The file of a workflow, which `source` is or has in it as a folder, and its document."""
     file = workflow_file(source) if source.is_dir() else source
     if file is None:
         message = f"folder {source} has no {' or '.join(WORKFLOW_FILES)}: name the workflow's file"
         raise ChironError("missing-file", message)
-    return file, read_written(file)
+    return read_written(file)
 
 
 def workflow_file(folder: Path) -> Path | None:

@@ -132,7 +132,6 @@ class Workflow:
 
     @cached_property
     def by_name(self) -> dict[str, Task]:
-        """The tasks by their names."""
         return {task.name: task for task in self.tasks}
 
     @cached_property
@@ -174,7 +173,6 @@ class Workflow:
         return tuple(dict.fromkeys(task.function for task in self.tasks))
 
     def first_using(self, function: str) -> Task:
-        """The first task that uses `function`."""
         return next(task for task in self.tasks if task.function == function)
 
     @cached_property

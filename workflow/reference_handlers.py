@@ -179,7 +179,6 @@ class Function:
             self._handle = importlib.import_module("function.handler").handle
 
     def __call__(self, app: Flask, body: str) -> str:
-        """What the handler answers to `body`."""
         content = bytes_of(body)
         with self._in_place(), app.test_request_context(method="POST", data=content):
             if self._style != "flask":
@@ -234,7 +233,6 @@ class Program:
         self._environment = {**os.environ, **environment}
 
     def __call__(self, _app: Flask, body: str) -> str:
-        """What it answers to `body`."""
         answer = called(self._words, self._folder, self._environment, bytes_of(body))
         if answer.status >= 400:
             said = answer.body.decode(errors="replace")
@@ -249,7 +247,6 @@ class Remote:
         self._url = url
 
     def __call__(self, _app: Flask, body: str) -> str:
-        """What it answers to `body`."""
         kind = {"Content-Type": "text/plain"}
         asked = urllib.request.Request(self._url, bytes_of(body), kind)  # noqa: S310 (ours)
         try:

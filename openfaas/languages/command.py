@@ -55,7 +55,6 @@ class Command(Language):
         return Handler(name, place, "command", command, extra, shares_process=False)
 
     def uses_fprocess(self, function: StackFunction) -> bool:
-        """True: it is the command."""
         return True
 
 

@@ -34,8 +34,6 @@ def layout() -> Component:
 
 
 def add_callbacks(dash: Dash) -> None:
-    """Have it answer."""
-
     @dash.callback(
         Output("deployment", "data"),
         Output("deploy-faults", "children"),

@@ -48,7 +48,6 @@ def layout() -> Component:
 
 
 def add_callbacks(dash: Dash) -> None:
-    """Have it answer."""
     _add_showing(dash)
     _add_choosing(dash)
 

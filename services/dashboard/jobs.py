@@ -21,7 +21,6 @@ _POLL_MS = 2000
 
 
 def layout() -> Component:
-    """The section."""
     return html.Section(
         [
             html.H2("Jobs"),
@@ -35,8 +34,6 @@ def layout() -> Component:
 
 
 def add_callbacks(dash: Dash) -> None:
-    """Have the section answer."""
-
     @dash.callback(
         Output("job-list", "children"),
         Output("shown-jobs", "data"),

@@ -25,7 +25,6 @@ _OF_ONE = ("live-warnings", "live-executions", *figures.TABLES)
 
 
 def layout() -> Component:
-    """The section."""
     return html.Section(
         [
             html.Nav(
@@ -50,8 +49,6 @@ def layout() -> Component:
 
 
 def add_callbacks(dash: Dash) -> None:
-    """Have the section answer."""
-
     @dash.callback(
         Output("live-title", "children"),
         Output("crumb", "children"),

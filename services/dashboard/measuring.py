@@ -33,13 +33,10 @@ def layout() -> Component:
 
 
 def button(part: str) -> Component:
-    """The button that measures a part."""
     return html.Button(_BUTTONS[part], id={"type": "lacking", "part": part}, className="primary")
 
 
 def add_callbacks(dash: Dash) -> None:
-    """Have it answer."""
-
     @dash.callback(
         Output("measuring-jobs", "data"),
         Output("measuring-faults", "children"),

@@ -27,7 +27,6 @@ _NO_PLAN = empty(
 
 
 def layout() -> Component:
-    """The section."""
     return html.Section(
         [
             html.H2("Plan"),
@@ -72,7 +71,6 @@ def layout() -> Component:
 
 
 def add_callbacks(dash: Dash) -> None:
-    """Have the section answer."""
     _add_planning(dash)
     _add_slo(dash)
     _add_keeping(dash)

@@ -16,10 +16,10 @@ from typing import Any
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.diff import figures, moves
 from chiron.scheduler.folder_settings import FolderSettings, read_settings
-from chiron.scheduler.options import Option, Options
+from chiron.scheduler.options import Option
 from chiron.scheduler.pareto import considered, undominated, weights
 from chiron.scheduler.planners import DEFAULT_PLANNER, PLANNERS, searched
-from chiron.scheduler.schedule import fixed_by, job_of, mechanisms_of
+from chiron.scheduler.schedule import fixed_by, job_of, options_of
 from chiron.scheduler.strategies import better
 from chiron.services.archives import unpack
 from chiron.services.dashboard.graph import elements
@@ -154,7 +154,7 @@ def front_of(body: ScheduleRequest) -> list[dict[str, Any]]:
         if not front or option.plan.cpus < front[-1].plan.cpus:
             front.append(option)
     points = [_point(DEFAULT_PLANNER, option, body) for option in front[::-1]]
-    options = [each for m in mechanisms_of(body.mechanism) for each in Options.all_of(job, m)]
+    options = options_of(job, body.mechanism)
     for planner in PLANNERS:
         if not searched(planner):
             with suppress(ChironError):  # a workflow that the planner has no plan for

@@ -24,7 +24,6 @@ _NOTHING = empty(
 
 
 def layout() -> Component:
-    """The section."""
     return html.Section(
         [
             html.H2("Timeline"),
@@ -51,7 +50,6 @@ def layout() -> Component:
 
 
 def add_callbacks(dash: Dash) -> None:
-    """Have the section answer."""
     _add_measuring(dash)
     _add_drawing(dash)
 

@@ -107,8 +107,6 @@ def _data(**values: str) -> dict[str, Any]:
 
 
 def add_callbacks(dash: Dash) -> None:
-    """Have the section answer."""
-
     @dash.callback(
         Output("known", "data"),
         Output("source", "data"),

@@ -137,7 +137,6 @@ class InRuntime(FunctionRunner):
         return self.runtime.own(self._directory).memory_mib()
 
     def close(self) -> None:
-        """End the process."""
         self.runtime.end_own()
 
     def _loaded(self) -> RuntimeProcess:

@@ -197,7 +197,6 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Part of the import protocol."""
         if fullname in _SPAWN:
             spec = PathFinder.find_spec(fullname, path)
             if spec is not None and spec.loader is not None:

@@ -100,7 +100,6 @@ class Remote(FunctionRunner):
         return styles.unless_failed(value.status_code, styles.whole(value, seen), seen)
 
     def close(self) -> None:
-        """Close the connections that are kept."""
         self._connections.clear()
 
 

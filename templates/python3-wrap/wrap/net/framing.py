@@ -225,7 +225,6 @@ class Outflow:
         return bool(self._piece)
 
     def push(self, frames: Iterable[Unsent | Shared]) -> None:
-        """Add frames."""
         if self._piece:
             self._later = chain(self._later, _pieces(frames))
         else:

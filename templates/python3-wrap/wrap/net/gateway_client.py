@@ -194,10 +194,9 @@ class Gateway:
             )
             data = bounded(f"wrap {wrap}", response, self._longest)
             return Answered(response.status, list(response.headers.items()), data)
-        except (urllib3.exceptions.TimeoutError, urllib3.exceptions.HTTPError) as error:
-            late = isinstance(error, urllib3.exceptions.ReadTimeoutError)
-            if late:
-                raise too_late(f"wrap {wrap}") from error
+        except urllib3.exceptions.ReadTimeoutError as error:
+            raise too_late(f"wrap {wrap}") from error
+        except urllib3.exceptions.HTTPError as error:
             message = f"wrap {wrap} cannot be reached through {self._url}: {error}"
             lost = TaskError("remote", message)
             if isinstance(error, urllib3.exceptions.ProtocolError):

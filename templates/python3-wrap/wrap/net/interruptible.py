@@ -23,12 +23,10 @@ class _Socket(socket.socket):
     """A socket with a timeout, whose thread can be cancelled while it waits."""
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
-        """As of `socket.socket`."""
         self._wait(select.POLLIN)
         return super().recv_into(*arguments, **options)
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """As of `socket.socket`."""
         unsent = memoryview(data).cast("B")
         while unsent:
             self._wait(select.POLLOUT)

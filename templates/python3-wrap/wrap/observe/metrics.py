@@ -56,7 +56,6 @@ class Counter:
             self._values[labels] += by
 
     def lines(self) -> list[str]:
-        """All of it."""
         with self._lock:
             values = dict(self._values)
         return _counted(self._name, self._about, self._labels, values)
@@ -101,7 +100,6 @@ class Histogram:
             self._sums[labels] += seconds
 
     def lines(self) -> list[str]:
-        """All of it."""
         with self._lock:
             found = {each: (list(self._counts[each]), s) for each, s in self._sums.items()}
         values = dict[str, float]()
@@ -185,7 +183,6 @@ class Metrics:
         self._failed_runs.add(function, error)
 
     def lines(self) -> list[str]:
-        """All of it."""
         lines = [
             *(self._requests.lines() + self._failures.lines()),
             *(self._runs.lines() + self._failed_runs.lines()),

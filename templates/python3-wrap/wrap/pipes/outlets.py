@@ -174,7 +174,6 @@ class Outlets:
         self._lock = threading.Lock()
 
     def add(self, outlet: Outlet) -> None:
-        """Add a connection."""
         with self._lock:
             self._all.append(outlet)
 
@@ -208,7 +207,6 @@ class Outlets:
         return next((each.broken for each in self._all if each.broken is not None), None)
 
     def close(self, error: TaskError | None = None) -> None:
-        """Close all connections, as `Outlet.close`."""
         for outlet in self._all:
             outlet.close(error)
 

@@ -48,7 +48,6 @@ class WrittenStream(io.RawIOBase):
         return count
 
     def readall(self) -> bytes:
-        """Read the rest."""
         rest = bytes(self._left)
         self._took(len(rest))
         return rest

@@ -49,7 +49,6 @@ class Spilled:
         return memoryview(mapped)[before:whole]
 
     def data(self) -> bytes:
-        """Its bytes."""
         return bytes(self.view())
 
     def text(self) -> str:

@@ -121,7 +121,6 @@ class Object:
             return to_json(self.view())
 
     def data(self) -> bytes:
-        """Its bytes."""
         value = self._value
         if isinstance(value, str):
             return value.encode()

@@ -203,6 +203,5 @@ class _Connection:
         return value
 
     def close(self) -> None:
-        """End it."""
         self._incoming.close()
         self._channel.close()

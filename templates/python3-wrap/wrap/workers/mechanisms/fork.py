@@ -32,7 +32,7 @@ class Fork(Mechanism):
     ) -> None:
         self._slots = slots
         self._unforked = frozenset(unforked)
-        self._workers: list[IdleWorkers] = []
+        self._workers = []
 
     @property
     def lasting(self) -> int:
@@ -58,16 +58,10 @@ class Fork(Mechanism):
 
     @property
     def free(self) -> int:
-        """One more, always."""
         return 1
 
     def leave(self, candidate: Candidate) -> None:
         """Nothing waits for that."""
 
-    def take(self, slot: int) -> Process:
-        """A process for one execution. Raises OSError if none can be had."""
-        return self._workers[slot].take()
-
     def give(self, slot: int, process: Process, sound: bool) -> None:
-        """Be done with it; `sound` if it has answered all that it was asked."""
         self._workers[slot].give(process, sound)

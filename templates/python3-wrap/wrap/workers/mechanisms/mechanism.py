@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import ClassVar, Protocol
 
 from wrap.workers.fork_client import ForkClient
+from wrap.workers.idle_workers import IdleWorkers
 from wrap.workers.worker import Process
 
 
@@ -34,6 +35,8 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     full: str
+    #: The workers of each slot, from `start` on.
+    _workers: list[IdleWorkers]
 
     @abstractmethod
     def __init__(
@@ -80,12 +83,12 @@ class Mechanism(ABC):
     def leave(self, candidate: Candidate) -> None:
         """Note that `candidate`, which was admitted, takes no more processes."""
 
-    @abstractmethod
     def take(self, slot: int) -> Process:
         """A process for the further process number `slot`, for an execution that was admitted.
 
         Raises OSError if none can be had.
         """
+        return self._workers[slot].take()
 
     @abstractmethod
     def give(self, slot: int, process: Process, sound: bool) -> None:

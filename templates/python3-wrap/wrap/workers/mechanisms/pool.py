@@ -38,7 +38,7 @@ class Pool(Mechanism):
         self._slots = slots
         self._limiter: Limiter[Candidate] = Limiter(count(environment, "pool_concurrency", 2))
         self._requests = count(environment, "pool_requests", 1000)
-        self._workers: list[IdleWorkers] = []
+        self._workers = []
         self._lock = threading.Lock()
         self.full = f"all {self._limiter.limit} workers are busy: raise pool_concurrency"
 
@@ -85,7 +85,6 @@ class Pool(Mechanism):
 
     @property
     def waiting(self) -> int:
-        """Those that wait for workers."""
         return self._limiter.waiting
 
     def leave(self, candidate: Candidate) -> None:
@@ -95,10 +94,6 @@ class Pool(Mechanism):
             with self._lock:
                 following = self._limiter.leave(leaving)
             leaving = None if following is None or following.admit() else following
-
-    def take(self, slot: int) -> Process:
-        """An idle worker of `slot`, or a new one. Raises OSError if none can be had."""
-        return self._workers[slot].take()
 
     def give(self, slot: int, process: Process, sound: bool) -> None:
         """Give a worker back; another takes its place if it is not `sound`, or worn."""
