@@ -14,7 +14,8 @@ _ABOVE_LIMIT = re.compile(r"above (?:its|the) memory limit of (\d+) MiB")
 _USED = re.compile(r"it used (\d+) MiB")
 #: What of-watchdog and container runtimes log of a SIGKILL; OpenFaaS does not tell its cause.
 _KILLED = re.compile(r"signal: killed|exit (?:code|status) 137|OOMKilled")
-#: The last line of a traceback of an import that fails: the module.
+#: The last line of a traceback of an import that fails, and fails again whenever it is tried.
+_FAILED = re.compile(r"(?:ModuleNotFound|Import|Syntax|Indentation)Error: .+")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 #: The embedded gateway's own lines of a function's log repeat what it has answered.
 _GATEWAYS_OWN = "gateway: "
@@ -79,7 +80,7 @@ def _more_memory(
 
 
 class FailedImports:
-    """Finds in a function's log that it starts again and again without a module that it imports.
+    """Finds in a function's log that it starts again and again and cannot be imported.
 
     The log may hold failures of the version before: only those after the first look count.
     """
@@ -87,25 +88,26 @@ class FailedImports:
     def __init__(self) -> None:
         self._before: Sequence[LogLine] | None = None
 
-    def missing(self, log: Sequence[LogLine]) -> str | None:
-        """The module that an import lacked since the first look; None where no import failed."""
-        found = [line for line in log if _NO_MODULE.match(line.text)]
+    def last(self, log: Sequence[LogLine]) -> str | None:
+        """What the last import since the first look failed with; None where none failed."""
+        found = [line for line in log if _FAILED.match(line.text)]
         if self._before is None:
             self._before = found
-        if found[-1:] == self._before[-1:]:
-            return None
-        said = _NO_MODULE.match(found[-1].text) if found else None
-        return said[1] if said else None
+        return found[-1].text if found[-1:] != self._before[-1:] else None
 
 
-def missing_package(function: str, module: str) -> ChironError:
-    """The error of a function whose image lacks a module, which its user can mend."""
-    return ChironError(
-        "missing-package",
+def import_failed(function: str, said: str) -> ChironError:
+    """The error of a function whose import fails with what is `said`, which its user can mend."""
+    lacking = _NO_MODULE.match(said)
+    if lacking is None:
+        message = f"function {function} cannot be imported: {said}"
+        return ChironError("import-failed", message, functions=(function,))
+    module = lacking[1]
+    message = (
         f"function {function} imports {module}, which is not installed: add the package that has "
-        f"{module} to the function's requirements.txt",
-        functions=(function,),
+        f"{module} to the function's requirements.txt"
     )
+    return ChironError("missing-package", message, functions=(function,))
 
 
 def last_words(log: Sequence[LogLine]) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from requests import Response
 
-from chiron.openfaas.endings import TAIL, FailedImports, by_memory, last_words, missing_package
+from chiron.openfaas.endings import TAIL, FailedImports, by_memory, import_failed, last_words
 from chiron.workflow.errors import ChironError
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def wait_ready(
     server but its handler would answer OPTIONS, `answers_options` is false: its health counts.
 
     Raises ``not-ready`` after `timeout_s` seconds, or once it has gone above its memory limit,
-    with what the function answered last and the last lines of its log; ``missing-package`` once
-    it has started in vain and its log tells of an import; ``no-gateway``.
+    with what the function answered last and the last lines of its log; ``missing-package`` or
+    ``import-failed`` once it has started in vain and its log tells of an import; ``no-gateway``.
     """
     deadline = time.monotonic() + timeout_s
     imports = FailedImports()
@@ -125,11 +125,11 @@ def _lacks(what: str, answer: Response) -> str | None:
 
 
 def _check_imports(gateway: Gateway, name: str, imports: FailedImports) -> None:
-    module = None
+    said = None
     with suppress(ChironError):  # no log yet
-        module = imports.missing(gateway.logs(name, TAIL))
-    if module is not None:
-        raise missing_package(name, module)
+        said = imports.last(gateway.logs(name, TAIL))
+    if said is not None:
+        raise import_failed(name, said)
 
 
 def _last_words(gateway: Gateway, name: str) -> str:

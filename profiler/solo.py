@@ -69,8 +69,8 @@ def alone(
 ) -> Iterator[Alone]:
     """The functions of `folder` that have not failed, running for the length of the block.
 
-    Those that cannot be started are added to `failures`, and the others run without them; a
-    package that a function lacks is raised instead, since its user has to mend it first.
+    Those that cannot be started are added to `failures`, and the others run without them; that a
+    function cannot be imported is raised instead, since its user has to mend that first.
 
     With `forked` they run in processes that are forked for each request.
 
@@ -94,7 +94,7 @@ def alone(
                 broken = [wraps[name] for name in error.functions if name in wraps]
                 if not broken:
                     raise
-                if error.code == "missing-package":
+                if error.code in ("missing-package", "import-failed"):
                     message = error.message.replace(error.functions[0], broken[0])
                     raise ChironError(error.code, message, functions=broken[:1]) from None
                 for function in broken:

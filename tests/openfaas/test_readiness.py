@@ -72,17 +72,34 @@ def test_a_module_that_no_requirement_brings_is_named_with_its_file(client, gate
         wait_ready(client, "side", timeout_s=0.1)
 
 
-def test_a_start_in_vain_for_want_of_a_module_ends_the_wait_at_once(client, gateway):
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        (
+            "ModuleNotFoundError: No module named 'numppy'",
+            "missing-package",
+            "add the package that has numppy to the function's requirements.txt",
+        ),
+        (
+            "ImportError: function side: no program ffmpeg is installed here: name its package",
+            "import-failed",
+            "cannot be imported: ImportError: function side: no program ffmpeg is installed",
+        ),
+        ("SyntaxError: invalid syntax", "import-failed", "imported: SyntaxError: invalid syntax"),
+    ],
+)
+def test_a_start_in_vain_as_an_import_fails_ends_the_wait_at_once(
+    client, gateway, text, code, words
+):
     gateway.answer(HEALTH, (503, b""))
-    text = "ModuleNotFoundError: No module named 'numppy'"
     old, new = (
         json.dumps({"name": "side", "timestamp": at, "text": text}).encode() for at in ("1", "2")
     )
     gateway.answer("GET /system/logs", (200, old), (200, old + b"\n" + new))
     with pytest.raises(ChironError) as raised:
         wait_ready(client, "side", timeout_s=3600)
-    assert (raised.value.code, raised.value.status) == ("missing-package", 400)
-    assert "add the package that has numppy to the function's requirements.txt" in str(raised.value)
+    assert (raised.value.code, raised.value.status) == (code, 400)
+    assert words in str(raised.value)
 
 
 @pytest.mark.parametrize("namespace", ["", "mine"])
