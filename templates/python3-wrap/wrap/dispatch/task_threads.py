@@ -76,7 +76,7 @@ class TaskThreads:
         # Else what the execution holds would stay until cycles are looked for.
         self._execution_ref = weakref.ref(execution)
         self._runtime = execution.runtime
-        self._queue = StartQueue[int]()
+        self._queue: StartQueue[int] = StartQueue()
         opens = None if execution.broker is None else execution.broker.open
         client = None if execution.client is None else execution.client.open
         self._access = Access(execution.ident.number, opens, execution.data.resolve, client)
@@ -244,7 +244,7 @@ class TaskThreads:
 
     def _call_wraps(self) -> list[threading.Event]:
         """Have other wraps called by threads; each event is set when a call is on its way."""
-        events = list[threading.Event]()
+        events: list[threading.Event] = []
         execution, unsent, self.unsent = self._execution, self.unsent, []
         for wrap, request in unsent:
             sent = threading.Event()

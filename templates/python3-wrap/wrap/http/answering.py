@@ -61,7 +61,7 @@ class Answering:
         self._forwarded = is_entry and TIMEOUT in request.environ
         self._unanswered = threading.Lock()
         self._pieces: Pieces | None = None
-        self._crossing = list[str]()
+        self._crossing: list[str] = []
 
     def execute(
         self, program: Program, objects: dict[Key, Object], coordinator: Coordinator | None = None
