@@ -98,14 +98,16 @@ def create_app(
     add_controls(app, runtime, events)
     methods = _methods(entry)
 
-    def run(environ: Environ) -> Response:
+    def run(environ: Environ) -> Response | None:
+        """The answer of a request; None if that comes later."""
         arrived = environ.get(ARRIVED) or time.monotonic()
         try:
             seconds = seconds_of(environ.get(TIMEOUT))
             deadline = admission.deadline_of(arrived, runtime.wrap.timeout_s, seconds)
             admission.check_time(time.monotonic(), deadline)
             if runtime.wrap.entry is None and CALL in environ:
-                return _call(runtime, environ, arrived, deadline)
+                _call(runtime, environ, arrived, deadline)
+                return None
             return _workflow(runtime, environ, whole, events, arrived, deadline)
         except TaskError as error:
             return not_begun(runtime, environ, error, arrived)
@@ -115,14 +117,15 @@ def create_app(
     @app.route("/", defaults={"path": ""}, methods=methods)
     @app.route("/<path:path>", methods=methods)
     def routed(path: str) -> Response:
-        return run(request.environ)
+        return run(request.environ) or Response()
 
     by_flask = app.wsgi_app
 
     def application(environ: Environ, start_response: Any) -> Iterable[bytes]:
         """Most requests have a path and a method that Flask need not look up."""
         if environ["PATH_INFO"] == "/" and environ["REQUEST_METHOD"] in methods:
-            return run(environ)(environ, start_response)
+            response = run(environ)
+            return () if response is None else response(environ, start_response)
         return by_flask(environ, start_response)
 
     app.wsgi_app = application  # type: ignore[method-assign]
@@ -144,7 +147,8 @@ def _workflow(
     events: Events | None,
     arrived: float,
     deadline: float,
-) -> Response:
+) -> Response | None:
+    """The answer of a request of the workflow; None if that comes later."""
     entry = runtime.wrap.entry
     if entry is None:
         message = f"this wrap only runs a part of {runtime.wrap.workflow}: call its entry wrap"
@@ -161,7 +165,8 @@ def _workflow(
     if runtime.wrap.remotes or any(each.sees_head for each in runtime.functions.values()):
         given.head = dict(environ)
     if events is not None:
-        return _events(runtime, environ, events, given, arrived, deadline)
+        _events(runtime, environ, events, given, arrived, deadline)
+        return None
     called = environ.get(CALL_ID, "")
     objects = _given(runtime.wrap, given)
     trace = trace_of(environ, runtime.spans is not None)
@@ -185,7 +190,7 @@ def _workflow(
     hander = hander_of(runtime, environ, body, deadline)
     answering = Answering(runtime, environ, ident, arrived, deadline, respond, hander)
     answering.execute(engine, objects, coordinator)
-    return Response()
+    return None
 
 
 def _not_taken(runtime: Runtime) -> Response:
@@ -221,7 +226,7 @@ def _events(
     given: Object,
     arrived: float,
     deadline: float,
-) -> Response:
+) -> None:
     """Hold events, or handle them by themselves."""
     watch = watch_of(environ, runtime.trace_key)
     alone, mark = watch.traced or ALONE in environ, asked_mark(environ)
@@ -254,7 +259,6 @@ def _events(
             events.take(given, deadline, held)
     except TaskError as error:
         answer(failed(runtime, error, arrived, mark), [], error)
-    return Response()
 
 
 def _coordinator(
@@ -288,7 +292,7 @@ def _answer(
     return response
 
 
-def _call(runtime: Runtime, environ: Environ, arrived: float, deadline: float) -> Response:
+def _call(runtime: Runtime, environ: Environ, arrived: float, deadline: float) -> None:
     """Run what another wrap asks for through the gateway."""
     build, callers = build_of(runtime.trace_key), environ.get(BUILD, "")
     check_caller(runtime.wrap.name, build, callers)
@@ -304,4 +308,3 @@ def _call(runtime: Runtime, environ: Environ, arrived: float, deadline: float) -
 
     engine = engine_of(runtime, asked)
     Answering(runtime, environ, ident, arrived, deadline, respond).execute(engine, asked.objects)
-    return Response()
