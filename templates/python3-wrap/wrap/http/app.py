@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -68,6 +69,8 @@ from wrap.values.in_json import from_json
 from wrap.values.value import JSON, Object
 from wrap.workers.pulse import Pulse
 
+#: Hosts that Flask does not refuse.
+_HOST = re.compile(r"[\w-]{1,63}(\.[\w-]{1,63})*(:\d+)?", re.ASCII).fullmatch
 #: From here on the status is one of failure.
 _FAILED = "400"
 
@@ -122,8 +125,9 @@ def create_app(
     by_flask = app.wsgi_app
 
     def application(environ: Environ, start_response: Any) -> Iterable[bytes]:
-        """Most requests have a path and a method that Flask need not look up."""
-        if environ["PATH_INFO"] == "/" and environ["REQUEST_METHOD"] in methods:
+        """Most requests have a path, a method and a host that Flask need not look at."""
+        is_plain = environ["PATH_INFO"] == "/" and _HOST(environ.get("HTTP_HOST", ""))
+        if is_plain and environ["REQUEST_METHOD"] in methods:
             response = run(environ)
             return () if response is None else response(environ, start_response)
         return by_flask(environ, start_response)
