@@ -299,3 +299,17 @@ def test_a_late_function_works_in_the_directory_that_its_module_chose(
     image = wrap_image({"moves": MOVES}, [[], [0]], mechanism=mechanism, entry={"output": 0})
     server = start(image)
     assert [server.request().text for _ in range(2)] == ["True"] * 2
+
+
+def test_a_function_that_asks_for_bytes_as_it_is_imported_gets_them_alone(
+    start: Any, wrap_image: Any
+) -> None:
+    handler = "def handle(req):\n    return type(req).__name__\n"
+    image = wrap_image(
+        {"raw": f"import os\nos.environ['RAW_BODY'] = '1'\n{handler}", "text": handler},
+        [[0, 1]],
+        tasks={0: "raw", 1: "text"},
+        entry={"output": [0, 1]},
+    )
+    server = start(image)
+    assert [server.request().json for _ in range(2)] == [["bytes", "str"]] * 2

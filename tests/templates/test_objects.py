@@ -366,3 +366,12 @@ def test_a_large_object_is_gone_when_its_last_consumer_has_ended(
         used = thread.submit(used_mib)
         assert wrap.request(body="/").text == "done"
     assert used.result() < 3 * megabytes
+
+
+@pytest.mark.parametrize("message", ["ü", "half of a pair: \ud800"])
+def test_a_result_crosses_with_whatever_text_its_error_has(message: str) -> None:
+    from wrap.net.messages import Result
+
+    sent = Result(1 << 57, 0, "f", "w", 1, 1.0, 2.5, error={"code": "raised", "message": message})
+    frames = [each if isinstance(each, bytes) else each.encode() for each in sent.frames_within()]
+    assert Result.read([bytearray(each) for each in frames]) == [sent]

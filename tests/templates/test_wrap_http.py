@@ -157,6 +157,11 @@ def test_methods_are_those_that_the_template_serves(serve: Any) -> None:
     assert (options.status, allowed) == (200, {"GET", "HEAD", "OPTIONS", "POST"})
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 64])
+def test_a_host_that_is_none_is_refused_as_by_the_template(host: str, serve: Any) -> None:
+    assert serve("thread", REQUEST).request(Host=host).status == 400
+
+
 def test_a_head_request_is_answered_without_body(serve: Any) -> None:
     answer = serve("fork", REQUEST).request("HEAD", "/x")
     assert (answer.status, answer.body) == (200, b"")

@@ -330,7 +330,8 @@ class Peers:
         if receiver is None:
             done()
             return
-        named, frames = list[tuple[int, list[str] | None]](), list[Unsent]()
+        named: list[tuple[int, list[str] | None]] = []
+        frames: list[Unsent] = []
         for task, each in given.items():
             described = None
             if each is not None:

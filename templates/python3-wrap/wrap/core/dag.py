@@ -85,7 +85,7 @@ class Graph:
 
         Raises KeyError for a task that is not known.
         """
-        mine = list[Bucket[int]]()
+        mine: list[Bucket[int]] = []
         for index in self._indices(place_of):
             bucket = self._buckets[index]
             starts = tuple(task for task in bucket.starts if task in place_of)
@@ -309,7 +309,7 @@ class Engine(Program):
         """What begins once more, all at once: tasks that live streams connect await no other."""
         part = self._part
         begins = [task for task in part.place_of if task in tasks]
-        calls = list[Call]()
+        calls: list[Call] = []
         for place in dict.fromkeys(part.place_of[task] for task in begins):
             its = tuple(task for task in begins if part.place_of[task] == place)
             needs = dict.fromkeys(key for task in its for key in keys(part.sources[task]))

@@ -48,7 +48,8 @@ class Holdings:
         A task may run again if its output is not here and another task that is not settled needs
         it.
         """
-        dropped, part = list[Key](), self._part
+        dropped: list[Key] = []
+        part = self._part
         # Of what live streams connect, none is settled before all are, if that is ever known here.
         waiting = sorted(part.components.get(ended, {ended}))
         if not self._may_settle(waiting, unanswered):

@@ -162,7 +162,7 @@ class Participants:
         """A wrap is asked to run tasks, and told which attempts they are in."""
         self._losing.pop(name, None)
         self._questions += 1
-        attempts = list[tuple[int, int]]()
+        attempts: list[tuple[int, int]] = []
         for component, attempt in self._tally.now.items():
             self.told(name, component, attempt)
             attempts.append((min(component), attempt))
@@ -286,7 +286,7 @@ class Participants:
 
         A wrap that is lost too is asked when it has been replaced.
         """
-        again = dict[str, Collection[int]]()
+        again: dict[str, Collection[int]] = {}
         for other, tasks in begin.items():
             if other == lost or other not in self._losing:
                 again[other] = tasks
@@ -321,7 +321,7 @@ class Telling:
     def __init__(self, names: Iterable[str]) -> None:
         self.has: dict[str, set[int]] = {name: set() for name in names}
         self.left = set(self.has)
-        self.running = set[str]()
+        self.running: set[str] = set()
         self._rounds = 0
 
     @property

@@ -83,7 +83,7 @@ def to_run_again(
     """
     used = {needed for task in wrap_of for needed in needs(task)}.union(wanted, read)
 
-    missed = list[int]()
+    missed: list[int] = []
     for task, place in wrap_of.items():
         waits = {*takers[task], coordinator} if task in wanted else takers[task]
         if place == lost and _is_missed(task, wrap_of, waits, has, used, components):
@@ -115,7 +115,7 @@ def _with_what_they_need(
 ) -> Again:
     """The tasks in `gone`, and all that has to run again for them; as in `to_run_again`."""
     found: dict[str, set[int]] = {}
-    repeated = set[int]()
+    repeated: set[int] = set()
     while gone:
         task = gone.pop()
         place = wrap_of[task]
@@ -194,7 +194,7 @@ class Attempts:
     def __init__(self, components: Mapping[int, Component]) -> None:
         self.components = components
         self._now: dict[Component, int] = {}
-        self._begun = set[int]()
+        self._begun: set[int] = set()
         #: The attempt of each task that runs.
         self._running: dict[int, int] = {}
         #: What begins again when all has answered that was in an attempt before.
@@ -245,7 +245,7 @@ class Attempts:
 
     def due(self) -> list[int]:
         """The tasks that begin again now."""
-        found = list[int]()
+        found: list[int] = []
         for component, tasks in list(self._waiting.items()):
             now = self._now[component]
             if all(self._running.get(task, now) == now for task in component):

@@ -66,7 +66,7 @@ class Run:
     ) -> None:
         self.program = program
         self.begun = False
-        self._commands = list[Command]()
+        self._commands: list[Command] = []
         self._limits = TaskLimits(program, deployment, limits, self._commands)
         self.limits = self._limits.until
         self.began: dict[int, float] | None = {} if is_traced else None
@@ -123,7 +123,8 @@ class Run:
             self._early.append(event.outputs)
 
     def _on_ended(self, event: on.Ended) -> None:
-        steps, given = list[Step](), list[Answer]()
+        steps: list[Step] = []
+        given: list[Answer] = []
         for answer in event.answers:
             step = self._ended(answer, event.now, given)
             if step is not None:
@@ -223,7 +224,7 @@ class Run:
     def _taken_in(self, outputs: Outputs) -> Step:
         if self._needs is None:
             raise TaskError("other-plan", "nothing of other wraps is awaited here", status=400)
-        new = list[int]()
+        new: list[int] = []
         for task, output in outputs.items():
             # Word that a task has ended may come before its object does.
             if task not in self.here and (output is not None or not self._needs(task)):

@@ -241,7 +241,7 @@ class Execution:
 
         Returns the tasks that begin in this process. Raises TaskError if the execution has failed.
         """
-        begins = list[int]()
+        begins: list[int] = []
         for command in self.run.handle(event):
             more = PERFORM[type(command)](self, command)
             if more:

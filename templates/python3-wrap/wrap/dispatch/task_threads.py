@@ -76,7 +76,10 @@ class TaskThreads:
         # Else what the execution holds would stay until cycles are looked for.
         self._execution_ref = weakref.ref(execution)
         self._runtime = execution.runtime
-        self._queue = StartQueue[int]()
+        self._queue: StartQueue[int] = StartQueue()
+        opens = None if execution.broker is None else execution.broker.open
+        client = None if execution.client is None else execution.client.open
+        self._access = Access(execution.ident.number, opens, execution.data.resolve, client)
 
     @property
     def _execution(self) -> Execution:
@@ -202,15 +205,12 @@ class TaskThreads:
     def _run(self, execution: Execution, thread: TaskThread, number: int) -> None:
         runtime = self._runtime
         given = partial(execution.data.resolve, runtime.wrap.graph.source_of(number))
-        opens = None if execution.broker is None else execution.broker.open
-        client = None if execution.client is None else execution.client.open
-        access = Access(execution.ident.number, opens, execution.data.resolve, client)
         begins = None
         if self._queue.is_preparing(number):
             begins = partial(execution.event, self._prepared, number)
         result = tasks.run(
             *(number, given, execution.ident, MAIN, partial(execution.event, self._emitted)),
-            *(access, begins, runtime.wrap, runtime.functions),
+            *(self._access, begins, runtime.wrap, runtime.functions),
         )
         thread.task = None
         execution.event(self._ended, execution, thread, result)
@@ -244,7 +244,7 @@ class TaskThreads:
 
     def _call_wraps(self) -> list[threading.Event]:
         """Have other wraps called by threads; each event is set when a call is on its way."""
-        events = list[threading.Event]()
+        events: list[threading.Event] = []
         execution, unsent, self.unsent = self._execution, self.unsent, []
         for wrap, request in unsent:
             sent = threading.Event()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from wrap.values.value import Object
 
 _UNCHANGED = Changes([], [], [])
+_NOTHING = nullcontext()
 #: Characters of the line that tells of an error; its cause, and the log, have more.
 SHOWN = 1000
 
@@ -118,7 +119,7 @@ class FunctionRunner(ABC):
         self, given: Object, trace: Mapping[str, str]
     ) -> AbstractContextManager[object]:
         """What the function finds around it while it is called."""
-        return nullcontext()
+        return _NOTHING
 
     @abstractmethod
     def call(self, *arguments: Any) -> Any:

@@ -54,6 +54,7 @@ class PythonHandler(FunctionRunner):
         self._folder = folder
         self._alone = alone
         self._loading = threading.Lock()
+        self._raw = styles.is_raw()
         self._module: Any = None
 
     @classmethod
@@ -106,7 +107,7 @@ class PythonHandler(FunctionRunner):
         self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
     ) -> tuple[Any, ...]:
         """What the template of its style calls the handler with."""
-        return styles.arguments(self.style, given, trace)
+        return styles.arguments(self.style, given, trace, raw=self._raw)
 
     def surroundings(
         self, given: Object, trace: Mapping[str, str]
@@ -135,6 +136,7 @@ class PythonHandler(FunctionRunner):
         try:
             with self._state.importing():
                 module = self._namespace.load("handler")
+                self._raw = styles.is_raw()  # it may have set that
             self._directory = str(Path.cwd())  # a module may choose another
             if not self._alone:
                 self._state.take_back()

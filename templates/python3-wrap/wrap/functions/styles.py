@@ -131,14 +131,20 @@ class Context:
     hostname: str = _HOSTNAME
 
 
-def arguments(style: str, given: Object, trace: Mapping[str, str]) -> tuple[Any, ...]:
+def is_raw() -> bool:
+    """Whether handlers of the style ``flask`` get bytes, by the environment."""
+    return os.environ.get("RAW_BODY", "").lower() in ("1", "true")
+
+
+def arguments(
+    style: str, given: Object, trace: Mapping[str, str], *, raw: bool = False
+) -> tuple[Any, ...]:
     """What a handler of that style is called with for the input `given`.
 
-    `trace` are the headers of the trace that the task is part of.
+    `trace` are the headers of the trace that the task is part of; `raw` is what `is_raw` says.
     """
     if style != "flask":
         return Event(given, trace), Context()
-    raw = os.environ.get("RAW_BODY", "").lower() in ("1", "true")
     return (given.data() if raw else given.text(),)
 
 

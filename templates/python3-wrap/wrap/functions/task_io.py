@@ -86,15 +86,15 @@ class TaskIO:
         self._awaited: Mapping[str, int] = wrap.outputs_of.get(result.task, {})
         self._left = dict(self._awaited)
         #: What it has emitted, where it runs alone and buckets would take that.
-        self._all = list[tuple[str, str | None, InJson]]()
+        self._all: list[tuple[str, str | None, InJson]] = []
         #: How many objects it has put into buckets, and whether it has ended.
         self._given, self._over = 0, False
         self._giving = threading.Lock()
-        self._others = set[str]()
-        self._readers = dict[str, Reader]()
-        self._complete = dict[str, WrittenStream]()
+        self._others: set[str] = set()
+        self._readers: dict[str, Reader] = {}
+        self._complete: dict[str, WrittenStream] = {}
         self._outlets = Outlets()
-        self._files = dict[str, Writer]()
+        self._files: dict[str, Writer] = {}
         self._unopened: TaskError | None = None
 
     @property
@@ -180,7 +180,7 @@ class TaskIO:
             self._check_new(name)
         else:
             self._others.add(str(name))
-        outlets = list[Outlet]()
+        outlets: list[Outlet] = []
         number = self._number(name)
         if self._access.open is not None and number is not None:
             for reader in self._wrap.live.get(number, ()):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
-from flask import Response, request
+from flask import Response
 
 from wrap.cluster import store_path
 from wrap.cluster.coordinator import Coordinator
@@ -19,7 +19,7 @@ from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
 from wrap.http.answers import export, failed, lack, passed_back, with_head
 from wrap.http.handing_on import GivesBack, HandedOnError, Hander
-from wrap.http.request_fields import TIMEOUT
+from wrap.http.request_fields import TIMEOUT, Environ
 from wrap.http.server import LATER
 from wrap.net.gateway_client import ANSWERED_HEADER
 from wrap.net.messages import Ident, Result
@@ -44,6 +44,7 @@ class Answering:
     def __init__(
         self,
         runtime: Runtime,
+        environ: Environ,
         ident: Ident,
         arrived: float,
         deadline: float,
@@ -56,12 +57,13 @@ class Answering:
         self._deadline = deadline
         self._respond = respond
         self._hander = hander
-        self._later: Callable[..., None] = request.environ[LATER]()
+        self._later: Callable[..., None] = environ[LATER]()
         is_entry = runtime.wrap.entry is not None
-        self._forwarded = is_entry and TIMEOUT in request.environ
+        self._forwarded = is_entry and TIMEOUT in environ
+        self._has_body = environ["REQUEST_METHOD"] != "HEAD"
         self._unanswered = threading.Lock()
         self._pieces: Pieces | None = None
-        self._crossing = list[str]()
+        self._crossing: list[str] = []
 
     def execute(
         self, program: Program, objects: dict[Key, Object], coordinator: Coordinator | None = None
@@ -75,7 +77,7 @@ class Answering:
             crossing = self._runtime.wrap.crossing
             self._crossing = [store_path.name_of(number, key) for key in crossing]
         client, wrap = None, self._runtime.wrap
-        if wrap.entry is not None and wrap.answers is not None and request.method != "HEAD":
+        if wrap.entry is not None and wrap.answers is not None and self._has_body:
             client = None if self._ident.watch.traced else LocalClient(self._begin)
         execution = Execution(
             *(self._runtime, program, objects, self._ident, self._deadline, self._reply),

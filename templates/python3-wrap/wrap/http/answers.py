@@ -16,7 +16,7 @@ from wrap.config.redaction import redacted
 from wrap.core.errors import SERVER_FAULT, TaskError
 from wrap.dispatch.runtime import Runtime
 from wrap.functions.styles import OF_SERVER
-from wrap.http.request_fields import asked_mark, trace_of
+from wrap.http.request_fields import Environ, asked_mark, trace_of
 from wrap.net.gateway_client import ANSWERED_HEADER, CALL_HEADER, TIMEOUT_HEADER
 from wrap.net.messages import Ident, Result
 from wrap.net.transport import Answered, Forwarded
@@ -33,11 +33,11 @@ _NOT_PASSED_ON = (
 )
 
 
-def not_begun(runtime: Runtime, error: TaskError, arrived: float) -> Response:
-    mark = asked_mark()
+def not_begun(runtime: Runtime, environ: Environ, error: TaskError, arrived: float) -> Response:
+    mark = asked_mark(environ)
     response = failed(runtime, error, arrived, mark)
     if runtime.wrap.entry is not None and not runtime.route.target:  # else another one tells it
-        ident = Ident(mark=mark, trace=trace_of(runtime.spans is not None))
+        ident = Ident(mark=mark, trace=trace_of(environ, runtime.spans is not None))
         export(runtime, ident, [], arrived, time.monotonic(), response, error)
     return response
 

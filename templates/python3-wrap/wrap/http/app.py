@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 from flask import Flask, Response, request
@@ -47,6 +50,7 @@ from wrap.http.request_fields import (
     CALL_ID,
     HANDED,
     TIMEOUT,
+    Environ,
     asked_mark,
     body_of,
     mark_of,
@@ -65,6 +69,8 @@ from wrap.values.in_json import from_json
 from wrap.values.value import JSON, Object
 from wrap.workers.pulse import Pulse
 
+#: Hosts that Flask does not refuse.
+_HOST = re.compile(r"[\w-]{1,63}(\.[\w-]{1,63})*(:\d+)?", re.ASCII).fullmatch
 #: From here on the status is one of failure.
 _FAILED = "400"
 
@@ -95,22 +101,38 @@ def create_app(
     add_controls(app, runtime, events)
     methods = _methods(entry)
 
-    @app.route("/", defaults={"path": ""}, methods=methods)
-    @app.route("/<path:path>", methods=methods)
-    def run(path: str) -> Response:
-        arrived = request.environ.get(ARRIVED) or time.monotonic()
+    def run(environ: Environ) -> Response | None:
+        """The answer of a request; None if that comes later."""
+        arrived = environ.get(ARRIVED) or time.monotonic()
         try:
-            seconds = seconds_of(request.environ.get(TIMEOUT))
+            seconds = seconds_of(environ.get(TIMEOUT))
             deadline = admission.deadline_of(arrived, runtime.wrap.timeout_s, seconds)
             admission.check_time(time.monotonic(), deadline)
-            if runtime.wrap.entry is None and CALL in request.environ:
-                return _call(runtime, arrived, deadline)
-            return _workflow(runtime, whole, events, arrived, deadline)
+            if runtime.wrap.entry is None and CALL in environ:
+                _call(runtime, environ, arrived, deadline)
+                return None
+            return _workflow(runtime, environ, whole, events, arrived, deadline)
         except TaskError as error:
-            return not_begun(runtime, error, arrived)
+            return not_begun(runtime, environ, error, arrived)
         except Exception as error:  # no thread, descriptor or memory could be had
-            return not_begun(runtime, lack(error), arrived)
+            return not_begun(runtime, environ, lack(error), arrived)
 
+    @app.route("/", defaults={"path": ""}, methods=methods)
+    @app.route("/<path:path>", methods=methods)
+    def routed(path: str) -> Response:
+        return run(request.environ) or Response()
+
+    by_flask = app.wsgi_app
+
+    def application(environ: Environ, start_response: Any) -> Iterable[bytes]:
+        """Most requests have a path, a method and a host that Flask need not look at."""
+        is_plain = environ["PATH_INFO"] == "/" and _HOST(environ.get("HTTP_HOST", ""))
+        if is_plain and environ["REQUEST_METHOD"] in methods:
+            response = run(environ)
+            return () if response is None else response(environ, start_response)
+        return by_flask(environ, start_response)
+
+    app.wsgi_app = application  # type: ignore[method-assign]
     return app
 
 
@@ -123,29 +145,37 @@ def _methods(entry: Entry | None) -> list[str]:
 
 
 def _workflow(
-    runtime: Runtime, whole: Part | None, events: Events | None, arrived: float, deadline: float
-) -> Response:
+    runtime: Runtime,
+    environ: Environ,
+    whole: Part | None,
+    events: Events | None,
+    arrived: float,
+    deadline: float,
+) -> Response | None:
+    """The answer of a request of the workflow; None if that comes later."""
     entry = runtime.wrap.entry
     if entry is None:
         message = f"this wrap only runs a part of {runtime.wrap.workflow}: call its entry wrap"
         raise TaskError("not-an-entry", message, status=400)
-    handers = request.environ.get(HANDED, "")
+    handers = environ.get(HANDED, "")
     if is_handed_back(build_of(runtime.trace_key), handers):
         return _not_taken(runtime)
     if target := runtime.route.target:
-        asked = asked_by(request.environ, body_of())
+        asked = asked_by(environ, body_of(environ))
         return passed_back(runtime.transport.forward(target, asked, deadline))
-    body = body_of()
+    body = body_of(environ)
     admission.check_size(len(body), runtime.most_request)
-    given = Object(body, request.environ.get("CONTENT_TYPE", ""))
+    given = Object(body, environ.get("CONTENT_TYPE", ""))
     if runtime.wrap.remotes or any(each.sees_head for each in runtime.functions.values()):
-        given.head = dict(request.environ)
+        given.head = dict(environ)
     if events is not None:
-        return _events(runtime, events, given, arrived, deadline)
-    called = request.environ.get(CALL_ID, "")
+        _events(runtime, environ, events, given, arrived, deadline)
+        return None
+    called = environ.get(CALL_ID, "")
     objects = _given(runtime.wrap, given)
-    trace = trace_of(runtime.spans is not None)
-    ident, coordinator = Ident(watch_of(runtime.trace_key), mark_of(called), trace=trace), None
+    trace = trace_of(environ, runtime.spans is not None)
+    ident = Ident(watch_of(environ, runtime.trace_key), mark_of(called), trace=trace)
+    coordinator = None
     engine: Program
     if whole is None:
         ident_of = called or str(uuid4())
@@ -161,10 +191,10 @@ def _workflow(
     if coordinator is not None and runtime.store is not None and None in runtime.wrap.crossing:
         store_path.put(runtime.store, ident.number, {None: objects[None]}, deadline)
     respond = partial(_answer, runtime, entry, arrived)
-    hander = hander_of(runtime, body, deadline)
-    answering = Answering(runtime, ident, arrived, deadline, respond, hander)
+    hander = hander_of(runtime, environ, body, deadline)
+    answering = Answering(runtime, environ, ident, arrived, deadline, respond, hander)
     answering.execute(engine, objects, coordinator)
-    return Response()
+    return None
 
 
 def _not_taken(runtime: Runtime) -> Response:
@@ -194,13 +224,18 @@ def _given(wrap: Wrap, request: Object) -> dict[Key, Object]:
 
 
 def _events(
-    runtime: Runtime, events: Events, given: Object, arrived: float, deadline: float
-) -> Response:
+    runtime: Runtime,
+    environ: Environ,
+    events: Events,
+    given: Object,
+    arrived: float,
+    deadline: float,
+) -> None:
     """Hold events, or handle them by themselves."""
-    watch = watch_of(runtime.trace_key)
-    alone, mark = watch.traced or ALONE in request.environ, asked_mark()
-    ident = Ident(watch, mark, trace=trace_of(runtime.spans is not None))
-    later = request.environ[LATER]()
+    watch = watch_of(environ, runtime.trace_key)
+    alone, mark = watch.traced or ALONE in environ, asked_mark(environ)
+    ident = Ident(watch, mark, trace=trace_of(environ, runtime.spans is not None))
+    later = environ[LATER]()
 
     def answer(response: Response, results: list[Result], failure: TaskError | None = None) -> None:
         answered = time.monotonic()
@@ -228,7 +263,6 @@ def _events(
             events.take(given, deadline, held)
     except TaskError as error:
         answer(failed(runtime, error, arrived, mark), [], error)
-    return Response()
 
 
 def _coordinator(
@@ -262,14 +296,14 @@ def _answer(
     return response
 
 
-def _call(runtime: Runtime, arrived: float, deadline: float) -> Response:
+def _call(runtime: Runtime, environ: Environ, arrived: float, deadline: float) -> None:
     """Run what another wrap asks for through the gateway."""
-    build, callers = build_of(runtime.trace_key), request.environ.get(BUILD, "")
+    build, callers = build_of(runtime.trace_key), environ.get(BUILD, "")
     check_caller(runtime.wrap.name, build, callers)
-    asked = request_of(body_of())
+    asked = request_of(body_of(environ))
     trace = trace_context.checked(asked.ident.trace)
     ident = replace(asked.ident, mark=mark_of(asked.ident.mark), trace=trace)
-    if not watch_of(runtime.trace_key).traced:
+    if not watch_of(environ, runtime.trace_key).traced:
         ident = replace(ident, watch=UNWATCHED)
 
     def respond(execution: Execution, results: list[Result]) -> Response:
@@ -277,5 +311,4 @@ def _call(runtime: Runtime, arrived: float, deadline: float) -> Response:
         return uncopied(list(framing.pieces(answer(results, arrived))), CONTENT_TYPE)
 
     engine = engine_of(runtime, asked)
-    Answering(runtime, ident, arrived, deadline, respond).execute(engine, asked.objects)
-    return Response()
+    Answering(runtime, environ, ident, arrived, deadline, respond).execute(engine, asked.objects)

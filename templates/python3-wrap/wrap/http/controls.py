@@ -29,14 +29,14 @@ def add_controls(app: Flask, runtime: Runtime, events: Events | None) -> None:
         if TRACE not in request.environ:
             return app.make_default_options_response()
         own = {ANSWERED_HEADER: runtime.wrap.name}
-        if not watch_of(runtime.trace_key).traced:
+        if not watch_of(request.environ, runtime.trace_key).traced:
             return Response("another build of it answers\n", 503, own)
         return Response(status=OF_BUILD, headers=own)
 
     @app.post("/_/route")
     def route() -> Response:
         """Have another entry wrap answer from now on; the empty name stands for this one."""
-        if runtime.wrap.entry is None or not watch_of(runtime.trace_key).traced:
+        if runtime.wrap.entry is None or not watch_of(request.environ, runtime.trace_key).traced:
             return Response("only an entry takes this, with its key\n", 403)
         try:
             runtime.route.change(request.get_data(as_text=True))
@@ -49,7 +49,7 @@ def add_controls(app: Flask, runtime: Runtime, events: Events | None) -> None:
         """Show, run again or forget dead letters; the body has the verb and names, by lines."""
         if events is None or not events.is_durable:
             return Response("its buckets are not durable: there are no dead letters\n", 404)
-        if not watch_of(runtime.trace_key).traced:
+        if not watch_of(request.environ, runtime.trace_key).traced:
             return Response("only who has the key of this build may look at dead letters\n", 403)
         verb, *names = request.get_data(as_text=True).splitlines() or [""]
         if verb not in ("show", "retry", "discard"):

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
-
-from flask import request
 
 from wrap.core.builds import OTHER_BUILD, build_of, is_given_back, may_hand_on, other_build
 from wrap.core.errors import TaskError
 from wrap.core.recovery import may_follow
 from wrap.dispatch.runtime import Runtime
 from wrap.http.answers import asked_by
-from wrap.http.request_fields import HANDED
+from wrap.http.request_fields import HANDED, Environ
 from wrap.net.gateway_client import HANDED_HEADER, OK, TRACE_HEADER, code_of
 from wrap.net.transport import Answered, Forwarded
 
@@ -45,7 +42,7 @@ class Hander:
     """
 
     def __init__(
-        self, runtime: Runtime, environ: dict[str, Any], body: bytes | bytearray, deadline: float
+        self, runtime: Runtime, environ: Environ, body: bytes | bytearray, deadline: float
     ) -> None:
         self._runtime = runtime
         self._environ, self._body = environ, body
@@ -95,17 +92,17 @@ class GivesBack:
 
 
 def hander_of(
-    runtime: Runtime, body: bytes | bytearray, deadline: float
+    runtime: Runtime, environ: Environ, body: bytes | bytearray, deadline: float
 ) -> Hander | GivesBack | None:
     """Hands the request with that body on, or back; None if nothing of it can be of another build,
     or an entry of another build may not get it."""
     wrap, build = runtime.wrap, build_of(runtime.trace_key)
-    if request.environ.get(HANDED):
+    if environ.get(HANDED):
         # Two entries would hand it back and forth.
         return GivesBack()
     if not wrap.remotes or len(body) > _LONGEST or not may_hand_on(build, wrap.attempts):
         return None
-    return Hander(runtime, request.environ, body, deadline)
+    return Hander(runtime, environ, body, deadline)
 
 
 def can_be_taken(runtime: Runtime, deadline: float) -> bool:

@@ -15,6 +15,8 @@ from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, cast
 
+import msgspec
+
 from wrap.core.program import Key
 from wrap.functions.process_state import Changes
 from wrap.net.framing import Frame, Unsent
@@ -119,7 +121,7 @@ class Request:
         objects = [(key, *each.said()) for key, each in self.objects.items()]
         return [self._header(objects), *(each.unsent_within() for each in self.objects.values())]
 
-    def _header(self, objects: Sequence[tuple[Any, ...]]) -> str:
+    def _header(self, objects: Sequence[tuple[Any, ...]]) -> Unsent:
         return _encode(
             (
                 *(self.ident.watch, self.ident.mark, self.ident.number, self.ident.trace),
@@ -223,7 +225,7 @@ class Result:
             return [self._header(None), ""]
         return [self._header(self.output.said()), self.output.unsent_within()]
 
-    def _header(self, output: list[Any] | None) -> str:
+    def _header(self, output: list[Any] | None) -> Unsent:
         fields = vars(self) | {"output": output}
         return _encode(list(fields.values()))
 
@@ -250,8 +252,16 @@ class Result:
 
 
 #: Headers are lists of fields in their order, which takes half of the time of names with them.
-_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_MSGSPEC = msgspec.json.Encoder().encode
 _DECODER = json.JSONDecoder()
+
+
+def _encode(fields: Sequence[Any]) -> Unsent:
+    try:
+        return _MSGSPEC(fields)
+    except (TypeError, ValueError):  # halves of surrogate pairs, subclasses of texts and numbers
+        return _JSON(fields)
 
 
 def _decoded(header: Frame | Shared) -> list[Any]:

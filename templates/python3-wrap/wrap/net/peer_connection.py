@@ -208,7 +208,7 @@ class PeerConnection:
             self._gone(self, why)
 
     def _messages(self) -> list[Received]:
-        found = list[Received]()
+        found: list[Received] = []
         while True:
             if self._header is None:
                 if not self._frames:

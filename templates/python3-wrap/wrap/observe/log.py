@@ -47,6 +47,12 @@ def marked() -> str:
     return getattr(_current, "execution", "")
 
 
+class _Begun(threading.local):
+    """The line that each thread has begun."""
+
+    line: _Line | None = None
+
+
 class Log(io.TextIOBase):
     """A text stream whose lines go to a descriptor, each after its function's name.
 
@@ -72,7 +78,7 @@ class Log(io.TextIOBase):
         self.name = name
         self._errors = errors
         self._descriptor = descriptor
-        self._begun = threading.local()
+        self._begun = _Begun()
         self.buffer = _Bytes(self)
 
     @property
@@ -97,14 +103,14 @@ class Log(io.TextIOBase):
 
     def put(self, data: bytes) -> None:
         """Take in what a text becomes."""
-        line: _Line | None = getattr(self._begun, "line", None)
+        line = self._begun.line
         if line is None or not line.goes_on:
             line = self._begun.line = _Line(self)
         line.add(data)
 
     def flush(self) -> None:
         """End the line that this thread has begun."""
-        line: _Line | None = getattr(self._begun, "line", None)
+        line = self._begun.line
         if line is not None:
             line.end()
 
@@ -245,8 +251,10 @@ def failed(function: str, execution: str, code: str, message: str) -> None:
 def end_lines() -> None:
     """Write out what this thread has printed so far."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # a handler may have put anything there
+        try:
             stream.flush()
+        except Exception:  # noqa: S112 (a handler may have put anything there)
+            continue
 
 
 def end_own_lines() -> None:

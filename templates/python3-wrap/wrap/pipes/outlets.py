@@ -169,7 +169,7 @@ class Outlets:
     """The connections to all readers of a task's outputs; any of its threads may write."""
 
     def __init__(self) -> None:
-        self._all = list[Outlet]()
+        self._all: list[Outlet] = []
         self._failure: OSError | None = None
         self._lock = threading.Lock()
 

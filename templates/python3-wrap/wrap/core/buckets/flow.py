@@ -187,7 +187,7 @@ class Flow(Generic[Task, Value]):
 
     def take(self, number: int, events: Sequence[Value], now_s: float) -> list[Firing[Task, Value]]:
         """Take in the events of a request, which is a session; what fires."""
-        fired = list[Firing[Task, Value]]()
+        fired: list[Firing[Task, Value]] = []
         session = (number,)
         for place, value in enumerate(events):
             for name, _ in self.routes.entry:
@@ -235,7 +235,7 @@ class Flow(Generic[Task, Value]):
         self, given: Iterable[tuple[str, Item[Value]]], now_s: float
     ) -> list[Firing[Task, Value]]:
         """Have buckets hold objects, each in one; what fires."""
-        fired = list[Firing[Task, Value]]()
+        fired: list[Firing[Task, Value]] = []
         for name, item in given:
             bucket = self._buckets[name]
             self._fire(bucket, bucket.trigger.on_object(item, now_s), now_s, fired)
@@ -245,7 +245,7 @@ class Flow(Generic[Task, Value]):
         self, bucket: str, items: Iterable[Item[Value]], now_s: float
     ) -> list[Firing[Task, Value]]:
         """What a bucket has fired with `items`, in whatever order, before this flow began."""
-        fired = list[Firing[Task, Value]]()
+        fired: list[Firing[Task, Value]] = []
         batch = Batch(sorted(items, key=lambda item: item.number), now_s)
         self._fire(self._buckets[bucket], [batch], now_s, fired)
         return fired
@@ -266,7 +266,7 @@ class Flow(Generic[Task, Value]):
 
         Raises as `targets`.
         """
-        fired = list[Firing[Task, Value]]()
+        fired: list[Firing[Task, Value]] = []
         run = self._runs.get(number)
         if run is None or place < run.emitted:
             return fired
@@ -283,7 +283,7 @@ class Flow(Generic[Task, Value]):
 
         Of a firing that runs twice the first end counts.
         """
-        fired = list[Firing[Task, Value]]()
+        fired: list[Firing[Task, Value]] = []
         run = self._runs.pop(number, None)
         if run is None:
             return fired
@@ -315,7 +315,7 @@ class Flow(Generic[Task, Value]):
 
     def passed(self, now_s: float) -> list[Firing[Task, Value]]:
         """What fires because a time has passed, and what runs for too long and is run again."""
-        fired = list[Firing[Task, Value]]()
+        fired: list[Firing[Task, Value]] = []
         for bucket in self._buckets.values():
             self._fire(bucket, bucket.trigger.on_time(now_s), now_s, fired)
             for number in bucket.trigger.due_for_rerun(now_s):
@@ -326,7 +326,7 @@ class Flow(Generic[Task, Value]):
 
     def drain(self, now_s: float) -> list[Firing[Task, Value]]:
         """What waits for a time or for more fires: of the first bucket that has something."""
-        fired = list[Firing[Task, Value]]()
+        fired: list[Firing[Task, Value]] = []
         for bucket in self._buckets.values():
             self._fire(bucket, bucket.trigger.drain(now_s), now_s, fired)
             if fired:
