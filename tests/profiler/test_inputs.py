@@ -11,7 +11,9 @@ from chiron.deployment.function_error import FunctionFailedError, Told
 from chiron.profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
 from chiron.workflow.asl import parse_states
 from chiron.workflow.buckets import parse_buckets
+from chiron.workflow.data import Request, Typed
 from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Task, Workflow
 from chiron.workflow.trace import unrolled
 from chiron.wrap.core.buckets.flow import ALL
 
@@ -226,3 +228,43 @@ def test_a_workflow_that_fails_by_itself_blames_no_function() -> None:
     with pytest.raises(ChironError, match=r"States.Runtime.*payloads") as raised:
         run_alone(parse_states(document, "demo"), b"0", fails, failures)
     assert (raised.value.code, failures) == ("workflow-failed", {})
+
+
+def test_an_output_keeps_its_content_type_on_the_way_to_one_task() -> None:
+    tasks = (
+        Task("a", "draw", None),
+        Task("b", "scale", "a"),
+        Task("c", "list", ("a", "b")),
+    )
+    found = {}
+
+    def run(function: str, text: str, *_: object) -> tuple[dict[str, str], float]:
+        found[function] = Request(text).content_type
+        return {"output": Typed(text, "image/png")}, 1.0
+
+    done = run_alone(Workflow("drawn", tasks, "c"), b"now", run, {})
+    assert found == {"draw": None, "scale": "image/png", "list": None}
+    typical = {"draw": "a", "scale": "b"}
+    requests = inputs_of([done], [typical])
+    assert {name: each[0].content_type for name, each in requests.items()} == {
+        "draw": None,
+        "scale": "image/png",
+    }
+
+
+def test_a_machine_calls_what_it_hands_on_json_but_for_its_request_and_plain_text() -> None:
+    states = {
+        "Same": {"Type": "Task", "Resource": "same", "Next": "Number"},
+        "Number": {"Type": "Task", "Resource": "number", "InputPath": "$.n", "Next": "Text"},
+        "Text": {"Type": "Task", "Resource": "text", "Next": "Last"},
+        "Last": {"Type": "Task", "Resource": "last", "End": True},
+    }
+    found = {}
+
+    def run(function: str, text: str, *_: object) -> tuple[dict[str, str], float]:
+        found[function] = Request(text).content_type
+        return {"output": "no JSON" if function == "text" else text}, 1.0
+
+    run_alone(parse_states({"StartAt": "Same", "States": states}, "demo"), b'{"n": 7}', run, {})
+    kind = "application/json"
+    assert found == {"same": None, "number": kind, "text": kind, "last": ""}

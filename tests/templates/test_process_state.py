@@ -25,7 +25,7 @@ IN_RUNS = {
         ["os.environ['A']"],
     ),
     "setter-by-its-name": ("add_type('text/x-own', '.own')", ["mimetypes.add_type"]),
-    "types-of-files": ("import mimetypes\nmimetypes.init(files=[])", ["mimetypes.init"]),
+    "types-by-files": ("import mimetypes\nmimetypes.init(files=[])", ["mimetypes.init"]),
     "time-zones": ("import zoneinfo\nzoneinfo.reset_tzpath(to=['/'])", ["zoneinfo.reset_tzpath"]),
     "audit": ("sys.addaudithook(lambda *_: None)", ["sys.addaudithook"]),
     "at-fork": ("os.register_at_fork(before=lambda: None)", ["os.register_at_fork"]),

@@ -272,8 +272,8 @@ def _second(_first: Any = None, value: Any = None, *_arguments: Any, **_options:
 #: Calls that change what the process shares, by module, and with which arguments they do. Only what
 #: is back as it was at the end of a run needs them.
 _CALLS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
-    "os": {f: _always for f in ("umask", "nice", "setpriority", "register_at_fork")},
-    "sys": {f: _always for f in ("setrecursionlimit", "setswitchinterval", "addaudithook")},
+    "os": dict.fromkeys(("umask", "nice", "setpriority", "register_at_fork"), _always),
+    "sys": dict.fromkeys(("setrecursionlimit", "setswitchinterval", "addaudithook"), _always),
     "faulthandler": {"dump_traceback_later": _always},
     "threading": {"settrace": _always, "setprofile": _always, "stack_size": _given},
     "gc": {"disable": _always, "set_threshold": _always, "set_debug": _always},
