@@ -209,10 +209,10 @@ def held(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        os.close(descriptor)
         with suppress(OSError):  # there is something in it
             if made:
                 folder.rmdir()
+        os.close(descriptor)
 
 
 def require_writable(path: Path, *, folder: bool) -> None:
