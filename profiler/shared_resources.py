@@ -63,6 +63,8 @@ _OF_FOLDERS = _OF_PATHS | _OF_LOADERS | {"listdir", "scandir", "walk"}
 _CURRENT = frozenset({"cwd", "getcwd"})
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _NUMBER = re.compile(r"\d+")
+#: A number that is the same in all runs and may be that of the process: not that of a page.
+_OF_PROCESS = re.compile(r"\d{4,}")
 _OPENING = frozenset({"open", "openat", "openat2", "creat"})
 #: Where the sandbox of a function has nothing at first.
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108
@@ -236,7 +238,8 @@ def files(runs: Sequence[HandlerRun]) -> Files:
 
     A function that looks for a file finds the other's where that has written it. A file in a
     temporary folder is one that the function has written, as a cache, in an earlier run. There, two
-    functions that number or time their files use the same names: these have a star for the number.
+    functions use the same names that number their files, by the time or their process too: these
+    have a star for the number.
     """
     read: Counter[str] = Counter()
     written: Counter[str] = Counter()
@@ -270,7 +273,8 @@ def _starred(path: str) -> str:
 
 def _common(counts: Counter[str], runs: int) -> tuple[str, ...]:
     found = {path for path, count in counts.items() if 2 * count > runs}
-    return tuple(sorted(found - {_starred(path) for path in found if _NUMBER.search(path)}))
+    alike = (path for path in found if _NUMBER.search(path) and not _OF_PROCESS.search(path))
+    return tuple(sorted(found - set(map(_starred, alike))))
 
 
 def _read(calls: Iterable[Call]) -> Iterable[str]:

@@ -141,11 +141,13 @@ def test_temporary_files_that_are_numbered_have_a_star(handler_run: MakeRun) -> 
                     "3",
                 ),
                 (1, 2, 0.1, 'openat(AT_FDCWD, "/tmp/page1.png", O_RDWR|O_CREAT, 0600)', "3"),
+                (1, 3, 0.1, 'openat(AT_FDCWD, "/tmp/of-4711.png", O_RDWR|O_CREAT, 0600)', "3"),
             ],
         )
         for number in range(98, 101)
     ]
-    assert files(runs).written == ("/tmp/out-*.png", "/tmp/page1.png")  # noqa: S108
+    found = ("/tmp/of-*.png", "/tmp/of-4711.png", "/tmp/out-*.png", "/tmp/page1.png")  # noqa: S108
+    assert files(runs).written == found
 
 
 def test_where_there_is_no_gil_a_short_wait_for_a_lock_is_one(handler_run: MakeRun) -> None:
