@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chiron.deployment.function_error import FunctionFailedError, Told
+from chiron.deployment.local_launcher import LocalLauncher
 from chiron.profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
+from chiron.profiler.profile import profile
 from chiron.workflow.asl import parse_states
 from chiron.workflow.buckets import parse_buckets
 from chiron.workflow.data import Request, Typed
@@ -268,3 +271,30 @@ def test_a_machine_calls_what_it_hands_on_json_but_for_its_request_and_plain_tex
     run_alone(parse_states({"StartAt": "Same", "States": states}, "demo"), b'{"n": 7}', run, {})
     kind = "application/json"
     assert found == {"same": None, "number": kind, "text": kind, "last": ""}
+
+
+@pytest.mark.usefixtures("briefly_profiled")
+def test_a_function_is_profiled_with_the_content_type_that_a_wrap_hands_on(
+    write_folder: Any, plan_of: Any, tmp_path: Path
+) -> None:
+    sees = "from flask import request\ndef handle(req):\n    return str(request.content_type)\n"
+    draws = "def handle(req):\n    return 'x', 200, {'Content-Type': 'image/png'}\n"
+    says = "def handle(req):\n    return '[1]'\n"
+    folder = write_folder(
+        tmp_path,
+        {
+            "tasks": {"a": "draws", "b": "says", "c": "sees", "d": "sees"},
+            "edges": [["a", "c"], ["b", "d"]],
+        },
+        {"draws": draws, "says": says, "sees": sees},
+        {},
+    )
+    found = profile(folder, LocalLauncher(str), samples=4, probe_alone=True)
+    payload = folder.payloads()[0].content
+    answer = found.answer_to(payload)
+    assert answer is not None
+    assert json.loads(answer.output) == ["image/png", "None"]
+    plan = plan_of(folder.workflow)
+    with LocalLauncher(str).launch(folder.workflow, folder, plan) as running:
+        given = running.gateway.invoke(running.names[0], payload)
+    assert given.json() == ["image/png", "None"]
