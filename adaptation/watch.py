@@ -29,6 +29,7 @@ from chiron.generator.annotations import ASKED, SOURCE, DeployedPrediction
 from chiron.generator.settings import client_timeout_s
 from chiron.pipeline.deploy import DeploymentRequest, checked_sources, find_plan
 from chiron.profiler.calibrate import calibrate
+from chiron.workflow.documents import held
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
@@ -179,6 +180,10 @@ class Watcher:
 
     def _adapt(self, reason: Reason) -> None:
         """Plan anew; where that brings something, have the new plan serve."""
+        with held(self.out):
+            self._adapt_by(reason)
+
+    def _adapt_by(self, reason: Reason) -> None:
         self._tried = datetime.now(UTC)
         told = f"profiling and planning, as {reason.why}"
         self.tell(Event("adapting", told, {"reason": reason.why}))

@@ -25,6 +25,7 @@ from chiron.generator.annotations import DeployedPrediction
 from chiron.pipeline.deploy import DeploymentReport, DeploymentRequest
 from chiron.scheduler.choices import Choices
 from chiron.workflow.belonging import require_own
+from chiron.workflow.documents import held
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.load import Load
 from chiron.workflow.plan import Plan
@@ -104,7 +105,7 @@ def command(
         check=check,
         load=Load(per_s=rate) if rate else None,
     )
-    with place.connect() as launcher:
+    with held(output), place.connect() as launcher:
         report = deploy_proven(request, launcher, output, progress, tries if prove else None)
     if as_json:
         emit(report, None, as_json)

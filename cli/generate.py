@@ -87,7 +87,7 @@ def _with_rules(plan: Plan, sources: Sources, plan_file: Path) -> Plan:
     if plan.apart:
         return plan
     changes = {
-        name: (*unshareable(handler.folder), *perhaps_unshareable(handler.folder))
+        name: (*unshareable(*handler.places), *perhaps_unshareable(*handler.places))
         for name, handler in sources.handlers.items()
         if handler.in_python
     }

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import click
 
 from chiron.cli import options
 from chiron.cli.output import next_step, progress
-from chiron.openfaas.languages import called_in, find_handler, language_of, settled
+from chiron.openfaas.languages import LANGS, called_in, find_handler, language_of, settled
 from chiron.openfaas.stack import StackFile, read_stack
 from chiron.openfaas.store_function import with_store_function
 from chiron.workflow.asl_resources import stored_action
@@ -98,7 +99,9 @@ def _chain(stack: StackFile) -> tuple[dict[str, Any], tuple[str, ...]]:
         raise ChironError("no-tasks", message, path="functions")
     for name, function in stack.functions.items():
         if name not in names:
-            why = function.outside or f"lang {function.lang} runs in no wrap"
+            alike = get_close_matches(function.lang, LANGS, 1, 0.8)
+            mend = f" (did you mean {alike[0]}?)" if alike else ""
+            why = function.outside or f"lang {function.lang} runs in no wrap{mend}"
             progress(
                 f"warning: {name} is no task of the workflow: {why}; add {name} to "
                 "the workflow to have it called over HTTP"

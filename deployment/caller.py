@@ -25,6 +25,7 @@ class Reply:
     status: int
     body: bytes
     latency_ms: float
+    content_type: str = ""
 
 
 class Caller:
@@ -70,4 +71,5 @@ class Caller:
             message = f"no gateway answers at {self._url}: {type(error).__name__}"
             raise ChironError("no-gateway", message, status=502) from None
         latency_ms = (time.perf_counter() - start) * 1000
-        return Reply(response.status, response.data, latency_ms)
+        kind = response.headers.get("Content-Type", "")
+        return Reply(response.status, response.data, latency_ms, kind)

@@ -27,7 +27,7 @@ from chiron.generator.annotations import (
 from chiron.generator.settings import client_timeout_s
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionStatus
-from chiron.workflow.data import text_of
+from chiron.workflow.data import Typed, text_of
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import NOTHING, Source, Stream, Task
 from chiron.workflow.timeline import Span, Timeline, Traced, in_order
@@ -180,14 +180,14 @@ class _Calls:
         self.last_ms = reply.latency_ms
         if reply.status >= _FAILED:
             raise function_error(asked.function, reply.status, reply.body)
-        output = text_of(reply.body)
+        output = Typed(text_of(reply.body), reply.content_type)
         if self._traced:
             traced = _traced(asked.function, output)
             timeline = traced.timeline.seen_by_client(begun_ms, reply.latency_ms)
             if not self._is_one_call:
                 timeline = _called(asked.function, timeline, begun_ms)
             self.timelines.append(timeline)
-            output = traced.output
+            output = Typed(traced.output, traced.content_type)
         return output
 
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from chiron.deployment.function_error import FunctionFailedError
-from chiron.workflow.data import bytes_of, given_to, outputs_in, resolve, text_of
+from chiron.workflow.data import Request, given_to, outputs_in, resolve, text_of
 from chiron.workflow.errors import WorkflowFailedError
 from chiron.workflow.model import Source, Task, Workflow, output_name
 from chiron.workflow.plan import Plan
@@ -90,7 +90,7 @@ class Stages(Route):
         text, outputs = text_of(request), dict[str, str]()
         for stage in self.stages:
             begun = {
-                begin(Asked(call.task.function, bytes_of(given_to(call.task, text, outputs)))): call
+                begin(Asked(call.task.function, Request(given_to(call.task, text, outputs)))): call
                 for call in stage
             }
             while begun:
@@ -117,7 +117,7 @@ class Deciding(Route):
         while not running.over:
             while running.ready and len(begun) < self.most_at_once:
                 task = running.begin()
-                body = bytes_of(running.given(task))
+                body = Request(running.given(task))
                 function = self.workflow.function_of(task.task)
                 begun[begin(Asked(function, body, task.timeout_s))] = task
             left_s = None if running.due == math.inf else max(0.0, running.due - time.time())

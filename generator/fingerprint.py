@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chiron.openfaas.handlers import OF_FAAS_CLI
+from chiron.openfaas.handlers import OF_FAAS_CLI, SKIPPED
 from chiron.openfaas.objects import FunctionSpec, FunctionStatus
 from chiron.openfaas.stack import StackFunction
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 DEFINITION = "chiron.definition"
 _DIGITS = 8
-_LEFT_OUT = [(name,) for name in OF_FAAS_CLI]
 
 
 def with_definition(function: StackFunction, code: Path | None) -> StackFunction:
@@ -81,7 +80,6 @@ def _files(place: Path) -> Iterator[str]:
     """What is in the file `place`, or in each file of that folder, but for what tools left."""
     for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
         path = file.relative_to(place)
-        hidden = any(part.startswith(".") for part in path.parts)
-        left = hidden or path.suffix == ".pyc" or path.parts[:1] in _LEFT_OUT
+        left = SKIPPED("", list(path.parts)) or not OF_FAAS_CLI.isdisjoint(path.parts[:1])
         if file.is_file() and not left:
             yield f"{path} {hashlib.sha256(file.read_bytes()).hexdigest()}"

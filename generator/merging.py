@@ -19,17 +19,17 @@ def merge_environments(
     functions: Mapping[str, Mapping[str, str]],
     styles: Mapping[str, str],
     own: Mapping[str, str],
-    folders: Mapping[str, Path],
+    places: Mapping[str, Iterable[Path]],
 ) -> dict[str, str]:
     """The union of the variables of `functions` (name -> variables), below the wrap's `own`.
 
     It has none that only a function's own server would read.
 
     Raises ``environment-conflict`` where two functions need different values of one variable. One
-    that does not set a variable takes any that the code in its folder does not read: see
+    that does not set a variable takes any that its code, in `places`, does not read: see
     `chiron.scheduler.conflict_rules`.
     """
-    needed = {n: wanted(each, styles[n]) for n, each in with_unset(functions, folders).items()}
+    needed = {n: wanted(each, styles[n]) for n, each in with_unset(functions, places).items()}
     _check_alike("environment-conflict", wrap, needed)
     merged = {key: value for given in functions.values() for key, value in given.items()}
     return {key: merged[key] for key in merged if key not in OF_SERVERS} | dict(own)

@@ -82,7 +82,7 @@ def stack_function(
     """
     wrap = plan.wraps[index]
     functions = sources.inside(wrap)
-    folders = {name: sources.handlers[name].folder for name in functions}
+    places = {name: sources.handlers[name].places for name in functions}
     shared = merge_fields(wrap.name, functions)
     requests, limits = _resources(wrap, sources)
     run = wrap_environment(most, most.wraps[index], seconds)
@@ -111,7 +111,7 @@ def stack_function(
         environment=sources.common_variables
         | NATIVE_THREADS
         | merge_environments(
-            wrap.name, sources.variables(functions), sources.styles, settings, folders
+            wrap.name, sources.variables(functions), sources.styles, settings, places
         ),
         secrets=tuple(dict.fromkeys([*shared.secrets, *needs.secrets])),
         labels=labels,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from chiron.workflow.data import Request
+
 _JSON, _TEXT = "application/json", "text/plain"
 #: Sees whether bytes are JSON and makes no values of them.
 _READ = msgspec.json.Decoder(msgspec.Raw).decode
@@ -14,13 +16,13 @@ def function_headers(body: bytes) -> dict[str, str]:
 
     A function may answer with them, and its answers are compared: whoever sends a payload sends
     these. Templates for Node.js refuse a body with the type of JSON that is no object or list.
+    A body that another function has answered has the content type of that answer.
     """
-    return {
-        "Accept": "*/*",
-        "Accept-Encoding": "identity",
-        "Content-Type": _JSON if _is_document(body) else _TEXT,
-        "User-Agent": "chiron",
-    }
+    kind = body.content_type if isinstance(body, Request) else None
+    if kind is None:
+        kind = _JSON if _is_document(body) else _TEXT
+    headers = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "chiron"}
+    return headers | ({"Content-Type": kind} if kind else {})
 
 
 def _is_document(body: bytes) -> bool:

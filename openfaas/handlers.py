@@ -78,6 +78,11 @@ class Handler:
         """Where the file `name` of the function comes from: ``extra``, or its folder."""
         return dict(self.extra).get(name, self.folder / name)
 
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The files and folders that its code is in."""
+        return (self.folder, *(source for _, source in self.extra))
+
 
 def extra_of(stack: StackFile, folder: Path) -> Extra:
     """What ``configuration.copy`` of the stack.yaml in `folder` adds to all handlers.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, ZERO_LABEL
 from chiron.openfaas.stack import PACKAGES, StackFunction
+from chiron.openfaas.variables_read import read_of
 from chiron.workflow.units import go_duration_s
 
 #: By these annotations OpenFaaS's connectors find the functions that they call.
@@ -32,10 +33,6 @@ OF_SERVERS = frozenset(_SERVER.split())
 #: Variables of which each wrap has a value of its own.
 _TIMES = "healthcheck_interval read_timeout write_timeout"
 _OWN_VALUES = frozenset(f"{_TIMES} WAITRESS_THREADS WRAP_CPUS WRAP_MEMORY_MIB".split())
-#: Code that reads variables, and what it names by them.
-_CODE = frozenset({".java", ".js", ".py", ".sh"})
-_READS = re.compile(r"environ|getenv|process\.env")
-_NAMED = re.compile(r"""["'](\w+)["']|process\.env\.(\w+)|\$\{?(\w+)""")
 #: Fields by which a function is isolated: to have none is a value, too.
 _READ_ONLY = "readonly_root_filesystem"
 _ISOLATION = (
@@ -107,30 +104,18 @@ def _fields(function: StackFunction) -> Iterator[tuple[str, str]]:
 
 
 def with_unset(
-    variables: Mapping[str, Mapping[str, str]], folders: Mapping[str, Path]
+    variables: Mapping[str, Mapping[str, str]], places: Mapping[str, Iterable[Path]]
 ) -> dict[str, dict[str, str]]:
     """The `variables` of each function, empty those that its code reads and only others set.
 
-    `folders` has the folder of each function's code.
+    `places` has the files and folders of each function's code.
     """
     whole = set(chain.from_iterable(variables.values()))
     found = {}
     for name, own in variables.items():
-        unset = whole - own.keys()
-        read = unset & _read_in(folders[name]) if unset else set()
+        read = read_of(whole - own.keys(), places[name])
         found[name] = {**own, **dict.fromkeys(sorted(read), "")}
     return found
-
-
-def _read_in(folder: Path) -> set[str]:
-    """The names in the code of a folder that may be those of variables."""
-    names = set[str]()
-    for file in folder.rglob("*"):
-        if file.suffix in _CODE and file.is_file():
-            text = file.read_text("utf-8", "replace")
-            if file.suffix == ".sh" or _READS.search(text):
-                names.update(chain.from_iterable(_NAMED.findall(text)))
-    return names
 
 
 def _platforms(function: StackFunction) -> str:

@@ -35,6 +35,7 @@ _PACKAGE = re.compile(
 )
 #: Largest stack.yaml, in bytes: YAML takes seconds for as much.
 _FILE_LIMIT = 1024 * 1024
+_NO_FILE = "create it, or remove it from environment_file"
 #: A value of a map: YAML's null is the empty string there, as it is to faas-cli.
 _Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 
@@ -164,7 +165,7 @@ def read_stack(
     ``functions.side.handler``.
     """
     what = f"stack file {path}"
-    text = expand(_text(path, what), variables, what, refuse_unset=refuse_unset)
+    text = expand(_text(path, what, _where(path)), variables, what, refuse_unset=refuse_unset)
     value = load_yaml(text, what)
     if isinstance(value, dict):
         # Where anchors stand that nothing else is said with, as in compose files.
@@ -231,7 +232,8 @@ def environment(function: StackFunction, folder: Path) -> dict[str, str]:
     for name in function.environment_file:
         check_links(folder / name, folder)
         what = f"environment file {folder / name}"
-        content = validate(_EnvironmentFile, load_yaml(_text(folder / name, what), what), what)
+        value = load_yaml(_text(folder / name, what, _NO_FILE), what)
+        content = validate(_EnvironmentFile, value, what)
         merged |= content.environment
     return merged
 
@@ -266,9 +268,16 @@ class _EnvironmentFile(_Section):
     environment: Mapping[str, _Text] = {}
 
 
-def _text(path: Path, what: str) -> str:
+def _where(path: Path) -> str:
+    """What a user has instead of the stack.yaml at `path`, which many projects call otherwise."""
+    others = sorted(each.name for each in path.parent.glob("*.yml"))
+    if others:
+        return f"if {' or '.join(others)} has your functions, rename it to {path.name}"
+    return "it is the OpenFaaS file with your functions, which faas-cli new makes"
+
+
+def _text(path: Path, what: str, mend: str) -> str:
     if not os.path.lexists(path):
-        mend = "it is the OpenFaaS file with your functions, which faas-cli new makes"
         raise ChironError("missing-file", f"{what} is not there: {mend}")
     try:
         return read_file(path, what, _FILE_LIMIT).decode()

@@ -92,9 +92,9 @@ def with_code(seen: FunctionProfile, handler: Handler | None) -> FunctionProfile
         return seen
     in_code: tuple[str, ...] = ()
     if handler.in_python:
-        in_code = unshareable(handler.folder)
+        in_code = unshareable(*handler.places)
         if not seen.sources:  # no run has shown what else it changes
-            in_code += perhaps_unshareable(handler.folder)
+            in_code += perhaps_unshareable(*handler.places)
     return seen.model_copy(
         update={
             "unshareable": _each_once([seen.unshareable, in_code]),

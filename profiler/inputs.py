@@ -17,7 +17,7 @@ from chiron.workflow.answer import failure_text
 from chiron.workflow.asl_resources import tasks_of
 from chiron.workflow.asl_shapes import states_in
 from chiron.workflow.buckets import own_triggers
-from chiron.workflow.data import bytes_of, given_to, resolve, text_of
+from chiron.workflow.data import Request, given_to, resolve, text_of
 from chiron.workflow.errors import ChironError
 from chiron.workflow.execute import execute
 from chiron.workflow.flowing import Gave, run_buckets
@@ -266,7 +266,7 @@ def inputs_of(
     requests: dict[str, dict[int, bytes]] = {}
     for place, (run, tasks) in enumerate(zip(runs, typical, strict=True)):
         for function, name in tasks.items():
-            requests.setdefault(function, {})[place] = bytes_of(run.inputs[name])
+            requests.setdefault(function, {})[place] = Request(run.inputs[name])
     return requests
 
 

@@ -60,6 +60,8 @@ class Invocation:
 
     Attributes
     ----------
+    content_type
+        What it called its output; empty if it did not.
     emitted
         What it emitted before its end, by name.
     writes_from
@@ -92,6 +94,7 @@ class Invocation:
 
     output: str
     latency_ms: float
+    content_type: str = ""
     delayed_ms: float = 0.0
     cores: float = 0.0
     processes_mib: float = 0.0
@@ -228,6 +231,7 @@ def _seen(answer: Traced, *, cpu_probed: bool) -> Invocation:
     return Invocation(
         output=texts[ANSWER],
         latency_ms=latency_ms,
+        content_type=answer.content_type,
         delayed_ms=run.wait_core_ms,
         cores=(run.cpu_ms or 0.0) / latency_ms if latency_ms else 0.0,
         processes_mib=run.processes_mib or 0.0,

@@ -23,6 +23,7 @@ _NAMES = {
         "seteuid setgid setpgid setpriority setsid setuid umask "
         "dup2 execl execle execlp execv execve execvp execvpe"
     ),
+    "concurrent.futures": "ProcessPoolExecutor",
     "contextlib": "redirect_stderr redirect_stdout",
     "signal": "alarm pthread_sigmask set_wakeup_fd setitimer signal",
     "sys": "setprofile setrecursionlimit setswitchinterval settrace",
@@ -32,7 +33,7 @@ _NAMES = {
     "time": "tzset",
     "unittest.mock": "patch",
 }
-#: Functions of the standard library that change or end the process which calls them.
+#: What of the standard library changes, ends or forks the process which calls it.
 CALLS = frozenset(f"{module}.{name}" for module, names in _NAMES.items() for name in names.split())
 _MORE_NAMES = {
     "logging": "disable",
@@ -47,12 +48,23 @@ _MORE_NAMES = {
 PERHAPS = frozenset(f"{module}.{n}" for module, names in _MORE_NAMES.items() for n in names.split())
 #: Modules whose import is enough: they start processes from one that runs threads.
 MODULES = frozenset({"multiprocessing"})
+#: Packages whose objects are those of a call, or of a thread.
+_PER_CALL = frozenset({"contextvars", "flask", "threading"})
 #: What a function uses that finds its folder by a path from its working directory.
 RELATIVE = "a path relative to its working directory"
 _OWN_PATH = re.compile(r"\./function(/|$)|function/")
+_FOLDER = "function"
+_BELOW = re.compile(r"(^|/)function(/|$)")
+#: Calls that keep a path as it is, and those that look for it whenever something is loaded.
+_OF_PATHS, _OF_LOADERS = frozenset({"Path", "PurePath", "join"}), frozenset({"FileSystemLoader"})
 #: Calls whose first argument is a path, also where that is the folder's name.
-_OF_FOLDERS = frozenset({"Path", "PurePath", "join", "listdir", "scandir", "walk"})
+_OF_FOLDERS = _OF_PATHS | _OF_LOADERS | {"listdir", "scandir", "walk"}
+#: Calls that return the working directory.
+_CURRENT = frozenset({"cwd", "getcwd"})
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_NUMBER = re.compile(r"\d+")
+#: A number that is the same in all runs and may be that of the process: not that of a page.
+_OF_PROCESS = re.compile(r"\d{4,}")
 _OPENING = frozenset({"open", "openat", "openat2", "creat"})
 #: Where the sandbox of a function has nothing at first.
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108
@@ -75,16 +87,18 @@ def ports(runs: Sequence[HandlerRun]) -> tuple[int, ...]:
     return tuple(sorted(bound - {0}))
 
 
-def unshareable(folder: Path) -> tuple[str, ...]:
-    """Those of the Python files in a handler folder, as ``module.name``, sorted; and `RELATIVE`.
+def unshareable(*places: Path) -> tuple[str, ...]:
+    """What the Python files in the `places` of a function's code name: ``module.name``, sorted.
 
-    Names are followed through imports and their aliases, not through other assignments. A file
-    that is no Python has none.
+    `RELATIVE` may be among them. Names are followed through imports and their aliases, not through
+    other assignments. A file that is no Python has none.
     """
     found: set[str] = set()
-    for tree in _trees(folder):
+    own = {"", _FOLDER, *_PER_CALL, *(file.stem for place in places for file in place.glob("*"))}
+    for tree in _trees(places):
         with contextlib.suppress(RecursionError):
             names = _imported(tree)
+            found.update(_set_attributes(tree, names, own))
             found.update(MODULES & {name.partition(".")[0] for name in names.values()})
             found.update(_named(tree, names, CALLS))
             if any(_own_paths(tree)):
@@ -92,10 +106,10 @@ def unshareable(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def perhaps_unshareable(folder: Path) -> tuple[str, ...]:
-    """What more the functions in a handler folder name, of which only a profile tells for sure."""
+def perhaps_unshareable(*places: Path) -> tuple[str, ...]:
+    """What more the code in `places` names, of which only a profile tells for sure."""
     found: set[str] = set()
-    for tree in _trees(folder):
+    for tree in _trees(places):
         with contextlib.suppress(RecursionError):
             names = _imported(tree)
             for each in ast.walk(tree):  # what a module sets at its import is taken back
@@ -104,15 +118,36 @@ def perhaps_unshareable(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _trees(folder: Path) -> Iterator[ast.Module]:
-    for file in sorted(folder.rglob("*.py")):
-        if file.relative_to(folder).parts[0] not in OF_FAAS_CLI:
-            with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-                yield ast.parse(file.read_bytes())
+def _trees(places: Iterable[Path]) -> Iterator[ast.Module]:
+    for place in places:
+        for file in [place] if place.is_file() else sorted(place.rglob("*.py")):
+            top = file.relative_to(place).parts[:1]
+            if file.suffix == ".py" and OF_FAAS_CLI.isdisjoint(top):
+                with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+                    yield ast.parse(file.read_bytes())
 
 
 def _named(tree: ast.AST, names: Mapping[str, str], wanted: Collection[str]) -> set[str]:
     return {whole for node in ast.walk(tree) if (whole := _dotted(node, names)) in wanted}
+
+
+def _set_attributes(tree: ast.AST, names: Mapping[str, str], own: Collection[str]) -> Iterator[str]:
+    """The attributes of libraries' objects that functions in `tree` set, perhaps for a while.
+
+    `own` are the modules that are no library's.
+    """
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    functions = [each for each in ast.walk(tree) if isinstance(each, kinds)]
+    for node in (node for each in functions for node in ast.walk(each)):
+        match node:
+            case ast.Attribute(ctx=ast.Store() | ast.Del()):
+                whole = _dotted(node, names)
+            case ast.Call(func=ast.Name(id="setattr"), args=[of, ast.Constant(value=str(name)), _]):
+                whole = f"{_dotted(of, names)}.{name}"
+            case _:
+                continue
+        if whole.partition(".")[0] not in own and "()" not in whole:
+            yield whole
 
 
 def _dotted(node: ast.AST, names: Mapping[str, str]) -> str:
@@ -128,31 +163,52 @@ def _dotted(node: ast.AST, names: Mapping[str, str]) -> str:
     return ""
 
 
-def _own_paths(node: ast.AST, *, runs: bool = False) -> Iterator[str]:
+def _own_paths(node: ast.AST, *, runs: bool = False, used: bool = False) -> Iterator[str]:
     """Paths in its code for which its process needs the function's working directory.
 
     That is no path which ``open`` gets, as a function's own ``open`` finds it everywhere; and no
-    argument of a call at the top of a module: modules are imported in that directory. `runs` is
-    whether `node` is within a function.
+    argument of a call at the top of a module, which uses it at once: modules are imported in that
+    directory. `runs` is whether `node` is within a function, `used` whether in such a call.
     """
     runs = runs or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     if isinstance(node, ast.Call):
-        called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        called = _called(node)
+        counts = runs or called in _OF_LOADERS or (called in _OF_PATHS and not used)
         literal = [each.value for each in node.args[:1] if isinstance(each, ast.Constant)]
-        if literal == ["function"] and called in _OF_FOLDERS and runs:
-            yield "function"
+        if literal == [_FOLDER] and called in _OF_FOLDERS and counts:
+            yield _FOLDER
         opens = isinstance(node.func, ast.Name) and called == "open"
-        if opens or not runs:
+        if opens or not counts:
             kept = (each for each in node.args if not isinstance(each, ast.Constant))
             for child in (node.func, *kept, *node.keywords):
-                yield from _own_paths(child, runs=runs)
+                yield from _own_paths(child, runs=runs, used=not runs)
             return
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         if _OWN_PATH.match(node.value):
             yield node.value
         return
+    if isinstance(node, ast.keyword) and node.arg == "cwd":
+        yield from (each for each in _texts(node) if each == _FOLDER)
+    if runs and isinstance(node, ast.BinOp | ast.JoinedStr | ast.Call) and _names_current(node):
+        yield from filter(_BELOW.search, _texts(node))
     for child in ast.iter_child_nodes(node):
-        yield from _own_paths(child, runs=runs)
+        yield from _own_paths(child, runs=runs, used=used)
+
+
+def _called(node: ast.AST) -> str:
+    func = node.func if isinstance(node, ast.Call) else node
+    return getattr(func, "attr", getattr(func, "id", ""))
+
+
+def _names_current(node: ast.AST) -> bool:
+    """Whether it asks for the working directory."""
+    return any(_called(each) in _CURRENT for each in ast.walk(node) if isinstance(each, ast.Call))
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Constant) and isinstance(each.value, str):
+            yield each.value
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:
@@ -181,7 +237,9 @@ def files(runs: Sequence[HandlerRun]) -> Files:
     """The files that most of `runs` opened; names made up for one run are in no other.
 
     A function that looks for a file finds the other's where that has written it. A file in a
-    temporary folder is one that the function has written, as a cache, in an earlier run.
+    temporary folder is one that the function has written, as a cache, in an earlier run. There, two
+    functions use the same names that number their files, by the time or their process too: these
+    have a star for the number.
     """
     read: Counter[str] = Counter()
     written: Counter[str] = Counter()
@@ -190,8 +248,8 @@ def files(runs: Sequence[HandlerRun]) -> Files:
         done = [call for call in calls if not call.failed]
         absent = [call for call in calls if _is_absent(call)]
         looked = {*_looked_for(absent), *filter(_is_temporary, _looked_for(done))}
-        read.update({*_read(done), *_read(absent), *looked})
-        written.update({*_written(done), *filter(_is_temporary, _read(done))})
+        read.update(_and_numbered([*_read(done), *_read(absent), *looked]))
+        written.update(_and_numbered([*_written(done), *filter(_is_temporary, _read(done))]))
     return Files(_common(read, len(runs)), _common(written, len(runs)))
 
 
@@ -203,8 +261,20 @@ def _is_temporary(path: str) -> bool:
     return path.startswith(_TEMPORARY) and not path.startswith(f"{sys.prefix}/")
 
 
+def _and_numbered(paths: Iterable[str]) -> set[str]:
+    """`paths`, and those of temporary files with a star for each number in them."""
+    paths = set(paths)
+    return paths | {_starred(path) for path in paths if _is_temporary(path)}
+
+
+def _starred(path: str) -> str:
+    return _NUMBER.sub("*", path)
+
+
 def _common(counts: Counter[str], runs: int) -> tuple[str, ...]:
-    return tuple(sorted(path for path, count in counts.items() if 2 * count > runs))
+    found = {path for path, count in counts.items() if 2 * count > runs}
+    alike = (path for path in found if _NUMBER.search(path) and not _OF_PROCESS.search(path))
+    return tuple(sorted(found - set(map(_starred, alike))))
 
 
 def _read(calls: Iterable[Call]) -> Iterable[str]:

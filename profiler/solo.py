@@ -16,7 +16,7 @@ from chiron.predictor.mechanisms import DEFAULT_MECHANISM
 from chiron.profiler.invocation import Solo
 from chiron.profiler.tracer import launching
 from chiron.scheduler.layout import wrap_name
-from chiron.workflow.data import bytes_of
+from chiron.workflow.data import Request, Typed
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.model import ANSWER, Stream, Task, Workflow
@@ -50,9 +50,9 @@ class Alone:
     def run(
         self, function: str, text: str, limit_s: float | None = None
     ) -> tuple[dict[str, str], float]:
-        ran = self.solo(function, [bytes_of(text)]).invoke(observed=True, limit_s=limit_s)
+        ran = self.solo(function, [Request(text)]).invoke(observed=True, limit_s=limit_s)
         emitted = {name: each.text for name, each in ran.emitted.items()}
-        return {ANSWER: ran.output} | emitted, ran.latency_ms
+        return {ANSWER: Typed(ran.output, ran.content_type)} | emitted, ran.latency_ms
 
     def solo(self, function: str, requests: Sequence[bytes]) -> Solo:
         """One of them, to be invoked with `requests`."""

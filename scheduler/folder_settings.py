@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from chiron.openfaas.handlers import extra_of
 from chiron.openfaas.languages import called_in, language_of, settled
 from chiron.openfaas.sharing import OF_SERVERS, one_valued, with_unset
 from chiron.openfaas.stack import StackFunction, environment, read_stack
@@ -47,7 +48,7 @@ def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> Folde
 
     `variables` has what ``${VAR}`` in stack.yaml stands for, usually ``os.environ``.
 
-    Raises what `chiron.openfaas.stack.read_stack` and `environment` raise.
+    Raises what `chiron.openfaas.stack.read_stack`, `environment` and `extra_of` raise.
     """
     constraints = folder.constraints()
     if not folder.stack_file.exists():
@@ -58,9 +59,10 @@ def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> Folde
     called = called_in(stack, functions)
     used = {name: stack.functions[name] for name in functions if name not in called}
     fields = one_valued(used)
+    copied = [source for _, source in extra_of(stack, folder.path)]
     variables_of = with_unset(
         {name: environment(function, folder.path) for name, function in used.items()},
-        {name: folder.path / function.handler for name, function in used.items()},
+        {name: [folder.path / each.handler, *copied] for name, each in used.items()},
     )
     return FolderSettings(
         constraints,

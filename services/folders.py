@@ -12,7 +12,7 @@ from chiron.services.archives import unpack
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.forms import workflow_folders
-from chiron.workflow.names import NAME, shown
+from chiron.workflow.names import as_workflow_name, shown
 
 
 def named_folder(directory: str, root: Path, variables: Mapping[str, str]) -> str:
@@ -63,9 +63,8 @@ def uploaded_folder(archive: Path, target: Path) -> str:
 
 
 def folder_name(file_name: str | None) -> str:
-    """What to call the folder of an uploaded archive: the archive's name if it can name one."""
-    stem = (file_name or "").split(".")[0].lower()
-    return stem if NAME.fullmatch(stem) else "workflow"
+    """What to call the folder of an uploaded archive: as the archive."""
+    return as_workflow_name((file_name or "").split(".")[0])
 
 
 def _check_contained(stack: StackFile, folder: Path, limit: Path) -> None:

@@ -12,10 +12,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Self
 
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import NOTHING, Source, Task
 from chiron.wrap.values.in_json import InJson, from_json, to_json
+
+#: What Flask calls an answer if the handler does not.
+_UNSAID = "text/html; charset=utf-8"
+
+
+class Typed(str):
+    """A text that its giver has called something: ``content_type``, empty if it has not.
+
+    A client calls other texts what they look like.
+    """
+
+    content_type: str
+
+    def __new__(cls, text: str, content_type: str) -> Self:
+        made = super().__new__(cls, text)
+        made.content_type = "" if content_type == _UNSAID else content_type
+        return made
+
+
+class Request(bytes):
+    """What a function is sent; ``content_type`` is that of a `Typed` text, None of others."""
+
+    content_type: str | None
+
+    def __new__(cls, text: str) -> Self:
+        made = super().__new__(cls, bytes_of(text))
+        made.content_type = text.content_type if isinstance(text, Typed) else None
+        return made
 
 
 def text_of(content: bytes) -> str:

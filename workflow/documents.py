@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -184,6 +185,34 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         message = f"{path} cannot be written: {error.strerror or error}: name another place"
         raise ChironError("not-writable", message, status=500) from None
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Make `folder`, and keep what else holds it out for the length of the block.
+
+    Two commands that write there would each deploy parts of what the other wrote. A folder that is
+    made goes again if nothing is written.
+
+    Raises ``in-use``; ``not-writable``.
+    """
+    made = not folder.exists()
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        message = f"another command writes to {folder}: wait for it, or name another folder by -o"
+        raise ChironError("in-use", message, status=409) from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # there is something in it
+            if made:
+                folder.rmdir()
+        os.close(descriptor)
 
 
 def require_writable(path: Path, *, folder: bool) -> None:

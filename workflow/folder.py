@@ -21,7 +21,7 @@ from chiron.workflow.documents import parse_json, read_json
 from chiron.workflow.errors import ChironError, Faults
 from chiron.workflow.forms import WORKFLOW_FILE, at_origins, known_form, read_written, workflow_file
 from chiron.workflow.model import Workflow
-from chiron.workflow.names import NAME, FunctionNames, check_name
+from chiron.workflow.names import FunctionNames, as_workflow_name, check_name
 from chiron.workflow.payloads import (
     PAYLOAD_FILE,
     PAYLOADS_FOLDER,
@@ -207,6 +207,8 @@ def _bad_link(path: Path, what: str, functions: tuple[str, ...]) -> ChironError:
 
 
 def default_name(path: Path) -> str:
-    """The name that a folder, or a file, gives to a workflow without one."""
-    name = (path if path.is_dir() else path.with_suffix("")).resolve().name.lower()
-    return name if NAME.fullmatch(name) else "workflow"
+    """The name that a folder, or a file, gives to a workflow without one.
+
+    Of two folders with one name, each would replace the deployment of the other.
+    """
+    return as_workflow_name((path if path.is_dir() else path.with_suffix("")).resolve().name)

@@ -38,6 +38,14 @@ def workflow_name(name: object, path: str) -> str:
     return check_name(re.sub(r"[\s_]+", "-", name.strip().lower()), "workflow", path)
 
 
+def as_workflow_name(text: str) -> str:
+    """`text` as OpenFaaS writes names; ``workflow`` if nothing is left of it."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    words = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")
+    name = words if words[:1].isalpha() else f"workflow-{words}"
+    return name[:63].strip("-")
+
+
 def check_task_name(name: str, path: str, most: int = STATE_NAME_LIMIT) -> str:
     """`name` if it is printable, not too long and without # (NAME#2 is a task's second run).
 

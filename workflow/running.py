@@ -15,15 +15,18 @@ from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
-from chiron.workflow.data import text_of
+from chiron.workflow.data import Typed, text_of
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Workflow
 from chiron.wrap.core.statemachine.context import execution_context
 from chiron.wrap.core.statemachine.errors import StatesError, of_task
 from chiron.wrap.core.statemachine.machine import Machine
-from chiron.wrap.core.statemachine.values import dump
+from chiron.wrap.core.statemachine.values import Text, dump
 from chiron.wrap.core.statemachine.visits import Begin, Delay, Step
 from chiron.wrap.values.jsonata import Jsonata
+
+#: What a machine calls values that it hands on.
+_JSON = "application/json"
 
 #: Fields of the context object, by their sections.
 GivenContext = Mapping[str, dict[str, Any]]
@@ -103,7 +106,9 @@ class Running:
             text = dump(begin.given)
         except StatesError as error:
             raise of_task("the input", error) from None
-        return self._request if begin.given is self._machine.given else text
+        if begin.given is self._machine.given:
+            return self._request
+        return Typed(text, "" if isinstance(begin.given, Text) else _JSON)
 
     def ended(self, begin: Begin, output: str) -> list[Begin]:
         """A task has answered; the tasks that were ready and are dropped by that."""

@@ -150,6 +150,7 @@ class Traced(Document):
 
     #: As `chiron.workflow.data` has it.
     output: Annotated[str, PlainValidator(lambda value: text_of(from_json(value)))]
+    content_type: str = ""
     timeline: Timeline
 
 

@@ -81,14 +81,17 @@ def test_the_marks_change_with_code_and_choices_and_not_with_what_python_leaves(
     code = small.path / "functions" / "wave"
     (code / "__pycache__").mkdir()
     (code / "__pycache__" / "util.pyc").write_text("compiled")
-    (code / ".notes").write_text("a tool's")
+    (code / ".mypy_cache").mkdir()
+    (code / ".mypy_cache" / "util.json").write_text("a tool's")
     assert marks() == first
     asked = [marks(slo_ms=60.0), marks(timeout_s=5.0), marks(choices=Choices(mechanism="pool"))]
     assert {each[SOURCE] for each in asked} == {first[SOURCE]}
     assert len({each[ASKED] for each in (first, *asked)}) == 4
-    (code / "util.py").write_text("def wave(text):\n    return text\n")
-    assert marks()[SOURCE] != first[SOURCE]
-    assert marks()[ASKED] == first[ASKED]
+    for name, text in {"util.py": "def wave(text):\n    return text\n", ".env": "MODE=b\n"}.items():
+        before = marks()
+        (code / name).write_text(text)
+        assert marks()[SOURCE] != before[SOURCE]
+        assert marks()[ASKED] == before[ASKED]
 
 
 def test_nothing_serves_where_there_is_no_entry_of_that_planner():

@@ -330,6 +330,13 @@ def test_functions_of_other_languages_are_said_to_be_left_out(chiron, functions)
     assert "warning: x is no task of the workflow: lang ruby" in chiron("init", "mine").stderr
 
 
+def test_a_lang_that_is_almost_one_of_wraps_is_asked_about(chiron, functions):
+    text = (functions / "stack.yaml").read_text()
+    (functions / "stack.yaml").write_text(text.replace("ruby", "python3-flsk"))
+    said = chiron("init", "mine").stderr
+    assert "lang python3-flsk runs in no wrap (did you mean python3-flask?)" in said
+
+
 def test_a_folder_without_functions_for_tasks_is_said_in_one_line(chiron, functions):
     assert "missing-file" not in chiron("init", "nowhere").error()
     (functions / "stack.yaml").write_text(json.dumps(STACK | {"functions": {}}))

@@ -12,6 +12,8 @@ from chiron.deployment.local_launcher import LocalLauncher
 from chiron.generator.fingerprint import source_of
 from chiron.generator.generate import Sources, generate
 from chiron.openfaas.stack import read_stack
+from chiron.profiler.shared_resources import unshareable
+from chiron.scheduler.folder_settings import read_settings
 from chiron.workflow.errors import ChironError
 
 COMMON = {"configuration": {"copy": ["./shared/common", "text.txt"]}}
@@ -70,6 +72,25 @@ def test_a_change_of_what_is_copied_or_of_a_field_is_another_source(with_common)
     seen.append(now())
     assert seen[0] == seen[1]
     assert len({*seen}) == 3
+
+
+def test_what_copied_code_reads_and_changes_counts_for_every_function(write_folder, tmp_path):
+    folder = write_folder(
+        tmp_path / "f",
+        {"tasks": {"t": "wave", "u": "side"}},
+        dict.fromkeys(("wave", "side"), READS_COMMON),
+        {},
+        {"wave": {"environment": {"MODE": "debug"}}},
+    )
+    (folder.path / "shared" / "common").mkdir(parents=True)
+    code = "import os\nWORD = os.environ.get('MODE')\ndef apart():\n    os.chdir('/')\n"
+    (folder.path / "shared" / "common" / "words.py").write_text(code)
+    (folder.path / "text.txt").write_text("too")
+    folder.stack_file.write_text(json.dumps(json.loads(folder.stack_file.read_text()) | COMMON))
+    found = read_settings(folder, {}).environments
+    assert {name: found[name]["MODE"] for name in found} == {"wave": "debug", "side": ""}
+    handlers = Sources.read(folder, {}).handlers.values()
+    assert [unshareable(*each.places) for each in handlers] == [("os.chdir",)] * 2
 
 
 def test_requirements_that_are_copied_are_those_of_the_wrap(with_common, plan_of, tmp_path):

@@ -194,6 +194,16 @@ def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(ChironError, match=r"nowhere\.yaml") as raised:
         read_stack(tmp_path / "nowhere.yaml", {})
     assert raised.value.code == "missing-file"
+    assert str(raised.value).endswith("which faas-cli new makes")
+    (tmp_path / "stack.yml").write_text("functions: {}")
+    with pytest.raises(ChironError, match=r"if stack\.yml has .*rename it to nowhere"):
+        read_stack(tmp_path / "nowhere.yaml", {})
+
+
+def test_a_missing_environment_file_is_no_file_of_functions(tmp_path):
+    function = StackFunction(environment_file=("no.yml",))
+    with pytest.raises(ChironError, match=r"no\.yml is not there: create it, or remove it from"):
+        environment(function, tmp_path)
 
 
 def test_an_unknown_function_is_refused_with_those_there_are(write):

@@ -128,6 +128,28 @@ def test_files_with_names_made_up_for_one_run_are_left_out(handler_run: MakeRun)
     assert files(runs).written == ("/data/always",)
 
 
+def test_temporary_files_that_are_numbered_have_a_star(handler_run: MakeRun) -> None:
+    runs = [
+        handler_run(
+            9,
+            [
+                (
+                    1,
+                    1,
+                    0.1,
+                    f'openat(AT_FDCWD, "/tmp/out-{number}.png", O_RDWR|O_CREAT, 0600)',
+                    "3",
+                ),
+                (1, 2, 0.1, 'openat(AT_FDCWD, "/tmp/page1.png", O_RDWR|O_CREAT, 0600)', "3"),
+                (1, 3, 0.1, 'openat(AT_FDCWD, "/tmp/of-4711.png", O_RDWR|O_CREAT, 0600)', "3"),
+            ],
+        )
+        for number in range(98, 101)
+    ]
+    found = ("/tmp/of-*.png", "/tmp/of-4711.png", "/tmp/out-*.png", "/tmp/page1.png")  # noqa: S108
+    assert files(runs).written == found
+
+
 def test_where_there_is_no_gil_a_short_wait_for_a_lock_is_one(handler_run: MakeRun) -> None:
     """As a JVM sleeps."""
     run = handler_run(10, [(1, 2.0, 5.0, GIL, "-1 ETIMEDOUT (Connection timed out)")])

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chiron.deployment.function_error import FunctionFailedError, Told
+from chiron.deployment.local_launcher import LocalLauncher
 from chiron.profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
+from chiron.profiler.profile import profile
 from chiron.workflow.asl import parse_states
 from chiron.workflow.buckets import parse_buckets
+from chiron.workflow.data import Request, Typed
 from chiron.workflow.errors import ChironError
+from chiron.workflow.model import Task, Workflow
 from chiron.workflow.trace import unrolled
 from chiron.wrap.core.buckets.flow import ALL
 
@@ -226,3 +231,70 @@ def test_a_workflow_that_fails_by_itself_blames_no_function() -> None:
     with pytest.raises(ChironError, match=r"States.Runtime.*payloads") as raised:
         run_alone(parse_states(document, "demo"), b"0", fails, failures)
     assert (raised.value.code, failures) == ("workflow-failed", {})
+
+
+def test_an_output_keeps_its_content_type_on_the_way_to_one_task() -> None:
+    tasks = (
+        Task("a", "draw", None),
+        Task("b", "scale", "a"),
+        Task("c", "list", ("a", "b")),
+    )
+    found = {}
+
+    def run(function: str, text: str, *_: object) -> tuple[dict[str, str], float]:
+        found[function] = Request(text).content_type
+        return {"output": Typed(text, "image/png")}, 1.0
+
+    done = run_alone(Workflow("drawn", tasks, "c"), b"now", run, {})
+    assert found == {"draw": None, "scale": "image/png", "list": None}
+    typical = {"draw": "a", "scale": "b"}
+    requests = inputs_of([done], [typical])
+    assert {name: each[0].content_type for name, each in requests.items()} == {
+        "draw": None,
+        "scale": "image/png",
+    }
+
+
+def test_a_machine_calls_what_it_hands_on_json_but_for_its_request_and_plain_text() -> None:
+    states = {
+        "Same": {"Type": "Task", "Resource": "same", "Next": "Number"},
+        "Number": {"Type": "Task", "Resource": "number", "InputPath": "$.n", "Next": "Text"},
+        "Text": {"Type": "Task", "Resource": "text", "Next": "Last"},
+        "Last": {"Type": "Task", "Resource": "last", "End": True},
+    }
+    found = {}
+
+    def run(function: str, text: str, *_: object) -> tuple[dict[str, str], float]:
+        found[function] = Request(text).content_type
+        return {"output": "no JSON" if function == "text" else text}, 1.0
+
+    run_alone(parse_states({"StartAt": "Same", "States": states}, "demo"), b'{"n": 7}', run, {})
+    kind = "application/json"
+    assert found == {"same": None, "number": kind, "text": kind, "last": ""}
+
+
+@pytest.mark.usefixtures("briefly_profiled")
+def test_a_function_is_profiled_with_the_content_type_that_a_wrap_hands_on(
+    write_folder: Any, plan_of: Any, tmp_path: Path
+) -> None:
+    sees = "from flask import request\ndef handle(req):\n    return str(request.content_type)\n"
+    draws = "def handle(req):\n    return 'x', 200, {'Content-Type': 'image/png'}\n"
+    says = "def handle(req):\n    return '[1]'\n"
+    folder = write_folder(
+        tmp_path,
+        {
+            "tasks": {"a": "draws", "b": "says", "c": "sees", "d": "sees"},
+            "edges": [["a", "c"], ["b", "d"]],
+        },
+        {"draws": draws, "says": says, "sees": sees},
+        {},
+    )
+    found = profile(folder, LocalLauncher(str), samples=4, probe_alone=True)
+    payload = folder.payloads()[0].content
+    answer = found.answer_to(payload)
+    assert answer is not None
+    assert json.loads(answer.output) == ["image/png", "None"]
+    plan = plan_of(folder.workflow)
+    with LocalLauncher(str).launch(folder.workflow, folder, plan) as running:
+        given = running.gateway.invoke(running.names[0], payload)
+    assert given.json() == ["image/png", "None"]

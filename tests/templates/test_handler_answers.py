@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import json
+from contextlib import nullcontext
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import pytest
+from wrap.config.wrap_spec import Seen
 from wrap.core.errors import TaskError
 from wrap.functions import styles
+from wrap.values.value import Object
 
 _FILE = Path(__file__).with_name("handler_answers.py")
 _SPEC = importlib.util.spec_from_file_location("handler_answers", _FILE)
@@ -68,3 +73,26 @@ def test_a_status_that_is_no_whole_number_cannot_be_sent() -> None:
         assert styles.output("http", {"statusCode": status, "body": "x"}).text() == "x"
     with pytest.raises(TaskError, match="cannot be sent"):
         styles.output("http", {"statusCode": 200.0, "body": "x"})
+
+
+class Input:
+    """What a request has in memory."""
+
+
+@pytest.mark.parametrize("seen", Seen)
+def test_what_answers_keep_of_a_request_goes_without_a_collection_of_garbage(seen: Seen) -> None:
+    left = []
+
+    def answered(value: Any) -> None:
+        kept = Input()
+        left.append(ref(kept))
+        with styles.flask_request(Object("x"), {}) if value is None else nullcontext():
+            styles.output("http", value or "x", seen)
+
+    gc.disable()
+    try:
+        for value in ({"statusCode": 201, "body": "x"}, {"body": {"a": 1}}, ("x", 202), None):
+            answered(value)
+        assert [each() for each in left] == [None] * len(left)
+    finally:
+        gc.enable()

@@ -24,6 +24,20 @@ IN_RUNS = {
         "t = threading.Thread(target=os.environ.__setitem__, args=('A', '1')); t.start(); t.join()",
         ["os.environ['A']"],
     ),
+    "setter-by-its-name": ("add_type('text/x-own', '.own')", ["mimetypes.add_type"]),
+    "types-by-files": ("import mimetypes\nmimetypes.init(files=[])", ["mimetypes.init"]),
+    "time-zones": ("import zoneinfo\nzoneinfo.reset_tzpath(to=['/'])", ["zoneinfo.reset_tzpath"]),
+    "audit": ("sys.addaudithook(lambda *_: None)", ["sys.addaudithook"]),
+    "at-fork": ("os.register_at_fork(before=lambda: None)", ["os.register_at_fork"]),
+    "watchdog": (
+        "import faulthandler\nfaulthandler.dump_traceback_later(60)\n"
+        "faulthandler.cancel_dump_traceback_later()",
+        ["faulthandler.dump_traceback_later"],
+    ),
+    "decimal-traps": (
+        "decimal.DefaultContext.traps[decimal.Inexact] = True",
+        ["decimal.DefaultContext.traps"],
+    ),
     "chdir": ("os.chdir('/')", ["os.chdir"]),
     "chdir-for-a-while": ("here = os.getcwd()\nos.chdir('/')\nos.chdir(here)", ["os.chdir"]),
     "umask": ("os.umask(0o27)", ["os.umask"]),
@@ -310,6 +324,7 @@ IMPORTS = """
 import asyncio, contextlib, csv, decimal, gc, io, json, locale, logging, os, random, resource
 import socket, sys, threading, time, urllib.request, warnings
 from locale import setlocale
+from mimetypes import add_type
 from random import seed
 from xml.etree import ElementTree
 import numpy

@@ -16,6 +16,7 @@ from chiron.workflow.documents import (
     Document,
     dotted,
     dump,
+    held,
     parse_json,
     read_document,
     read_json,
@@ -193,3 +194,16 @@ def test_all_faults_of_a_document_are_said_at_once_and_many_are_counted(refused)
     assert "(at isolate.a); " in error.message and "(at no_check)" in error.message
     many = {"format": 1, "isolate": dict.fromkeys(map(str, range(20)), "planet")}
     assert refused(validate, Constraints, many, "constraints").message.endswith("; and 8 more")
+
+
+def test_one_command_at_a_time_holds_a_folder(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with held(out):
+        with pytest.raises(ChironError, match="another command writes to") as raised, held(out):
+            pass
+        assert (raised.value.code, raised.value.status) == ("in-use", 409)
+        with held(tmp_path / "other"):
+            (out / "plan.json").write_text("{}")
+    with held(out):
+        pass
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["out"]

@@ -247,9 +247,23 @@ def test_a_folder_that_is_missing_or_empty_is_named(refused, tmp_path):
         assert str(folder) in error.message
 
 
-@pytest.mark.parametrize("name", ["1st", "a_b", "Ä", "-a", "a" * 64])
-def test_a_folder_whose_name_names_no_workflow_gives_a_plain_one(tmp_path, name):
-    assert default_name(tmp_path / name) == "workflow"
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("orders", "orders"),
+        ("Order_Processing (v2)", "order-processing-v2"),
+        ("my.flow ünï", "my-flow-uni"),
+        ("-a", "a"),
+        ("1st", "workflow-1st"),
+        ("a" * 62 + "_b", "a" * 62),
+        ("注文", "workflow"),
+    ],
+)
+def test_a_workflow_without_a_name_has_that_of_its_folder_as_openfaas_writes_it(
+    tmp_path, folder, name
+):
+    (tmp_path / folder).mkdir()
+    assert default_name(tmp_path / folder) == name
 
 
 ARNS = {

@@ -175,8 +175,9 @@ class Observer:
         **options: Any,
     ) -> Any:
         value = original(*arguments, **options)
-        if _observer is self and not self.is_importing and concerns(*arguments, **options):
-            self.found.add(label)
+        seen = _observer  # of a later run, if the call was imported by its name
+        if seen is not None and not seen.is_importing and concerns(*arguments, **options):
+            seen.found.add(label)
         return value
 
     def assigned(self, module: ModuleType, name: str, frame: FrameType, *value: Any) -> None:
@@ -260,6 +261,10 @@ def _given(value: Any = None, *_arguments: Any, **_options: Any) -> bool:
     return value is not None
 
 
+def _any(*arguments: Any, **options: Any) -> bool:
+    return any(value is not None for value in (*arguments, *options.values()))
+
+
 def _second(_first: Any = None, value: Any = None, *_arguments: Any, **_options: Any) -> bool:
     return value is not None
 
@@ -267,8 +272,9 @@ def _second(_first: Any = None, value: Any = None, *_arguments: Any, **_options:
 #: Calls that change what the process shares, by module, and with which arguments they do. Only what
 #: is back as it was at the end of a run needs them.
 _CALLS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
-    "os": {"umask": _always, "nice": _always, "setpriority": _always},
-    "sys": {"setrecursionlimit": _always, "setswitchinterval": _always},
+    "os": dict.fromkeys(("umask", "nice", "setpriority", "register_at_fork"), _always),
+    "sys": dict.fromkeys(("setrecursionlimit", "setswitchinterval", "addaudithook"), _always),
+    "faulthandler": {"dump_traceback_later": _always},
     "threading": {"settrace": _always, "setprofile": _always, "stack_size": _given},
     "gc": {"disable": _always, "set_threshold": _always, "set_debug": _always},
     "locale": {"_setlocale": _second},
@@ -282,7 +288,8 @@ _CALLS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
     "torch": {"manual_seed": _always, "set_default_dtype": _always, "set_num_threads": _always},
     "csv": {"field_size_limit": _given, "register_dialect": _always},
     "codecs": {"register": _always, "register_error": _always},
-    "mimetypes": {"add_type": _always},
+    "mimetypes": {"add_type": _always, "init": _any},
+    "zoneinfo": {"reset_tzpath": _any},
     "gettext": {"textdomain": _given, "bindtextdomain": _second},
     "shutil": {"register_archive_format": _always, "register_unpack_format": _always},
     "email.charset": {"add_alias": _always, "add_charset": _always, "add_codec": _always},

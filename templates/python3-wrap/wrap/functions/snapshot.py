@@ -259,6 +259,7 @@ _WHERE_IMPORTED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
         "sqlite3.register_adapter": lambda sqlite3: len(sqlite3.adapters),
         "sqlite3.register_converter": lambda sqlite3: len(sqlite3.converters),
     },
+    "decimal": {"decimal.DefaultContext.traps": lambda decimal: repr(decimal.DefaultContext.traps)},
     "numpy": {"numpy.set_printoptions": lambda numpy: repr(_afresh(numpy.get_printoptions))},
     "torch": {"torch.set_grad_enabled": lambda torch: torch.is_grad_enabled()},
     "prometheus_client.registry": {

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from flask import Flask, has_request_context
+from flask.ctx import RequestContext
 from flask.globals import request_ctx
 from waitress.task import hop_by_hop
 from werkzeug.datastructures import Headers
@@ -33,8 +34,21 @@ from wrap.functions.public import directory
 from wrap.values.value import Head, Object, shown
 
 
+def _unmatched() -> None:
+    """Look for no route."""
+
+
 class _Application(Flask):
-    """Has as its folder that of the function which asks for it, as ``send_file`` does."""
+    """Has as its folder that of the function which asks for it, as ``send_file`` does.
+
+    It has no routes. A request would keep the error of that, whose traceback has the frames, and so
+    the inputs, of those that called: until garbage is collected, as both are a cycle.
+    """
+
+    def request_context(self, environ: dict[str, Any]) -> RequestContext:
+        context = super().request_context(environ)
+        context.match_request = _unmatched  # type: ignore[method-assign]
+        return context
 
     @property
     def root_path(self) -> str:

@@ -86,6 +86,7 @@ def with_head(
 def traced(runtime: Runtime, output: Object, results: list[Result], arrived: float) -> Response:
     told = {
         "output": output.in_json(),
+        "content_type": output.content_type,
         "timeline": timeline(runtime.wrap, results, arrived, time.monotonic()),
     }
     return Response(json.dumps(told), content_type=JSON)

@@ -1,0 +1,62 @@
+"""Which variables of others a function's code reads: by name, all, or by what it imports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chiron.openfaas.variables_read import read_of
+
+VARIABLES = {"MODE", "APP_MODE", "TZ", "https_proxy", "OPENAI_API_KEY", "AWS_REGION"}
+#: Those that any code may read without naming them.
+ANY = {"TZ", "https_proxy"}
+ROWS: dict[str, tuple[str, set[str]]] = {
+    "nothing": ("def handle(req):\n    return req", set()),
+    "a name that is none of a variable": ("X = 'MODE'", set()),
+    "by name": ("import os\nos.environ['MODE']", {"MODE"}),
+    "by name, with a default": ("from os import environ, path\nenviron.get('MODE', '')", {"MODE"}),
+    "by name, if it is there": ("import os\nif 'MODE' in os.environ: pass", {"MODE"}),
+    "by a constant": ("import os\nKEY = 'MODE'\nos.getenv(KEY)", {"MODE"}),
+    "in a loop": ("import os\nfor k, v in os.environ.items(): pass", VARIABLES),
+    "as a whole": ("import os\nsettings = dict(os.environ)", VARIABLES),
+    "for a program": ("import os\nrun(env={**os.environ, 'A': 'b'})", VARIABLES),
+    "by a name that it makes": ("import os\nos.environ.get(f'APP_{name}')", VARIABLES),
+    "by a sum of names": ("import os\nos.getenv('APP_' + name)", VARIABLES),
+    "by a class": ("from pydantic_settings import BaseSettings", VARIABLES),
+    "by a package": ("import openai\nfrom boto3 import client", {"OPENAI_API_KEY", "AWS_REGION"}),
+}
+
+
+@pytest.mark.parametrize(("code", "found"), ROWS.values(), ids=ROWS)
+def test_variables_that_code_reads(code: str, found: set[str], tmp_path: Path) -> None:
+    (tmp_path / "handler.py").write_text(code)
+    assert read_of(VARIABLES, [tmp_path]) == found | ANY
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "found"),
+    [
+        ("run.sh", "echo $MODE", {"MODE"}),
+        ("handler.js", "const m = process.env.MODE;", {"MODE"}),
+        ("handler.js", "const { MODE } = process.env;", VARIABLES),
+        ("handler.js", "process.env[name]", VARIABLES),
+        ("Handler.java", 'System.getenv("MODE");', {"MODE"}),
+        ("Handler.java", "System.getenv().get(name);", VARIABLES),
+        ("notes.txt", "os.environ['MODE']", set()),
+    ],
+)
+def test_variables_of_other_languages(
+    file: str, code: str, found: set[str], tmp_path: Path
+) -> None:
+    (tmp_path / file).write_text(code)
+    assert read_of(VARIABLES, [tmp_path]) == found | ANY
+
+
+def test_a_constant_may_be_in_another_file_or_in_what_is_copied(tmp_path: Path) -> None:
+    common = tmp_path / "common.py"
+    common.write_text("import os\ndef setting(name):\n    return os.environ[name]\n")
+    folder = tmp_path / "function"
+    folder.mkdir()
+    (folder / "handler.py").write_text("from .common import setting\nsetting('MODE')\n")
+    assert read_of({"MODE", "OTHER"}, [folder, common]) == {"MODE"}
