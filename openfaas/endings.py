@@ -14,8 +14,10 @@ _ABOVE_LIMIT = re.compile(r"above (?:its|the) memory limit of (\d+) MiB")
 _USED = re.compile(r"it used (\d+) MiB")
 #: What of-watchdog and container runtimes log of a SIGKILL; OpenFaaS does not tell its cause.
 _KILLED = re.compile(r"signal: killed|exit (?:code|status) 137|OOMKilled")
-#: The last line of a traceback of an import that fails, and fails again whenever it is tried.
+#: The last line of a traceback of an import that fails, and fails again whenever it is tried; and
+#: those that an import that has ended its program may have too.
 _FAILED = re.compile(r"(?:ModuleNotFound|Import|Syntax|Indentation)Error: .+")
+_ENDED = re.compile(rf"{_FAILED.pattern}|(?:Attribute|FileNotFound|Key|Name|Type)Error: .+")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 #: The embedded gateway's own lines of a function's log repeat what it has answered.
 _GATEWAYS_OWN = "gateway: "
@@ -88,19 +90,24 @@ class FailedImports:
     def __init__(self) -> None:
         self._before: Sequence[LogLine] | None = None
 
-    def last(self, log: Sequence[LogLine]) -> str | None:
-        """What the last import since the first look failed with; None where none failed."""
-        found = [line for line in log if _FAILED.match(line.text)]
+    def last(self, log: Sequence[LogLine], *, ended: bool = False) -> str | None:
+        """What the last import since the first look failed with; None where none failed.
+
+        The program has `ended` if nothing else can have written the log since.
+        """
+        failed = _ENDED if ended else _FAILED
         if self._before is None:
-            self._before = found
-        return found[-1].text if found[-1:] != self._before[-1:] else None
+            self._before = log
+        found = [line.text for line in log if failed.match(line.text) and line not in self._before]
+        return found[-1] if found else None
 
 
-def import_failed(function: str, said: str) -> ChironError:
+def import_failed(function: str, said: str, log: Sequence[LogLine]) -> ChironError:
     """The error of a function whose import fails with what is `said`, which its user can mend."""
     lacking = _NO_MODULE.match(said)
     if lacking is None:
-        message = f"function {function} cannot be imported: {said}"
+        where = "" if _FAILED.match(said) else f"; {last_words(log)}"
+        message = f"function {function} cannot be imported: {said}{where}"
         return ChironError("import-failed", message, functions=(function,))
     module = lacking[1]
     message = (

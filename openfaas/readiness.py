@@ -26,6 +26,8 @@ _PROBES_A_LOG = 10
 _NAMESPACE = "openfaas-fn"
 #: Characters that are shown of what a gateway or a function answers.
 _SHOWN = 300
+#: What the embedded gateway says of a function that has no replica but one that has ended.
+_EXITED = "exited with status"
 _MODULE = re.compile(r"No module named '([^']+)'")
 
 
@@ -63,7 +65,7 @@ def wait_ready(
                 status=504,
             )
         if probe % _PROBES_A_LOG == _PROBES_A_LOG - 1:
-            _check_imports(gateway, name, imports)
+            _check_imports(gateway, name, imports, ended=_EXITED in missing)
         time.sleep(_PROBE_INTERVAL_S)
 
 
@@ -124,12 +126,14 @@ def _lacks(what: str, answer: Response) -> str | None:
     return f"{what} answers {answer.status_code}" + (f": {said}" if said else "")
 
 
-def _check_imports(gateway: Gateway, name: str, imports: FailedImports) -> None:
-    said = None
-    with suppress(ChironError):  # no log yet
-        said = imports.last(gateway.logs(name, TAIL))
+def _check_imports(gateway: Gateway, name: str, imports: FailedImports, *, ended: bool) -> None:
+    try:
+        log = gateway.logs(name, TAIL)
+    except ChironError:
+        return  # no log yet
+    said = imports.last(log, ended=ended)
     if said is not None:
-        raise import_failed(name, said)
+        raise import_failed(name, said, log)
 
 
 def _last_words(gateway: Gateway, name: str) -> str:

@@ -1,10 +1,10 @@
-"""What is added to an error that comes of a memory limit, and to no other one."""
+"""What ended a function, as its log tells: its memory limit, or an import."""
 
 from __future__ import annotations
 
 import pytest
 
-from chiron.openfaas.endings import last_words, memory_note
+from chiron.openfaas.endings import FailedImports, last_words, memory_note
 from chiron.openfaas.objects import LogLine
 from chiron.workflow.errors import ChironError
 
@@ -72,3 +72,20 @@ def test_the_gateways_own_lines_do_not_push_out_the_functions():
     assert last_words(log) == "its log ends: one | two"
     assert last_words(log[3:]).startswith("its log ends: gateway: killed")
     assert last_words([]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "ended", "found"),
+    [
+        ("ImportError: no ffmpeg", False, True),
+        ("KeyError: 'URL'", True, True),
+        ("KeyError: 'URL'", False, False),  # a request to the version before may have that
+        ("ConnectionError: refused", True, False),  # what it needs may be about to start
+        ("f: KeyError: 'URL'", True, False),
+    ],
+)
+def test_imports_that_fail_whenever_they_are_tried_are_found(text, ended, found):
+    before, after = (LogLine(name="w", timestamp=at, text=text) for at in "12")
+    imports = FailedImports()
+    assert imports.last([before], ended=True) is None
+    assert imports.last([before, after], ended=ended) == (text if found else None)

@@ -102,6 +102,18 @@ def test_a_start_in_vain_as_an_import_fails_ends_the_wait_at_once(
     assert words in str(raised.value)
 
 
+def test_any_error_of_an_import_that_has_ended_the_program_ends_the_wait_at_once(client, gateway):
+    gateway.answer(HEALTH, (503, b"function side is not ready: exited with status 1"))
+    old, where, new = (
+        json.dumps({"name": "side", "timestamp": at, "text": text}).encode()
+        for at, text in [("1", "KeyError: 'URL'"), ("2", "handler.py"), ("2", "KeyError: 'URL'")]
+    )
+    gateway.answer("GET /system/logs", (200, old), (200, b"\n".join([old, where, new])))
+    with pytest.raises(ChironError, match=r"handler\.py") as raised:
+        wait_ready(client, "side", timeout_s=3600)
+    assert (raised.value.code, raised.value.status) == ("import-failed", 400)
+
+
 @pytest.mark.parametrize("namespace", ["", "mine"])
 def test_on_kubernetes_what_has_neither_replica_nor_log_is_pending(client, gateway, namespace):
     gateway.answer(HEALTH, (503, b"No endpoints available for: side."))
