@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from chiron.deployment.local_launcher import LocalLauncher
+
 HANDLER = """
 import json, os, sys
 
@@ -139,3 +141,31 @@ def test_secrets_are_taken_out_of_all_that_an_exception_says(
     error = start(image, secrets_dir=str(tmp_path / "secrets")).request().json
     told = json.loads(error["cause"])
     assert told["errorMessage"].startswith("first\nsecond [secret] xx")
+
+
+#: Fails as it is told, or tells how many executions this process has.
+KEEPS = """
+import gc
+from werkzeug.exceptions import Conflict
+gc.disable()
+
+def handle(req):
+    if req == "raise":
+        raise ValueError("x")
+    if req == "abort":
+        raise Conflict
+    return str(sum(type(each).__name__ == "Execution" for each in gc.get_objects()))
+"""
+
+
+def test_what_a_failed_execution_holds_goes_without_a_collection_of_garbage(
+    write_folder: Any, plan_of: Any, tmp_path: Any
+) -> None:
+    folder = write_folder(tmp_path, {"tasks": {"a": "keeps"}}, {"keeps": KEEPS}, {})
+    kinds = (b"raise", b"abort", b"raise", b"abort", b"tell")
+    plan = plan_of(folder.workflow, "faastlane-t")
+    launched = LocalLauncher(str).launch(folder.workflow, folder, plan)
+    with launched as running:
+        answers = [running.gateway.invoke(running.names[0], kind) for kind in kinds]
+    assert [each.status_code for each in answers] == [500, 409, 500, 409, 200]
+    assert answers[-1].text == "1"

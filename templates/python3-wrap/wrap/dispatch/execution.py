@@ -256,7 +256,9 @@ class Execution:
             try:
                 handle(*arguments)
             except TaskError as error:
-                self._outcome = error
+                # Its frames have this execution: all that it holds would be kept until garbage is
+                # collected.
+                self._outcome = error.with_traceback(None)
             except Exception as error:  # no thread, descriptor or memory could be had
                 self._outcome = TaskError("wrap-failed", f"{type(error).__name__}: {error}")
             if self._outcome is None:

@@ -235,7 +235,7 @@ def _timed(
         try:
             value = function.call(*arguments)
         except HTTPException as error:  # Flask's abort() is an answer
-            value = error
+            value = error.with_traceback(None)  # whose frames have this value
         if type(value) is str:  # as most are: what follows takes a microsecond
             return value
         if client is not None and styles.may_be_streamed(function.style, value):

@@ -97,18 +97,19 @@ class Answering:
             results = all_results(execution, outcome)
         else:
             results = outcome
-        failure = None
+        failure: TaskError | None = None
         try:
             if isinstance(outcome, HandedOnError):
                 response = passed_back(outcome.answered)
             elif isinstance(outcome, TaskError):
-                raise outcome
+                failure = outcome
             else:
                 response = self._respond(execution, outcome)
         except TaskError as error:
-            failure, response = error, failed(runtime, error, arrived, ident.mark)
+            failure = error.with_traceback(None)
         except Exception as error:  # no memory for the answer
             failure = lack(error)
+        if failure is not None:
             response = failed(runtime, failure, arrived, ident.mark)
         answered = time.monotonic()
         if self._pieces is not None:
