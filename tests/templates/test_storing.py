@@ -275,7 +275,7 @@ def test_messages_have_names_in_the_place_of_what_a_store_has() -> None:
     request = Request(Ident(), [1], {None: Object("here"), 7: Object("x" * 99, "a/b", "5/7")})
     header, here, there = request.frames()
     assert (here, there) == ("here", "")
-    objects = json.loads(str(header))[5]
+    objects = json.loads(header)[5]
     assert objects == [[None, ""], [7, "a/b", "5/7"]]
     _, here, there = request.frames_within()
     assert (here, there) == ("here", "x" * 99)
