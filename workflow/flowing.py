@@ -85,8 +85,8 @@ def _run(workflow: Workflow, request: bytes, run: Callable[[str, str], Gave]) ->
         name = f"{firing.task}#{counts[firing.task]}"
         done.inputs[name] = _input(firing)
         function = workflow.function_of(firing.task)
-        output, emitted = run(function, done.inputs[name])
-        done.outputs[name] = output
+        gave, emitted = run(function, done.inputs[name])
+        output = done.outputs[name] = str(gave)  # buckets do not hand on what it is called
         for place, (called, group, text) in enumerate(emitted):
             given = None if is_nothing(text) else text
             try:

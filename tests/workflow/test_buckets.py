@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.workflow.buckets import parse_buckets
+from chiron.workflow.data import Typed
 from chiron.workflow.errors import ChironError
 from chiron.workflow.flowing import Gave, run_buckets
 from chiron.workflow.folder import parse_workflow
@@ -39,7 +40,9 @@ def run(
     def call(function: str, text: str) -> Gave:
         ran.append(function)
         found = functions.get(function, lambda value: value)(json.loads(text))
-        return found if isinstance(found, Gave) else Gave(json.dumps(found))
+        if isinstance(found, Gave):
+            return found
+        return Gave(Typed(json.dumps(found), "application/json"))  # as functions alone give it
 
     done = run_buckets(parse_workflow(document), json.dumps(events).encode(), call)
     return json.loads(done.output), ran
