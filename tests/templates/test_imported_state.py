@@ -313,3 +313,16 @@ def test_a_function_that_asks_for_bytes_as_it_is_imported_gets_them_alone(
     )
     server = start(image)
     assert [server.request().json for _ in range(2)] == [["bytes", "str"]] * 2
+
+
+def test_a_call_that_asks_for_bytes_gets_them_in_the_next_one_as_in_the_template(
+    start: Any, wrap_image: Any
+) -> None:
+    handler = """
+        import os
+        def handle(req):
+            os.environ["RAW_BODY"] = "true"
+            return type(req).__name__
+    """
+    server = start(wrap_image({"raw": handler}, [[0]], entry={"output": 0}))
+    assert [server.request().text for _ in range(2)] == ["str", "bytes"]

@@ -107,7 +107,8 @@ class PythonHandler(FunctionRunner):
         self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
     ) -> tuple[Any, ...]:
         """What the template of its style calls the handler with."""
-        return styles.arguments(self.style, given, trace, raw=self._raw)
+        raw = styles.is_raw() if self._alone else self._raw  # a call may have set that for the next
+        return styles.arguments(self.style, given, trace, raw=raw)
 
     def surroundings(
         self, given: Object, trace: Mapping[str, str]

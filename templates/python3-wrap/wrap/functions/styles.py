@@ -147,7 +147,7 @@ class Context:
 
 def is_raw() -> bool:
     """Whether handlers of the style ``flask`` get bytes, by the environment."""
-    return os.environ.get("RAW_BODY", "").lower() in ("1", "true")
+    return "RAW_BODY" in os.environ and os.environ["RAW_BODY"].lower() in ("1", "true")
 
 
 def arguments(
