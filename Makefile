@@ -10,6 +10,7 @@ MINIO := v0.0.0-20260212201848-7aac2a2c5b7c
 .DEFAULT_GOAL := help
 # Python is started so often that it has to keep what it compiles, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
+PIP_INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 # Tests wait more than they compute.
 PYTEST = $(BIN)/pytest --numprocesses $$((2 * $$(nproc))) --dist worksteal
 
@@ -67,7 +68,9 @@ ifneq ($(LOCKED),)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 else
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable .
+	@$(PIP_INSTALL) numba pydantic pyyaml # what the simulation compiles with, beside pip's unpacking of the rest
+	@PYTHONPATH=src $(BIN)/python -c 'from chiron.predictor.compiling import kernel; kernel()' & \
+		$(PIP_INSTALL) --editable . && wait
 endif
 	@touch $@
 

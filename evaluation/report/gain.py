@@ -57,7 +57,7 @@ class Gain(NamedTuple):
         yield self._advice
         yield from _predicted(self.after)
         requests = self.before.details["requests"] + self.after.details["requests"]
-        interval = f"{self.ratio.low:.1f} to {self.ratio.high:.1f}"
+        interval = f"{self.ratio.low:.2f} to {self.ratio.high:.2f}"
         yield f"how sure: {interval} times, 95 % interval of {requests:.0f} requests; {self._why}"
 
     @property
@@ -125,4 +125,5 @@ def _predicted(row: MetricRow) -> Iterator[str]:
     if "predicted_ms" in found:
         low, high = found["predicted_low_ms"], found["predicted_high_ms"]
         predicted = f"{found['predicted_ms']:.1f} ms ({low:.1f} to {high:.1f})"
-        yield f"predicted before: {predicted}, {found['error']:+.0%} of what was measured"
+        way = "below" if found["error"] < 0 else "above"
+        yield f"predicted before: {predicted}, {abs(found['error']):.0%} {way} what was measured"

@@ -74,8 +74,8 @@ def test_it_says_what_was_predicted_how_sure_it_is_and_why_not_surer(
     found = gain_of(result(0.5, others), "demo", "one-to-one", OURS)
     assert found is not None
     _, predicted, sure = found.sentences
-    assert predicted == "predicted before: 48.0 ms (40.0 to 60.0), -4% of what was measured"
-    assert "1.8 to 2.2 times, 95 % interval of 100 requests" in sure
+    assert predicted == "predicted before: 48.0 ms (40.0 to 60.0), 4% below what was measured"
+    assert "1.82 to 2.22 times, 95 % interval of 100 requests" in sure
     assert why in sure
 
 
