@@ -67,6 +67,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         ),
         periods=found,
         memory_mib=round(samples.memory_mib, 2),
+        runtime_mib=round(samples.runtime_mib, 2),
         idle_mib=round(samples.idle_mib, 2) or None,
         files_read=opened.read,
         files_written=opened.written,

@@ -80,6 +80,8 @@ class Invocation:
     processes_mib
         The most memory that a process which it started and that ended has had so far: never less
         than the wrap's own had when it started one, as the kernel counts from before its exec.
+    runtime_mib
+        What of that the process of another runtime takes without any function; 0 without such.
     own_mib
         The most memory that its process had and shared with no other, if it was asked for and the
         kernel told it.
@@ -98,6 +100,7 @@ class Invocation:
     delayed_ms: float = 0.0
     cores: float = 0.0
     processes_mib: float = 0.0
+    runtime_mib: float = 0.0
     own_mib: float | None = None
     probed: ProbeRun | None = None
     speed: CpuSpeed = _NO_SPEED
@@ -235,6 +238,7 @@ def _seen(answer: Traced, *, cpu_probed: bool) -> Invocation:
         delayed_ms=run.wait_core_ms,
         cores=(run.cpu_ms or 0.0) / latency_ms if latency_ms else 0.0,
         processes_mib=run.processes_mib or 0.0,
+        runtime_mib=run.runtime_mib or 0.0,
         own_mib=run.own_mib,
         probed=None if run.ticks is None else probe_run(read_ticks(run.ticks)),
         speed=speed_of(run.cpu_probe_ms or ()) if cpu_probed else _NO_SPEED,

@@ -82,6 +82,8 @@ class Samples:
     memory_mib, idle_mib
         Peak of resident memory over the idle process, with the largest process that the function
         starts; and the idle process itself, without what it keeps.
+    runtime_mib
+        What of the peak the process of another runtime takes without any function.
     input_bytes, output_bytes
         The size of its requests and answers, typically.
     emits
@@ -106,6 +108,7 @@ class Samples:
     writes_from: float | None = None
     reads: tuple[float, float] | None = None
     changes: Changes = UNCHANGED
+    runtime_mib: float = 0.0
 
     @property
     def cpu_probe_ms(self) -> float:
@@ -225,6 +228,7 @@ def sample(
         probed=tuple(run for run in probed if run),
         memory_mib=memory_mib + kept_mib,
         idle_mib=idle_mib - kept_mib,
+        runtime_mib=warm[-1].runtime_mib,
         changes=warm[-1].changes,
     )
 
@@ -275,6 +279,7 @@ class _Runs:
         probed: tuple[ProbeRun, ...],
         memory_mib: float,
         idle_mib: float,
+        runtime_mib: float,
         changes: Changes,
     ) -> Samples:
         """All that was seen, with what others saw beside these runs."""
@@ -285,6 +290,7 @@ class _Runs:
             probed=probed,
             memory_mib=memory_mib,
             idle_mib=idle_mib,
+            runtime_mib=runtime_mib,
             input_bytes=median_low(map(len, self.solo.requests)),
             output_bytes=median_low(self.output_bytes),
             emits={name: _typical(each) for name, each in self.emitted.items()},

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
 from chiron.scheduler.conflicts import NO_CONFLICTS, Conflicts
-from chiron.scheduler.memory import BASE_MEMORY_MIB, PROCESS_MEMORY_MIB, imports_mib, running_mib
+from chiron.scheduler.memory import (
+    BASE_MEMORY_MIB,
+    PROCESS_MEMORY_MIB,
+    imports_mib,
+    running_mib,
+    runtimes_mib,
+)
 from chiron.workflow.model import Workflow
 from chiron.workflow.paths import DEFAULT_PATH, PathKind
 from chiron.workflow.plan import (
@@ -206,6 +212,7 @@ def sized(
     tasks = chain.from_iterable(processes)
     functions = [profile.functions[workflow.function_of(task)] for task in tasks]
     modules_mib = imports_mib([*functions, *map(profile.functions.__getitem__, idle)])
+    modules_mib += runtimes_mib(processes[0], workflow, profile)
     request_mib = running_mib(processes, workflow, profile)
     further_mib = PROCESS_MEMORY_MIB * (len(processes) - 1)
     memory_mib = BASE_MEMORY_MIB + modules_mib + request_mib + further_mib

@@ -28,13 +28,15 @@ def at_once_mib(tasks: Sequence[str], workflow: Workflow, profile: Profile) -> f
     that adds up. But a task is there with those whose streams it reads, if only through further
     streams.
 
-    `tasks` are in topological order.
+    `tasks` are in topological order. What they run in, such as a JVM, is left out: see
+    `runtimes_mib`.
     """
     total_mib = 0.0
     left_mib: dict[str, float] = {}
     beside = _read_together(workflow) if workflow.streaming else {}
     for task in tasks:
-        taken_mib = wanted_mib = profile.functions[workflow.function_of(task)].memory_mib
+        function = profile.functions[workflow.function_of(task)]
+        taken_mib = wanted_mib = function.memory_mib - function.runtime_mib
         ended_before = workflow.ended_before[task] - beside.get(task, frozenset())
         for ended in sorted(left_mib.keys() & ended_before):
             again_mib = min(left_mib[ended], wanted_mib)
@@ -45,6 +47,15 @@ def at_once_mib(tasks: Sequence[str], workflow: Workflow, profile: Profile) -> f
         total_mib += wanted_mib
         left_mib[task] = taken_mib
     return total_mib
+
+
+def runtimes_mib(tasks: Iterable[str], workflow: Workflow, profile: Profile) -> float:
+    """What the JVM and the process of Node.js take that `tasks` of one process share."""
+    found: dict[str, float] = {}
+    for task in tasks:
+        function = profile.functions[workflow.function_of(task)]
+        found[function.runtime] = max(function.runtime_mib, found.get(function.runtime, 0.0))
+    return sum(found.values())
 
 
 def _read_together(workflow: Workflow) -> dict[str, frozenset[str]]:
@@ -63,14 +74,15 @@ def running_mib(processes: Sequence[Sequence[str]], workflow: Workflow, profile:
     """An upper bound of what the tasks of a wrap's processes take for one request.
 
     A further process also takes for itself what its functions import there, and what they write to
-    of the memory that it was forked with. That is above what any process takes, for which each
-    request counts `FORKED_MEMORY_MIB` more.
+    of the memory that it was forked with, and what its functions run in. That is above what any
+    process takes, for which each request counts `FORKED_MEMORY_MIB` more.
     """
     _, *further = processes
     alone_mib = 0.0
     for process in further:
         functions = {workflow.function_of(task): None for task in process}
         alone_mib += _forked_mib(map(profile.functions.__getitem__, functions))
+        alone_mib += runtimes_mib(process, workflow, profile)
     return alone_mib + sum(at_once_mib(process, workflow, profile) for process in processes)
 
 

@@ -95,6 +95,7 @@ class Problem:
             key = (
                 *(work, function.new_process_ms),
                 *(function.memory_mib, function.idle_mib, function.forked_mib),
+                (function.runtime, function.runtime_mib),
                 # What stands for a wait is in no conflict.
                 *(groups.get(name, 0), conflicts.apart(name)),
             )

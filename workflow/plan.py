@@ -40,7 +40,7 @@ class Demand(Document):
     ``memory_mib`` is what can be there at the same time: all processes with the most that the tasks
     of each can take at once, as each process stays for its last task; and what further processes
     take because they share it with no other, beyond the few MiB of any process. ``imports_mib`` is
-    what their modules take for as long as the wrap runs.
+    what their modules take for as long as the wrap runs, and the JVM and Node.js that they run in.
     """
 
     cpu_ms: Milliseconds

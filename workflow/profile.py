@@ -106,6 +106,9 @@ class FunctionProfile(Document):
         the profile no files and no ports.
     memory_mib
         The peak over the idle process, with the largest process that the function starts.
+    runtime_mib
+        What of that the process of Node.js or the JVM takes without any function, once for all
+        functions that run in it.
     idle_mib
         The process when it has imported the function and runs nothing. None where that was not
         measured.
@@ -149,6 +152,7 @@ class FunctionProfile(Document):
     cpu_probe_ms: Milliseconds | None = None
     sources: tuple[Source, ...] = ()
     memory_mib: Annotated[float, Field(ge=0)] = 0.0
+    runtime_mib: Annotated[float, Field(ge=0)] = 0.0
     idle_mib: Annotated[float, Field(ge=0)] | None = None
     forked_mib: Annotated[float, Field(ge=0)] | None = None
     files_read: tuple[str, ...] = ()

@@ -51,6 +51,8 @@ class Span(Document):
     cpu_ms, processes_mib
         Measured of a task: CPU time of its process, and of those that it started and that ended;
         the most memory that one of these has had.
+    runtime_mib
+        What of that a process of another runtime takes without any function.
     own_mib
         The most memory that its process has had and shared with no other, where a client asked for
         that.
@@ -79,6 +81,7 @@ class Span(Document):
     wait_core_ms: float = 0.0
     cpu_ms: float | None = None
     processes_mib: float | None = None
+    runtime_mib: float | None = None
     own_mib: float | None = None
     error: str | None = None
     writes_ms: float | None = None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chiron.scheduler.memory import FORKED_MEMORY_MIB, at_once_mib, running_mib
+from chiron.scheduler.memory import FORKED_MEMORY_MIB, at_once_mib, running_mib, runtimes_mib
 from chiron.workflow.model import NOTHING, Stream, Task, Workflow
 from chiron.workflow.profile import FunctionProfile, Profile
 
@@ -80,6 +80,27 @@ def test_no_tasks_that_can_run_at_once_take_more(edges):
             if not any(workflow.ancestors[task] & set(some) for task in some):
                 assert sum(mib[task] for task in some) <= found
     assert found <= sum(mib.values())
+
+
+def test_what_functions_run_in_counts_once_a_process():
+    names = ["python", "node", "second-node", "java", "second-java"]
+    takes = {"python": ("python3.11", 0.0), "node": ("node", 45.0), "java": ("java", 60.0)}
+    workflow, profile = known(dict.fromkeys(names, ""), dict.fromkeys(names, 0.0))
+    functions = {}
+    for name in names:
+        runtime, mib = takes[name.removeprefix("second-")]
+        functions[name] = FunctionProfile(
+            latency_ms=0.0,
+            periods=(),
+            memory_mib=5 + mib,
+            runtime=runtime,
+            runtime_mib=mib,
+        )
+    profile = profile.model_copy(update={"functions": functions})
+
+    assert runtimes_mib(names, workflow, profile) == 45 + 60
+    assert running_mib([names], workflow, profile) == 5 * 5
+    assert running_mib([["python"], names[1:]], workflow, profile) == 5 * 5 + 45 + 60
 
 
 #: What functions take by themselves, in a forked process, and where they require the same.

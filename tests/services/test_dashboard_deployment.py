@@ -56,7 +56,8 @@ def test_a_chosen_folder_is_planned_deployed_and_measured(
     open_page, folder, drop, app, sound, address
 ):
     page = open_page()
-    page.get_by_label("exactly").fill("9000")  # the first plan keeps it, however busy the machine is
+    # The first plan keeps it, however busy the machine is.
+    page.get_by_label("exactly").fill("9000")
     page.keyboard.press("Tab")
     drop(page, str(folder), "folder")
     page.wait_for_selector("#verdict")

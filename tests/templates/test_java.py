@@ -231,6 +231,14 @@ def test_the_jvms_of_a_wrap_share_its_memory(serve: Any) -> None:
 TRACED = {"chiron_trace_key": "key"}
 
 
+def test_what_a_jvm_takes_without_the_handler_is_told_where_it_is_profiled(serve: Any) -> None:
+    keeps = "static final byte[] KEPT = new byte[64 << 20]; static { Arrays.fill(KEPT, (byte) 1); }"
+    answer = serve(files("", keeps), settings=TRACED).request(X_Chiron_Trace="key")
+    (row,) = (each for each in answer.json["timeline"]["spans"] if each["kind"] == "task")
+    assert row["runtime_mib"] > 0
+    assert row["runtime_mib"] + 64 < row["processes_mib"]
+
+
 def changes(server: Any) -> list[list[str]]:
     """What the task was seen to change when it ran as for its profile."""
     answer = server.request(X_Chiron_Trace="key state")

@@ -324,6 +324,14 @@ def test_requests_at_the_same_time_have_node_processes_of_their_own(
     assert len({each.result().text for each in asked}) == 2
 
 
+def test_what_node_takes_without_the_handler_is_told_where_it_is_profiled(serve: Any) -> None:
+    keeps = "const kept = Buffer.alloc(64 << 20, 1); module.exports = async () => 'ok'"
+    answer = serve(keeps, settings={"chiron_trace_key": "key"}).request(X_Chiron_Trace="key")
+    (row,) = (each for each in answer.json["timeline"]["spans"] if each["kind"] == "task")
+    assert row["runtime_mib"] > 0
+    assert row["runtime_mib"] + 64 < row["processes_mib"]
+
+
 def test_its_node_process_ends_with_the_wrap(serve: Any, eventually: Any) -> None:
     server = serve("module.exports = async () => 'ok'")
     nodes = [each for each in server.family() if each.name() == "node"]

@@ -149,6 +149,10 @@ class FunctionRunner(ABC):
         """The most memory that such a process has had."""
         return 0.0
 
+    def bare_mib(self) -> float:
+        """What that process takes without any function: all that run in it share it."""
+        return 0.0
+
     def close(self) -> None:  # noqa: B027 (optional)
         """Free what it holds: the wrap is ending."""
 

@@ -136,6 +136,9 @@ class InRuntime(FunctionRunner):
     def memory_mib(self) -> float:
         return self.runtime.own(self._directory).memory_mib()
 
+    def bare_mib(self) -> float:
+        return self.runtime.own(self._directory).bare_mib
+
     def close(self) -> None:
         self.runtime.end_own()
 
@@ -149,6 +152,7 @@ class InRuntime(FunctionRunner):
                 answer, _ = process.call({"name": self.name, "load": self.code()}, b"")
                 if error := self._error(answer):
                     raise ImportError(f"function {self.name}: {error.message}") from error
+                process.bare_mib = process.bare_mib or int(answer["bare_kib"]) / 1024
                 self._loaded_in, self.is_prepared = process, True
                 self.after_import()
         return process

@@ -177,6 +177,7 @@ async function perform(asked, body) {
 }
 
 function load(name, file) {
+  const bareKib = Math.round(process.memoryUsage.rss() / 1024)
   const run = new Run(name)
   current.run(run, () => {
     try {
@@ -187,7 +188,7 @@ function load(name, file) {
       run.end()
     }
   })
-  return [{}, EMPTY]
+  return [{ bare_kib: bareKib }, EMPTY]
 }
 
 async function serve(asked, body) {

@@ -189,6 +189,7 @@ def _watched(
         result.cpu = _cpu_s(function) - computed
         ended_mib = getrusage(RUSAGE_CHILDREN).ru_maxrss / 1024
         result.processes_mib = max(ended_mib, function.memory_mib())
+        result.runtime_mib = function.bare_mib() or None
         if before is not None:
             result.cpu_probe = (before, cpu_speed.cpu_probe_s())
         if watch.weighed:

@@ -74,6 +74,8 @@ class RuntimeProcess(ABC):
         self._address = f"\0chiron-{self.program}-{secrets.token_hex(16)}"
         self._idle: list[socket.socket] = []
         self._retired = False
+        #: Resident memory before the first handler was loaded; zero until then.
+        self.bare_mib = 0.0
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(self._address)
             listener.listen(_BACKLOG)

@@ -178,7 +178,8 @@ class Result:
     `asked` is when its process was asked for and `ready` when that process had the request; both
     are None for what was not the process's first in the execution. `delayed` is for how many
     seconds the handler's thread had no core, `cpu` the CPU time of its process and of those that it
-    started and that ended, `processes_mib` the most memory that one of these ever had, `own_mib`
+    started and that ended, `processes_mib` the most memory that one of these ever had,
+    `runtime_mib` what of that a process of another runtime takes without any function, `own_mib`
     the most that its process had and shared with no other, `ticks` are those of the probe, and
     `cpu_probe` is what the CPU-speed probe took right before and right after it, `changes` are what
     the function changes of what its process shares; where these were asked for. `writes` is when it
@@ -202,6 +203,7 @@ class Result:
     delayed: float | None = None
     cpu: float | None = None
     processes_mib: float | None = None
+    runtime_mib: float | None = None
     own_mib: float | None = None
     ticks: list[Tick] | None = None
     cpu_probe: tuple[float, float] | None = None

@@ -79,6 +79,7 @@ def _tasks(
             "wait_core_ms": _ms(result.delayed),
             "cpu_ms": _ms(result.cpu),
             "processes_mib": result.processes_mib,
+            "runtime_mib": result.runtime_mib,
             "own_mib": result.own_mib,
             "writes_ms": result.writes,
             "reads_ms": result.reads,

@@ -114,8 +114,18 @@ public final class Worker {
     }
 
     private static Message load(Message asked) throws Exception {
+        String bareKib = residentKib();
         FUNCTIONS.put(asked.get("name"), new Function(asked.get("name"), asked.get("load").split("\0")));
-        return new Message();
+        return new Message().with("bare_kib", bareKib);
+    }
+
+    private static String residentKib() throws IOException {
+        for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
+            if (line.startsWith("VmRSS:")) {
+                return line.replaceAll("\\D", "");
+            }
+        }
+        return "0";
     }
 
     /** A call, and the thread that runs it. */
