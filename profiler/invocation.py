@@ -97,6 +97,8 @@ class Invocation:
         it was not asked for.
     changes
         What the function has changed so far of what its process shares, if it was observed.
+    tries
+        The number of runs until this one, the failed runs before it included.
     """
 
     output: str
@@ -112,6 +114,7 @@ class Invocation:
     writes_from: float | None = None
     reads: tuple[float, float] | None = None
     changes: Changes = UNCHANGED
+    tries: int = 1
 
 
 class RunFailedError(FunctionFailedError):
@@ -161,14 +164,14 @@ class Solo:
 
     def invoke(self, number: int = 0, **how: Unpack[How]) -> Invocation:
         """Run it, as `invoke_once` does, until a run answers."""
-        for _ in range(self.tries - 1):
+        for tries in range(1, self.tries):
             try:
-                return self.invoke_once(number, **how)
+                return replace(self.invoke_once(number, **how), tries=tries)
             except FunctionFailedError as error:
                 if error.told.code not in _RAISED:
                     raise
         try:
-            return self.invoke_once(number, **how)
+            return replace(self.invoke_once(number, **how), tries=self.tries)
         except RunFailedError as error:
             if not self.fails or error.run is None:
                 raise
