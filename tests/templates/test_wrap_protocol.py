@@ -255,9 +255,13 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("code", FAILURES)
-@pytest.mark.parametrize("process", [0, 1])
-@pytest.mark.parametrize("beside", ["", "probe", "cpu-speed", "state", "memory"])
+@pytest.mark.parametrize(
+    ("code", "process", "beside"),
+    [
+        *(("raised", 0, ""), ("raised", 1, "probe"), ("exited", 0, "cpu-speed")),
+        *(("exited", 1, "memory"), ("status", 0, "state"), ("status", 1, "")),
+    ],
+)
 def test_a_traced_request_that_fails_tells_until_when_its_task_ran(
     code: str, process: int, beside: str, start: Any, wrap_image: Any
 ) -> None:
