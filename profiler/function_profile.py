@@ -108,7 +108,7 @@ def with_code(seen: FunctionProfile, handler: Handler | None) -> FunctionProfile
 
 
 def lost_in(workflow: Workflow, runs: Sequence[WorkflowRun]) -> dict[str, FunctionProfile]:
-    """What is known of functions from calls that failed or were late: the shortest that took."""
+    """What is known of functions from calls that were late, or ended their process."""
     shortest_ms = dict[str, float]()
     for name, ms in (each for run in runs for each in run.lost_ms.items()):
         function = workflow.function_of(task_of(name))

@@ -10,9 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from math import inf
 from statistics import fmean
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from chiron.deployment.function_error import FunctionFailedError
+from chiron.profiler.invocation import RunFailedError
 from chiron.workflow.answer import failure_text
 from chiron.workflow.asl_resources import tasks_of
 from chiron.workflow.asl_shapes import states_in
@@ -53,8 +54,9 @@ class WorkflowRun:
 
     ``output`` is the workflow's; None where a task that it needs did not run. If a Fail state ends
     it, it ``fails``, and the output is the `failure_text`. A workflow that decides has in
-    `trace` what it did; inputs and outputs are those of instances, and `took_ms` is how long each
-    took; `lost_ms` is how long those took that failed or were late.
+    `trace` what it did; inputs and outputs are those of instances. `took_ms` is how long each took
+    that answered, or failed as its wrap told; `lost_ms` is how long the others took, which were
+    late or ended their process.
     """
 
     inputs: dict[str, str] = field(default_factory=dict)
@@ -121,17 +123,19 @@ def _decided(
     """What `run_alone` does where the workflow decides: failures may be what it expects."""
     failed = dict[str, FunctionFailedError]()
     limits_s = _limits_s(workflow)
-    took_ms = list[float]()  # of each that began
+    took_ms = list[tuple[float, bool]]()  # of each that began; whether its wrap told that it failed
 
     def run_or_fail(function: str, text: str) -> str:
         begun = time.monotonic()
         try:
             outputs, latency_ms = run(function, text, limits_s.get(function))
         except FunctionFailedError as error:
-            took_ms.append(round(1000 * (time.monotonic() - begun), 3))
+            seen = error.run if isinstance(error, RunFailedError) else None
+            lost_ms = round(1000 * (time.monotonic() - begun), 3)
+            took_ms.append((seen.latency_ms, True) if seen else (lost_ms, False))
             failed[function] = error
             raise error.failure from error
-        took_ms.append(latency_ms)
+        took_ms.append((latency_ms, False))
         return outputs[ANSWER]
 
     done = execute(workflow, request, run_or_fail, dropped=True)
@@ -145,8 +149,8 @@ def _decided(
             raise _failing(done.error)
     began = dict(zip(done.inputs, took_ms, strict=True))
     # A task that answered after its TimeoutSeconds has no output either.
-    took = {name: ms for name, ms in began.items() if name in done.outputs}
-    lost = {name: ms for name, ms in began.items() if name not in done.outputs}
+    took = {name: ms for name, (ms, failed) in began.items() if failed or name in done.outputs}
+    lost = {name: ms for name, (ms, _) in began.items() if name not in took}
     trace = tuple(done.trace)
     return WorkflowRun(done.inputs, done.outputs, output, trace, took, lost, fails)
 
@@ -236,70 +240,103 @@ def _with_input(error: ChironError, text: str) -> ChironError:
     return ChironError(error.code, message, functions=error.functions, status=error.status)
 
 
-def typical_tasks(workflow: Workflow, repeats: Sequence[WorkflowRun]) -> dict[str, str]:
+class Typical(NamedTuple):
+    """The task by whose input a function is profiled, and whether the function fails on it."""
+
+    task: str
+    fails: bool
+
+
+def typical_tasks(workflow: Workflow, repeats: Sequence[WorkflowRun]) -> dict[str, Typical]:
     """The task by whose input each function that one request has reached is profiled.
 
     It is the first task that uses the function. Of several instances of that task it is the one
-    that takes nearest to their mean, which `repeats` of the request tell better than one run.
+    that takes nearest to their mean, which `repeats` of the request tell better than one run. An
+    instance that fails is typical only of a function of which no instance answers.
     """
     run = repeats[0]
-    instances: dict[str, list[str]] = {}
+    answering, failing = dict[str, list[str]](), dict[str, list[str]]()
     for name in run.inputs:
         if not run.trace:
-            instances[name] = [name]
-        elif name in run.outputs:  # what fails shows nothing of how long it takes
-            instances.setdefault(task_of(name), []).append(name)
-    took_ms = _shortest_ms(repeats)
-    typical: dict[str, str] = {}
+            answering[name] = [name]
+        elif any(name in each.outputs for each in repeats):
+            answering.setdefault(task_of(name), []).append(name)
+        elif name in run.took_ms:
+            failing.setdefault(task_of(name), []).append(name)
+    typical: dict[str, Typical] = {}
     for function in workflow.functions:
-        names = (task.name for task in workflow.tasks if task.function == function)
-        first = next((name for name in names if name in instances), None)
-        if first is not None:
-            typical[function] = _nearest_to_mean(instances[first], took_ms)
+        names = [task.name for task in workflow.tasks if task.function == function]
+        found = [(answering[name], False) for name in names if name in answering]
+        found += [(failing[name], True) for name in names if name in failing]
+        for instances, fails in found[:1]:
+            took_ms = {name: _shortest_ms(repeats, name, fails=fails) for name in instances}
+            typical[function] = Typical(_nearest_to_mean(took_ms), fails)
     return typical
 
 
 def inputs_of(
-    runs: Sequence[WorkflowRun], typical: Sequence[Mapping[str, str]]
+    runs: Sequence[WorkflowRun], typical: Sequence[Mapping[str, Typical]]
 ) -> dict[str, dict[int, bytes]]:
     """The input of every function, by the places of those of `runs` that reached it."""
     requests: dict[str, dict[int, bytes]] = {}
     for place, (run, tasks) in enumerate(zip(runs, typical, strict=True)):
-        for function, name in tasks.items():
+        for function, (name, _) in tasks.items():
             requests.setdefault(function, {})[place] = Request(run.inputs[name])
     return requests
 
 
 def weighed(
-    workflow: Workflow, repeats: Sequence[WorkflowRun], typical: Mapping[str, str]
+    workflow: Workflow, repeats: Sequence[WorkflowRun], typical: Mapping[str, Typical]
 ) -> tuple[Instance, ...]:
     """What the request did, with what each task took relative to the typical one."""
-    took_ms = _shortest_ms(repeats)
     counts = Counter[str]()
 
     def own(instance: Instance) -> Instance:
         if instance.task is None:
             return instance
         counts[instance.task] += 1
-        usual_ms = took_ms.get(typical.get(workflow.function_of(instance.task), ""), 0.0)
-        its_ms = took_ms.get(f"{instance.task}#{counts[instance.task]}", usual_ms)
-        noise_ms = max(_NOISE_MS, _NOISE * min(its_ms, usual_ms))
-        if not usual_ms or abs(its_ms - usual_ms) <= noise_ms:
+        name = f"{instance.task}#{counts[instance.task]}"
+        usual = typical.get(workflow.function_of(instance.task), Typical(name, instance.failed))
+        usual_ms = _shortest_ms(repeats, usual.task, fails=usual.fails)
+        its_ms = _shortest_ms(repeats, name, fails=instance.failed)
+        if its_ms is None or not usual_ms:
+            return instance
+        if abs(its_ms - usual_ms) <= max(_NOISE_MS, _NOISE * min(its_ms, usual_ms)):
             return instance
         return instance.model_copy(update={"work": float(f"{its_ms / usual_ms:.2g}")})
 
     return tuple(map(own, repeats[0].trace))
 
 
-def _shortest_ms(repeats: Sequence[WorkflowRun]) -> dict[str, float]:
-    """What each task took, undisturbed; nothing of those that one of `repeats` lacks."""
-    names = set[str].intersection(*(set(run.took_ms) for run in repeats))
-    return {name: min(run.took_ms[name] for run in repeats) for name in names}
+def failures_in(workflow: Workflow, runs: Sequence[WorkflowRun]) -> list[str]:
+    """A line for each function that failed at some of its calls and answered others."""
+    calls, failed = Counter[str](), Counter[str]()
+    for each in (each for run in runs for each in run.trace):
+        if each.task is not None:
+            function = workflow.function_of(each.task)
+            calls[function] += 1
+            failed[function] += each.failed
+    return [
+        f"function {name} failed at {failed[name]} of {count} calls"
+        for name, count in calls.items()
+        if 0 < failed[name] < count
+    ]
 
 
-def _nearest_to_mean(names: Sequence[str], took_ms: Mapping[str, float]) -> str:
-    known = [name for name in names if name in took_ms]
+def _shortest_ms(repeats: Sequence[WorkflowRun], name: str, *, fails: bool) -> float | None:
+    """What a task took, undisturbed, when it answered, or with `fails` when it failed.
+
+    None of a task that one of `repeats` lacks.
+    """
+    if not all(name in run.took_ms for run in repeats):
+        return None
+    times_ms = (run.took_ms[name] for run in repeats if (name not in run.outputs) == fails)
+    return min(times_ms, default=None)
+
+
+def _nearest_to_mean(took_ms: Mapping[str, float | None]) -> str:
+    known = {name: ms for name, ms in took_ms.items() if ms is not None}
     if not known:
-        return names[len(names) // 2]
-    mean_ms = fmean(took_ms[name] for name in known)
-    return min(known, key=lambda name: abs(took_ms[name] - mean_ms))
+        return [*took_ms][len(took_ms) // 2]
+    mean_ms = fmean(known.values())
+    return min(known, key=lambda name: abs(known[name] - mean_ms))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypedDict, Unpack
+
+from requests import Response
 
 from chiron.deployment.function_error import FunctionFailedError, Told, told_by
 from chiron.deployment.local_launcher import Ports
@@ -17,7 +20,7 @@ from chiron.profiler.probe_run import ProbeRun, probe_run, read_ticks
 from chiron.workflow.data import outputs_in
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import ANSWER
-from chiron.workflow.timeline import Span, Traced
+from chiron.workflow.timeline import Span, Timeline, Traced
 from chiron.workflow.tracing import trace_header
 
 _SHOWN = 300
@@ -25,6 +28,10 @@ _SHOWN = 300
 _TRIES, _RAISED = 20, frozenset({"raised", "exited", "status"})
 #: In how many seconds a wrap has to answer.
 _TIMEOUT = "X-Chiron-Timeout"
+#: The error of a run that did not end in time.
+_LATE = "timeout"
+#: What an answer without a timeline of one task raises.
+_NOT_SEEN = (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError)
 _NO_SPEED = CpuSpeed(0.0, 0.0)
 _UNTOLD = Told()
 
@@ -92,6 +99,8 @@ class Invocation:
         it was not asked for.
     changes
         What the function has changed so far of what its process shares, if it was observed.
+    tries
+        The number of runs until this one, the failed runs before it included.
     """
 
     output: str
@@ -108,6 +117,16 @@ class Invocation:
     writes_from: float | None = None
     reads: tuple[float, float] | None = None
     changes: Changes = UNCHANGED
+    tries: int = 1
+
+
+class RunFailedError(FunctionFailedError):
+    """A run of a function failed; ``run`` is what was seen of it until then, if its wrap told it.
+
+    Of a run that did not end in time nothing counts.
+    """
+
+    run: Invocation | None = None
 
 
 class How(TypedDict, total=False):
@@ -124,7 +143,8 @@ class How(TypedDict, total=False):
 class Solo:
     """A function alone in the wrap `wrap`, with the inputs that it gets in its workflow.
 
-    A run that raises is repeated, up to `tries` runs: a function may fail at some of its calls.
+    A run that raises is repeated, up to `tries` runs: a function may fail at some of its calls. Of
+    a function that `fails` at all of them, a run that fails is a run.
     """
 
     gateway: Gateway | Ports
@@ -133,10 +153,11 @@ class Solo:
     function: str
     requests: Sequence[bytes]
     tries: int = 1
+    fails: bool = False
 
-    def each(self) -> Iterator[Solo]:
-        """The same with each of its inputs alone, whose failed runs are repeated."""
-        return (replace(self, requests=[each], tries=_TRIES) for each in self.requests)
+    def with_input(self, request: bytes, *, fails: bool) -> Solo:
+        """The same with that input alone; a run that fails is repeated, unless all do."""
+        return replace(self, requests=[request], tries=1 if fails else _TRIES, fails=fails)
 
     def warm_up(self, seconds: float) -> None:
         """Run it again and again, for so long."""
@@ -146,13 +167,18 @@ class Solo:
 
     def invoke(self, number: int = 0, **how: Unpack[How]) -> Invocation:
         """Run it, as `invoke_once` does, until a run answers."""
-        for _ in range(self.tries - 1):
+        for tries in range(1, self.tries):
             try:
-                return self.invoke_once(number, **how)
+                return replace(self.invoke_once(number, **how), tries=tries)
             except FunctionFailedError as error:
                 if error.told.code not in _RAISED:
                     raise
-        return self.invoke_once(number, **how)
+        try:
+            return replace(self.invoke_once(number, **how), tries=self.tries)
+        except RunFailedError as error:
+            if not self.fails or error.run is None:
+                raise
+            return error.run
 
     def invoke_once(
         self,
@@ -182,34 +208,39 @@ class Solo:
         Raises ``function-failed`` or what the gateway raises, always with the function's name.
         """
         asked = {"probe": probed, "cpu-speed": cpu_probed, "state": observed, "memory": weighed}
-        content = self._traced(number, next((name for name in asked if asked[name]), ""), limit_s)
+        beside = next((name for name in asked if asked[name]), "")
+        response = self._traced(number, beside, limit_s)
+        if not response.ok:
+            told = told_by(response.content, response.status_code)
+            sentence = " ".join(told.sentence.split())[:_SHOWN]
+            error = self._failed(f"failed while it was profiled: {sentence}", told)
+            with suppress(*_NOT_SEEN):
+                if told.code != _LATE:
+                    timeline = json.dumps(json.loads(response.content)["timeline"])
+                    error.run = _timed(Timeline.model_validate_json(timeline), cpu_probed)
+            raise error
         try:
-            return _seen(Traced.model_validate_json(content), cpu_probed=cpu_probed)
-        except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError):
+            return _seen(Traced.model_validate_json(response.content), cpu_probed=cpu_probed)
+        except _NOT_SEEN:
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None
 
-    def _traced(self, number: int, beside: str, limit_s: float | None) -> bytes:
-        """What a traced request is answered with, looked at `beside` its run."""
+    def _traced(self, number: int, beside: str, limit_s: float | None) -> Response:
+        """The answer to a traced request, looked at `beside` its run."""
         headers = trace_header(self.trace_key, beside)
         if limit_s is not None:
             headers = {**headers, _TIMEOUT: f"{limit_s:.3f}"}
         request = self.requests[number % len(self.requests)]
         try:
-            response = self.gateway.invoke(self.wrap, request, headers=headers)
+            return self.gateway.invoke(self.wrap, request, headers=headers)
         except ChironError as error:
             message = f"function {self.function} could not be profiled: {error.message}"
             raise ChironError(
                 error.code, message, functions=[self.function], status=error.status
             ) from None
-        if not response.ok:
-            told = told_by(response.content, response.status_code)
-            sentence = " ".join(told.sentence.split())[:_SHOWN]
-            raise self._failed(f"failed while it was profiled: {sentence}", told)
-        return response.content
 
-    def _failed(self, how: str, told: Told = _UNTOLD) -> ChironError:
+    def _failed(self, how: str, told: Told = _UNTOLD) -> RunFailedError:
         message = f"function {self.function} {how}"
-        error = FunctionFailedError("function-failed", message, functions=[self.function])
+        error = RunFailedError("function-failed", message, functions=[self.function])
         error.told = told
         # What a handler raised is told with its line: its log would say it again.
         log_shown = told.code != "raised"
@@ -223,18 +254,31 @@ class Solo:
 
 
 def _seen(answer: Traced, *, cpu_probed: bool) -> Invocation:
-    """What the timeline of its one task tells of a run.
+    """What a traced answer tells of a run.
 
     Raises ``ValueError``, ``KeyError`` and the like where the timeline is none of a wrap.
     """
-    (run,) = answer.timeline.tasks
-    latency_ms = max(0.0, run.duration_ms - run.wait_core_ms)
     emits = {span.output or "": span for span in answer.timeline.of_kind("emit")}
     texts = outputs_in(answer.output, ANSWER, {name: name for name in emits})
-    return Invocation(
+    (run,) = answer.timeline.tasks
+    return replace(
+        _timed(answer.timeline, cpu_probed),
         output=texts[ANSWER],
-        latency_ms=latency_ms,
         content_type=answer.content_type,
+        emitted={
+            name: Emitted(texts[name], _after(span.end_ms, run), _after(span.start_ms, run))
+            for name, span in emits.items()
+        },
+    )
+
+
+def _timed(timeline: Timeline, cpu_probed: bool) -> Invocation:
+    """What the timeline of its one task tells of a run, but for what it gave."""
+    (run,) = timeline.tasks
+    latency_ms = max(0.0, run.duration_ms - run.wait_core_ms)
+    return Invocation(
+        output="",
+        latency_ms=latency_ms,
         delayed_ms=run.wait_core_ms,
         cores=(run.cpu_ms or 0.0) / latency_ms if latency_ms else 0.0,
         processes_mib=run.processes_mib or 0.0,
@@ -242,10 +286,6 @@ def _seen(answer: Traced, *, cpu_probed: bool) -> Invocation:
         own_mib=run.own_mib,
         probed=None if run.ticks is None else probe_run(read_ticks(run.ticks)),
         speed=speed_of(run.cpu_probe_ms or ()) if cpu_probed else _NO_SPEED,
-        emitted={
-            name: Emitted(texts[name], _after(span.end_ms, run), _after(span.start_ms, run))
-            for name, span in emits.items()
-        },
         writes_from=None if run.writes_ms is None else _after(run.writes_ms, run),
         reads=None
         if run.reads_ms is None

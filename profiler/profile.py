@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -24,7 +23,14 @@ from chiron.profiler.function_profile import (
     with_forks,
 )
 from chiron.profiler.holding import profiled_source
-from chiron.profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
+from chiron.profiler.inputs import (
+    WorkflowRun,
+    failures_in,
+    inputs_of,
+    run_alone,
+    typical_tasks,
+    weighed,
+)
 from chiron.profiler.invocation import Solo
 from chiron.profiler.sampling import FEWEST_ROUNDS, Beside, in_turn, sample
 from chiron.profiler.sandbox import Sandbox, find_sandbox
@@ -64,28 +70,13 @@ def _unknown(name: str, workflow: Workflow, runs: Sequence[WorkflowRun]) -> str:
     """Why nothing is known of a function that no payload had answer in time."""
     if name in lost_in(workflow, runs):
         return (
-            f"function {name} fails, or is late, with every payload: its profile has no more than "
-            "how long that takes, as computing"
+            f"function {name} is late, or ends its process, with every payload: its profile has no "
+            "more than how long that takes, as computing"
         )
     return (
         f"function {name} is not run with any payload: none reaches it, or a branch beside it "
         "fails first; nothing is known of it but its code and its imports"
     )
-
-
-def _failing(workflow: Workflow, runs: Sequence[WorkflowRun]) -> list[str]:
-    """A line for each function that failed at some of its calls and answered others."""
-    calls, failed = Counter[str](), Counter[str]()
-    for each in (each for run in runs for each in run.trace):
-        if each.task is not None:
-            function = workflow.function_of(each.task)
-            calls[function] += 1
-            failed[function] += each.failed
-    return [
-        f"function {name} failed at {failed[name]} of {count} calls: its profile has the others"
-        for name, count in calls.items()
-        if 0 < failed[name] < count
-    ]
 
 
 def profile(
@@ -195,7 +186,7 @@ class _Profiling:
         def runs_of(solo: Solo) -> Generator[None, None, list[FunctionProfile]]:
             sandbox = find_sandbox(solo.wrap, solo.gateway.url, solo.trace_key)
             known = list[FunctionProfile]()
-            for one in solo.each():
+            for one in self._each(solo):
                 one.warm_up(self._warm_up_s(solo))
                 taken = yield from sample(
                     *(one, sandbox, tracers(one, sandbox), count),
@@ -222,7 +213,7 @@ class _Profiling:
 
         def forks_of(solo: Solo) -> Generator[None, None, list[FunctionProfile]]:
             known = list[FunctionProfile]()
-            for each, one in zip(profiles[solo.function], solo.each(), strict=True):
+            for each, one in zip(profiles[solo.function], self._each(solo), strict=True):
                 one.warm_up(self._warm_up_s(solo))
                 known.append((yield from with_forks(each, one)))
             for reason in {each.unforkable for each in known if each.unforkable}:
@@ -253,7 +244,7 @@ class _Profiling:
         payloads = tuple(
             self._payload_profile(number, measured) for number in range(len(self._payloads))
         )
-        for line in _failing(self._folder.workflow, every):
+        for line in failures_in(self._folder.workflow, every):
             self._warn(line)
         others = mean_share(self._looks)
         if busy := disturbance(others):
@@ -271,6 +262,11 @@ class _Profiling:
             for name in names
             if name not in self._inputs
         }
+
+    def _each(self, solo: Solo) -> Iterator[Solo]:
+        """A function with each of its inputs alone."""
+        for place, request in self._inputs[solo.function].items():
+            yield solo.with_input(request, fails=self._typical[place][solo.function].fails)
 
     def _warm_up_s(self, solo: Solo) -> float:
         handler = self._handlers.get(solo.function)

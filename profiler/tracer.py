@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Protocol
 
@@ -139,10 +140,12 @@ class Attached:
         with tracing(self.strace, self.sandbox.pid, self.sandbox.beside()) as tracer:
             done = [self.solo.invoke(number) for number in numbers]
         seen = handler_runs(tracer.trace)
-        if len(seen) != len(done):
+        if len(seen) != sum(one.tries for one in done):
             return []
+        lasts = accumulate(one.tries for one in done)
         return [
-            replace(run, delayed_ms=one.delayed_ms) for run, one in zip(seen, done, strict=True)
+            replace(seen[last - 1], delayed_ms=one.delayed_ms)
+            for last, one in zip(lasts, done, strict=True)
         ]
 
 

@@ -63,9 +63,9 @@ def in_a_row(periods: Sequence[Period], lengths_ms: Sequence[float]) -> tuple[Pe
     )
 
 
-#: A part of a function's latency.
 #: Longer than any SLO: what a plan takes that cannot work.
 _NEVER_MS = 1e8
+#: A part of a function's latency.
 Part = Annotated[float, Field(ge=0, le=1)]
 
 

@@ -129,7 +129,14 @@ def simulate(
 
 @inner
 def _run(state: State, due: NDArray[np.int64]) -> None:
-    """Go from event to event until all requests are answered."""
+    """Go from event to event until all requests are answered.
+
+    What happens at one instant is in this order, each once: what GILs are held for, by the numbers
+    of their processes; what computes without a GIL: helpers, starters, threads, then objects and
+    calls; what has waited: starters, threads, nodes, then calls. Within each, numbers are in order.
+    What begins thereby at the same instant has its turn if that is still to come, or else in a
+    further round.
+    """
     clock = state.clock[0]
     _fill(state)
     count_arrivals(state)

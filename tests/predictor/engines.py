@@ -392,24 +392,23 @@ class Engines:
             )
 
     def _work(self, task: str, *, forked: bool) -> Work:
-        """What a task does whose function starts no helpers."""
+        """What a task does whose function starts no helpers; what takes no time it does not do."""
         name = self.workflow.function_of(task)
         function = self.profile.functions[name]
         parts: list[Work] = [((period.kind, period.duration_ms),) for period in function.periods]
         work = work_with(function, parts, self.moments.get(name, ()))
-        if self._joins(task):
-            megabytes = (function.input_bytes or 0) / 1e6
-            work = (("cpu", megabytes * self.platform.joined_ms_per_mb), *work)
-        if self.workflow.decided and self.plan.orchestrator == "wrap":
-            work = (("cpu", self.platform.instance_ms), *work)
-        if forked and function.further_ms:
-            work = (("cpu", function.further_ms), *work)
+        platform, megabytes = self.platform, (function.input_bytes or 0) / 1e6
+        instances = self.workflow.decided and self.plan.orchestrator == "wrap"
+        before: Work = (
+            ("cpu", function.further_ms * forked),
+            ("cpu", platform.instance_ms * instances),
+            ("cpu", megabytes * platform.joined_ms_per_mb * self._joins(task)),
+        )
         megabytes = function.output_bytes / 1e6
         answers = task in names_in(self.workflow.output) and self.place[task][1] != 0
         handed_over = (self._is_handed_over(task, other) for other in self.workflow.tasks)
-        if megabytes and (answers or any(handed_over)):
-            work = (*work, ("native", megabytes * self.platform.shared_ms_per_mb))
-        return work
+        after_ms = megabytes * (answers or any(handed_over)) * platform.shared_ms_per_mb
+        return (*_lasting(before), *work, *_lasting((("native", after_ms),)))
 
     def _joins(self, task: str) -> bool:
         """Whether it is the first in its process with an input of several that the wraps join."""
@@ -428,6 +427,10 @@ class Engines:
 
 def _nothing() -> None:
     """What happens when a call has computed that arrives all the same."""
+
+
+def _lasting(work: Work) -> Work:
+    return tuple(part for part in work if part[1])
 
 
 def ended(task: str) -> Hashable:

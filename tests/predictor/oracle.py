@@ -289,7 +289,13 @@ class Simulation:
                 thread.remaining_ms -= done_ms
 
     def _settle(self, running: list[Thread]) -> None:
-        """Move on every thread whose period ended now, and hand over the GILs asked for."""
+        """Move on every thread whose period ended now, and hand over the GILs asked for.
+
+        What happens at one instant is in this order, each once: what GILs are held for, by the
+        numbers of their processes; what computes without a GIL: helpers, starters, then threads;
+        what has waited: starters, then threads, then timers by their keys. What begins thereby at
+        the same instant has its turn if that is still to come, or else in a further round.
+        """
         for thread in running:
             if not thread.gil.switching_ms and thread.remaining_ms <= self.instant_ms:
                 self._next_period(thread)

@@ -178,6 +178,21 @@ def test_the_kernel_answers_as_the_engines_do_in_virtual_time(data, workflow, pr
         assert one[3:] == pytest.approx(other[3:], rel=1e-6, abs=3e-5)
 
 
+def test_an_instance_that_costs_nothing_is_no_instant_with_the_gil():
+    """Else the second thread would wait for the GIL by then, and the first would keep it."""
+    brief = FunctionProfile(
+        latency_ms=1.0, periods=(Period(kind="block", start_ms=0.0, duration_ms=1.0),)
+    )
+    profile = Profile(format=1, workflow="demo", functions={"f": brief})
+    workflow = Workflow("demo", (Task("a", "f", None), Task("b", "f", None)), None, decided=True)
+    wrap = Wrap(name="w", cpus=1, memory_mib=1, mechanism="fork", processes=(("a", "b"),))
+    made = Plan(format=2, workflow="demo", planner="pgp", cpus=1, wraps=(wrap,))
+    constants = dict.fromkeys(PAPER, 0.0) | CALLS | {"instance_ms": 0.0, "short_release_ms": 2.0}
+    platform = Platform(format=1, name="test", cpus=1, **constants)
+    assert request_ms(made, workflow, profile, platform) == 1.0
+    assert Predictor(profile, platform).plan_ms(made, workflow) == 1.0
+
+
 def by_equations_ms(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform) -> float:
     """Equations (1) to (4): every wrap of every stage by itself, stages one after another."""
     total_ms = platform.request_ms + platform.stage_ms * (len(workflow.stages) - 1)

@@ -10,7 +10,15 @@ import pytest
 
 from chiron.deployment.function_error import FunctionFailedError, Told
 from chiron.deployment.local_launcher import LocalLauncher
-from chiron.profiler.inputs import WorkflowRun, inputs_of, run_alone, typical_tasks, weighed
+from chiron.profiler.inputs import (
+    Typical,
+    WorkflowRun,
+    inputs_of,
+    run_alone,
+    typical_tasks,
+    weighed,
+)
+from chiron.profiler.invocation import Invocation, RunFailedError
 from chiron.profiler.profile import profile
 from chiron.workflow.asl import parse_states
 from chiron.workflow.buckets import parse_buckets
@@ -139,6 +147,51 @@ def test_an_answer_after_its_timeout_took_no_time(monkeypatch: pytest.MonkeyPatc
     assert (done.output, done.took_ms, done.lost_ms) == ('"instead"', {}, {"Late#1": 2000.0})
 
 
+def failing(function: str, took_ms: float) -> RunFailedError:
+    error = RunFailedError("function-failed", "no", functions=[function])
+    error.run = Invocation("", took_ms)
+    return error
+
+
+def test_a_failure_took_what_its_wrap_tells_however_long_the_call_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = 0.0
+    monkeypatch.setattr("chiron.profiler.inputs.time.monotonic", lambda: now_s)
+
+    def run(function: str, text: str, _: float | None = None) -> tuple[dict[str, str], float]:
+        nonlocal now_s
+        if function == "tried":
+            now_s += 0.06
+            raise failing(function, 0.02)
+        return {"output": text}, 7.0
+
+    done = run_alone(CAUGHT, b"0", run, {})
+    assert (done.took_ms, done.lost_ms) == ({"Tried#1": 0.02, "After#1": 7.0}, {})
+    typical = typical_tasks(CAUGHT, [done])
+    assert typical == {"tried": Typical("Tried#1", fails=True), "after": Typical("After#1", False)}
+    assert inputs_of([done], [typical])["tried"] == {0: b"0"}
+    assert [each.work for each in weighed(CAUGHT, [done], typical)] == [1.0, 1.0]
+
+
+def test_an_attempt_that_fails_takes_its_own_time_beside_those_that_answer() -> None:
+    document = tasks(A={"Retry": [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 1}]})
+    workflow, calls = parse_states(document, "demo"), 0
+
+    def run(function: str, text: str, _: float | None = None) -> tuple[dict[str, str], float]:
+        nonlocal calls
+        calls += 1
+        if calls in (1, 3):
+            raise failing(function, 2.0)
+        return {"output": text}, 20.0
+
+    repeats = [run_alone(workflow, b"0", run, {}) for _ in range(3)]  # the last does not fail
+    typical = typical_tasks(workflow, repeats)
+    assert typical == {"a": Typical("A#1", fails=False)}
+    trace = [each for each in weighed(workflow, repeats, typical) if each.task]
+    assert [(each.failed, each.work) for each in trace] == [(True, 0.1), (False, 1.0)]
+
+
 def branch(name: str) -> dict[str, Any]:
     task = {"Type": "Task", "Resource": name.lower(), "End": True}
     return {"StartAt": name, "States": {name: task}}
@@ -247,7 +300,7 @@ def test_an_output_keeps_its_content_type_on_the_way_to_one_task() -> None:
 
     done = run_alone(Workflow("drawn", tasks, "c"), b"now", run, {})
     assert found == {"draw": None, "scale": "image/png", "list": None}
-    typical = {"draw": "a", "scale": "b"}
+    typical = {"draw": Typical("a", fails=False), "scale": Typical("b", fails=False)}
     requests = inputs_of([done], [typical])
     assert {name: each[0].content_type for name, each in requests.items()} == {
         "draw": None,

@@ -5,14 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
 
+from chiron.profiler import tracer
 from chiron.profiler.blocking import waits
 from chiron.profiler.handler_run import HandlerRun, handler_runs
+from chiron.profiler.invocation import Invocation
 from chiron.profiler.shared_resources import files
 from chiron.profiler.tracer import tracing
 from chiron.workflow.errors import ChironError
@@ -108,6 +113,21 @@ def test_a_call_that_is_soon_over_is_a_wait_of_its_name(
         ask(child, tmp_path / "file")
     (run,) = handler_runs(traced.trace)
     assert {"connect", "recvfrom", "fsync"} <= {wait.syscall for wait in waits(run)}
+
+
+def test_of_runs_that_are_repeated_as_they_fail_the_last_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runs = [HandlerRun(start_s, start_s + 1.0, (), 0.0) for start_s in range(5)]
+    monkeypatch.setattr(tracer, "tracing", lambda *_: nullcontext(SimpleNamespace(trace=None)))
+    monkeypatch.setattr(tracer, "handler_runs", lambda _: runs)
+    solo: Any = SimpleNamespace(
+        invoke=lambda number: Invocation("", 1.0, delayed_ms=number, tries=2 + number)
+    )
+    sandbox: Any = SimpleNamespace(pid=1, beside=tuple)
+    attached = tracer.Attached(solo, "strace", sandbox)
+    assert [(run.start_s, run.delayed_ms) for run in attached.runs([0, 1])] == [(1, 0), (4, 1)]
+    assert attached.runs([0]) == []
 
 
 def test_a_process_is_traced_by_nobody_after_an_error(

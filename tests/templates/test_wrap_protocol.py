@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chiron.workflow.timeline import Traced
+from chiron.workflow.timeline import Timeline, Traced
 
 ECHO = "def handle(req):\n    return req\n"
 ONE: dict[str, Any] = {"output": 0}
@@ -246,6 +246,42 @@ def test_a_traced_request_tells_what_ran_when(start: Any, wrap_image: Any, gatew
     for span in timeline.spans:
         assert 0 <= span.start_ms <= span.end_ms <= timeline.latency_ms
         assert span.kind != "task" or (span.duration_ms >= 49 and span.cpu_ms is not None)
+
+
+FAILURES = {
+    "raised": "raise ValueError('no')",
+    "exited": "raise SystemExit(3)",
+    "status": "return 'no', 404",
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "process", "beside"),
+    [
+        *(("raised", 0, ""), ("raised", 1, "probe"), ("exited", 0, "cpu-speed")),
+        *(("exited", 1, "memory"), ("status", 0, "state"), ("status", 1, "")),
+    ],
+)
+def test_a_traced_request_that_fails_tells_until_when_its_task_ran(
+    code: str, process: int, beside: str, start: Any, wrap_image: Any
+) -> None:
+    how = f"import time\n\ndef handle(req):\n    time.sleep(0.02)\n    {FAILURES[code]}\n"
+    processes = [[], [0]] if process else [[0]]
+    image = wrap_image({"fails": how}, processes, entry={"output": 0})
+    server = start(image, chiron_trace_key="key")
+    answer = server.request(body="1", X_Chiron_Trace=" ".join(filter(None, ("key", beside))))
+    assert (answer.status, answer.json["code"]) == (500, code)
+    timeline = Timeline.model_validate_json(json.dumps(answer.json["timeline"]))
+    (run,) = timeline.tasks
+    assert run.duration_ms >= 20 and run.cpu_ms is not None and code in (run.error or code)
+    seen = {
+        "probe": run.ticks,
+        "cpu-speed": run.cpu_probe_ms,
+        "state": run.changes,
+        "memory": run.own_mib,
+    }
+    assert {name for name, each in seen.items() if each is not None} == {*filter(None, [beside])}
+    assert "timeline" not in server.request(body="1").text
 
 
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from wrap.cluster import store_path
 from wrap.cluster.coordinator import Coordinator
@@ -276,7 +277,7 @@ class Participant:
 
     def _answer(self, outcome: Outcome, arrived: float) -> Message:
         if isinstance(outcome, TaskError):
-            said: list[Unsent] = [unsent(told(self._runtime, outcome, arrived))]
+            said: list[Unsent] = [unsent(json.dumps(told(self._runtime, outcome, arrived)))]
             return Message(ANSWER, [outcome.status], said)
         return Message(ANSWER, [OK], answer(outcome, arrived))
 
@@ -287,13 +288,13 @@ def _export(runtime: Runtime, execution: Execution, outcome: Outcome) -> None:
         runtime.spans.part(execution.ident, all_results(execution, outcome))
 
 
-def told(runtime: Runtime, error: TaskError, arrived: float) -> str:
+def told(runtime: Runtime, error: TaskError, arrived: float) -> dict[str, Any]:
     """What the caller is told of an error."""
     cause = runtime.memory_kills.during(arrived) if error.status >= SERVER_FAULT else None
     if cause:
         error.message = f"wrap {runtime.wrap.name}: {cause}: {error.message}"
         print(f"wrap {runtime.wrap.name}: {cause}", file=sys.stderr)
-    return json.dumps(error.located(None, runtime.wrap.name).as_dict(redacted))
+    return error.located(None, runtime.wrap.name).as_dict(redacted)
 
 
 def engine_of(runtime: Runtime, asked: Request) -> Program:

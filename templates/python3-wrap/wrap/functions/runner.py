@@ -165,25 +165,22 @@ def _watched(
 ) -> Any:
     """What the handler answers; `result` also has what else `watch` wants to know of it.
 
+    It has that of a handler that fails, too.
+
     Nothing but the handler runs under the probe, which would see it let go of the GIL.
     """
     before = cpu_speed.cpu_probe_s() if watch.cpu_probed else None
+    probe = Probe() if watch.probed and function.in_python else None
     kept_waiting, computed = cpu_speed.waited_s(), _cpu_s(function)
     try:
         if watch.observed:
             with function.observed():
-                value = _timed(function, arguments, result, task_io, begins)
-            result.changes = function.changes
-            return value
+                return _timed(function, arguments, result, task_io, begins)
         if not watch.probed:
             with function.marked(result.task):
                 return _timed(function, arguments, result, task_io, begins)
-        if not function.in_python:
+        with probe or nullcontext():
             return _timed(function, arguments, result, task_io, begins)
-        with Probe() as probe:
-            value = _timed(function, arguments, result, task_io, begins)
-        result.ticks = probe.ticks
-        return value
     finally:
         result.delayed = cpu_speed.waited_s() - kept_waiting
         result.cpu = _cpu_s(function) - computed
@@ -194,6 +191,10 @@ def _watched(
             result.cpu_probe = (before, cpu_speed.cpu_probe_s())
         if watch.weighed:
             result.own_mib = _own_mib()
+        if watch.observed:
+            result.changes = function.changes
+        if probe is not None:
+            result.ticks = probe.ticks
 
 
 def _cpu_s(function: FunctionRunner) -> float:

@@ -110,7 +110,8 @@ class Answering:
         except Exception as error:  # no memory for the answer
             failure = lack(error)
         if failure is not None:
-            response = failed(runtime, failure, arrived, ident.mark)
+            seen = results if ident.watch.traced else ()
+            response = failed(runtime, failure, arrived, ident.mark, seen)
         answered = time.monotonic()
         if self._pieces is not None:
             self._pieces.end(failure is not None)

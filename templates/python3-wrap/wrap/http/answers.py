@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from flask import Response
@@ -42,15 +42,26 @@ def not_begun(runtime: Runtime, environ: Environ, error: TaskError, arrived: flo
     return response
 
 
-def failed(runtime: Runtime, error: TaskError, arrived: float, mark: str) -> Response:
-    """The answer; an entry's log has why, where that is not what the client has sent."""
+def failed(
+    runtime: Runtime,
+    error: TaskError,
+    arrived: float,
+    mark: str,
+    seen: Sequence[Result] = (),
+) -> Response:
+    """The answer; an entry's log has why, where that is not what the client has sent.
+
+    The answer has the timeline of the results `seen`, if there are any.
+    """
     runtime.metrics.failed(error.code)
-    body = told(runtime, error, arrived)
+    said = told(runtime, error, arrived)
+    if seen:
+        said["timeline"] = timeline(runtime.wrap, seen, arrived, time.monotonic())
     if runtime.wrap.entry is not None and error.status >= SERVER_FAULT:
         fields = error.as_dict(redacted)
         log.failed(fields["function"] or fields["wrap"], mark, fields["code"], fields["message"])
     later = {"Retry-After": _RETRY_S} if error.code == "full" else None
-    return Response(body, error.status, later, mimetype="application/json")
+    return Response(json.dumps(said), error.status, later, mimetype="application/json")
 
 
 def lack(error: Exception) -> TaskError:

@@ -16,7 +16,7 @@ from flask import Flask, Response, request
 from wrap.cluster import store_path
 from wrap.cluster.coordinator import Coordinator
 from wrap.cluster.participant import Participant, engine_of
-from wrap.config.wrap_spec import Entry, Wrap
+from wrap.config.wrap_spec import Entry, Seen, Wrap
 from wrap.core import admission
 from wrap.core.builds import OTHER_BUILD, build_of, check_caller, is_handed_back
 from wrap.core.dag import Engine, Part
@@ -28,6 +28,7 @@ from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.sessions import Events
 from wrap.dispatch.world import WORLD
 from wrap.functions.answers import METHODS
+from wrap.functions.styles import unless_failed
 from wrap.http.answering import Answering
 from wrap.http.answers import (
     asked_by,
@@ -71,8 +72,6 @@ from wrap.workers.pulse import Pulse
 
 #: Hosts that Flask does not refuse.
 _HOST = re.compile(r"[\w-]{1,63}(\.[\w-]{1,63})*(:\d+)?", re.ASCII).fullmatch
-#: From here on the status is one of failure.
-_FAILED = "400"
 
 
 def create_app(
@@ -286,8 +285,9 @@ def _answer(
     if entry.emits:
         emitted = {name: execution.data[number].in_json() for name, number in entry.emits.items()}
         output = Object(json.dumps({"output": output.in_json(), "emitted": emitted}), JSON)
-    failed = isinstance(output.head, tuple) and output.head[0] >= _FAILED
-    if execution.ident.watch.traced and not failed:
+    if execution.ident.watch.traced:
+        if isinstance(output.head, tuple):  # a failure is answered with its timeline too
+            unless_failed(int(output.head[0][:3]), output, Seen.BY_NOBODY)
         return traced(runtime, output, results, arrived)
     response = uncopied([output.view()], output.answer_type())
     if isinstance(output.head, tuple):

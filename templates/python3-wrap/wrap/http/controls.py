@@ -57,5 +57,6 @@ def add_controls(app: Flask, runtime: Runtime, events: Events | None) -> None:
         try:
             found = events.letters(verb, names, time.monotonic() + runtime.wrap.timeout_s)
         except TaskError as error:
-            return Response(told(runtime, error, time.monotonic()), error.status, content_type=JSON)
+            said = json.dumps(told(runtime, error, time.monotonic()))
+            return Response(said, error.status, content_type=JSON)
         return Response(json.dumps(found), content_type=JSON)
