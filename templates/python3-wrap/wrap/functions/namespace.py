@@ -13,7 +13,6 @@ mean everywhere, unless such a folder comes first.
 
 from __future__ import annotations
 
-import builtins
 import functools
 import importlib
 import re
@@ -36,13 +35,12 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import IO, Any
 
-from wrap.functions import public
+from wrap.functions import own_builtins, public
+from wrap.functions.own_builtins import OWN, SHARED
 from wrap.functions.public import PACKAGE
 
 #: What the names of the functions' packages in ``sys.modules`` begin with.
 _PREFIX = "_function_"
-#: The builtins that each function has of its own.
-_OWN = ("__import__", "open")
 #: A line with an import statement.
 _IMPORT = re.compile(r"^.*\bimport\b.*$", re.MULTILINE)
 
@@ -104,9 +102,9 @@ class Namespace(MetaPathFinder):
         #: The folders with its modules, and those of them that precede the installed packages.
         self._places, self._first = [str(folder)], list[str]()
         self._known_path, self._checked = set(sys.path), set[str]()
-        self._open_file: Callable[..., IO[Any]] = builtins.open
-        own = dict(zip(_OWN, (self._import, self._open), strict=True))
-        self._builtins = vars(builtins) | own
+        self._open_file: Callable[..., IO[Any]] = SHARED["open"]
+        own = dict(zip(OWN, (self._import, self._open), strict=True))
+        self._builtins = own_builtins.add(self.package, own)
         source = partial(_Loader, own=self._builtins)
         self._loaders: list[Any] = [
             (ExtensionFileLoader, EXTENSION_SUFFIXES),
@@ -206,16 +204,17 @@ class Namespace(MetaPathFinder):
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
+        usual: Callable[..., ModuleType] = SHARED["__import__"]
         if level:  # the names of modules are public, and the import system has their own ones
             package = str((globals or {}).get("__package__"))
             name = resolve_name("." * level + name, package)
             if not fromlist or name.partition(".")[0] != PACKAGE:
-                return builtins.__import__(name, globals, locals, fromlist or (), 0)
+                return usual(name, globals, locals, fromlist or (), 0)
         own = self._own(name)
         if own is not None:
             top = name.partition(".")[0]
             try:
-                leaf = builtins.__import__(own, globals, locals, fromlist or ("__name__",), 0)
+                leaf = usual(own, globals, locals, fromlist or ("__name__",), 0)
             except ModuleNotFoundError as error:
                 self._rename(error)
                 raise
@@ -230,7 +229,7 @@ class Namespace(MetaPathFinder):
             self.uses_flask = True
         elif name == "chiron_io":
             self.uses_io = True
-        module = builtins.__import__(name, globals, locals, fromlist or (), 0)
+        module = usual(name, globals, locals, fromlist or (), 0)
         if (top := name.partition(".")[0]) not in self._checked:
             self._check(top)
         return self._importlib if module is importlib else module
@@ -287,6 +286,5 @@ class _Loader(SourceFileLoader):
         public.share(name)
         try:
             super().exec_module(module)
-        finally:  # what it has added to builtins, as gettext.install() does, or replaced there
-            changed = {name: each for name, each in vars(builtins).items() if name not in _OWN}
-            self._builtins.update(changed)
+        finally:
+            own_builtins.update(self._builtins)

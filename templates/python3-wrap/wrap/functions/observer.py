@@ -15,6 +15,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from wrap.functions import named
+from wrap.functions.own_builtins import Builtins
 from wrap.functions.public import package_at
 from wrap.functions.snapshot import (
     ENVIRONMENT,
@@ -140,7 +141,8 @@ class Observer:
             if name in self._watched or is_ours(name):
                 continue
             self._watched.add(name)
-            if type(module) is not ModuleType:
+            kind = type(module)
+            if kind not in _WATCHED:
                 continue
             if name == "logging":  # a handler that is removed again has had the others' records
                 noted = partial(self._set, "logging.root", takes_records)
@@ -150,8 +152,8 @@ class Observer:
                     label = f"{name.lstrip('_')}.{call.lstrip('_')}"
                     self._replace(module, call, partial(self._set, label, concerns))
             with contextlib.suppress(TypeError):
-                ModuleType.__setattr__(module, "__class__", _Watched)
-                self._undo.append(partial(ModuleType.__setattr__, module, "__class__", ModuleType))
+                ModuleType.__setattr__(module, "__class__", _WATCHED[kind])
+                self._undo.append(partial(ModuleType.__setattr__, module, "__class__", kind))
 
     def _replace(self, module: Any, name: str, instead: Callable[..., Any]) -> None:
         names = vars(module)
@@ -225,6 +227,13 @@ class _Watched(ModuleType):
         if _observer is not None:
             _observer.assigned(self, name, sys._getframe(1))
         super().__delattr__(name)
+
+
+class _WatchedBuiltins(_Watched, Builtins):
+    """The module ``builtins`` while what is set in it is observed."""
+
+
+_WATCHED: Mapping[type, type] = {ModuleType: _Watched, Builtins: _WatchedBuiltins}
 
 
 def _module_of(frame: FrameType) -> str:
