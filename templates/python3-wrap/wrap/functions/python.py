@@ -53,6 +53,7 @@ class PythonHandler(FunctionRunner):
         self._namespace = Namespace(name, folder)
         self._folder = folder
         self._alone = alone
+        self._application = styles.application(self._directory)
         self._loading = threading.Lock()
         self._raw = styles.is_raw()
         self._module: Any = None
@@ -115,7 +116,7 @@ class PythonHandler(FunctionRunner):
     ) -> AbstractContextManager[object]:
         """The Flask request that the handler may look at, if it can."""
         if self._namespace.uses_flask:
-            return styles.flask_request(given, trace)
+            return styles.flask_request(self._application, given, trace)
         return super().surroundings(given, trace)
 
     def call(self, *arguments: Any) -> Any:
