@@ -57,6 +57,12 @@ _FOLDER = "function"
 _BELOW = re.compile(r"(^|/)function(/|$)")
 #: Calls that keep a path as it is, and those that look for it whenever something is loaded.
 _OF_PATHS, _OF_LOADERS = frozenset({"Path", "PurePath", "join"}), frozenset({"FileSystemLoader"})
+#: The folder in what starts a program: as a word of a command, or as a package.
+_IN_COMMAND = re.compile(r"(^|[\s=<>\"'])(\./)?function/|^function(\.\w+)+$|-m function\.")
+_STARTING = frozenset(
+    {"system", "popen", "run", "Popen", "call", "check_call", "check_output", "getoutput"}
+    | {"getstatusoutput", "create_subprocess_exec", "create_subprocess_shell"}
+)
 #: Calls whose first argument is a path, also where that is the folder's name.
 _OF_FOLDERS = _OF_PATHS | _OF_LOADERS | {"listdir", "scandir", "walk"}
 #: Calls that return the working directory.
@@ -173,6 +179,8 @@ def _own_paths(node: ast.AST, *, runs: bool = False, used: bool = False) -> Iter
     runs = runs or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     if isinstance(node, ast.Call):
         called = _called(node)
+        if runs and called in _STARTING:
+            yield from filter(_IN_COMMAND.search, _texts(node))
         counts = runs or called in _OF_LOADERS or (called in _OF_PATHS and not used)
         literal = [each.value for each in node.args[:1] if isinstance(each, ast.Constant)]
         if literal == [_FOLDER] and called in _OF_FOLDERS and counts:
