@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from wrap.functions.public import SHARED
+from wrap.functions.public import PACKAGE, SHARED
 
 #: What the names in ``sys.modules`` of functions' packages begin with.
 FUNCTION = "_function_"
@@ -172,6 +172,20 @@ def takes_records(handler: logging.Handler) -> bool:
     """Whether a handler writes to something else than a standard stream."""
     streams = {getattr(sys, name) for each in _STANDARD for name in (each, f"__{each}__")}
     return not (type(handler) is logging.StreamHandler and handler.stream in streams)
+
+
+def hears_others(logger: logging.Logger, handler: logging.Handler) -> bool:
+    """Whether a handler gets records of other functions, and writes them to no standard stream.
+
+    Functions may have loggers of one name, but for those that are named as their modules.
+    """
+    if logger is not logging.root and isinstance(handler, logging.NullHandler):
+        return False
+    return takes_records(handler) and logger.name.partition(".")[0] != PACKAGE
+
+
+def named_logger(logger: logging.Logger) -> str:
+    return "logging.root" if logger is logging.root else f"logging.getLogger({logger.name!r})"
 
 
 def raising() -> list[str]:
