@@ -44,7 +44,7 @@ def add(package: str, folder: Path) -> None:
         # A logger of a function's module is the function's own, as are its handlers.
 
         def logger(name: str) -> logging.Logger:
-            own = _own(name) if str(name).partition(".")[0] == PACKAGE else None
+            own = _own(name)
             found = usual(own or name)
             if own is not None:
                 found.name = name
@@ -75,12 +75,17 @@ def share_own(name: str) -> None:
     What else has that name, such as the wrap's own package, keeps it.
     """
     top = name.partition(".")[0]
-    if not isinstance(sys.modules.get(top), _Shared | None):
+    if not may_share(top):
         return
     SHARED.add(top)
     while name:
         share(name)
         name = name.rpartition(".")[0]
+
+
+def may_share(top: str) -> bool:
+    """Whether no module but functions' own has that name in ``sys.modules``."""
+    return isinstance(sys.modules.get(top), _Shared | None)
 
 
 def is_of_others(name: str) -> bool:

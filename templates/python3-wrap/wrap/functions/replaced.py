@@ -9,7 +9,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
-from wrap.functions.public import PACKAGE
+from wrap.functions.public import PACKAGE, SHARED
 from wrap.functions.snapshot import FUNCTION, is_ours
 
 #: So many containers are in each other in a registry, at most, below the outermost.
@@ -100,7 +100,7 @@ def _is_own(value: object) -> bool:
 
 def _is_name(module: object) -> bool:
     """Whether a function's module has that name."""
-    return str(module).partition(".")[0] == PACKAGE
+    return str(module).partition(".")[0] in SHARED
 
 
 def _classes_of(module: ModuleType) -> list[type]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from wrap.functions.public import PACKAGE, SHARED
+from wrap.functions.public import SHARED
 
 #: What the names in ``sys.modules`` of functions' packages begin with.
 FUNCTION = "_function_"
@@ -181,7 +181,7 @@ def hears_others(logger: logging.Logger, handler: logging.Handler) -> bool:
     """
     if logger is not logging.root and isinstance(handler, logging.NullHandler):
         return False
-    return takes_records(handler) and logger.name.partition(".")[0] != PACKAGE
+    return takes_records(handler) and logger.name.partition(".")[0] not in SHARED
 
 
 def named_logger(logger: logging.Logger) -> str:
