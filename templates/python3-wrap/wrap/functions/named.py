@@ -85,9 +85,17 @@ def changed(before: Held, after: Held) -> Iterator[str]:
     for label in before.keys() & after.keys():
         (one, old), (other, new) = before[label], after[label]
         for name in {*old, *new} if one is other else ():  # else another object holds it
-            cached = isinstance(old, _Used) and old.get(name) is None and type(one) is not list
-            if not cached and _differ(old, new, name):
+            if not (isinstance(old, _Used) and _is_cached(one, name, old)) and _differ(
+                old, new, name
+            ):
                 yield f"{label}.{name}" if isinstance(name, str) else label
+
+
+def _is_cached(value: Any, name: Any, old: Mapping[Any, Any]) -> bool:
+    """Whether there was nothing before at `name`, as in a cache or of what is made when needed."""
+    if isinstance(name, str) and getattr(type(value), name, None) is not None:
+        return False  # its class has a default
+    return old.get(name) is None and type(value) is not list
 
 
 def _differ(old: Mapping[Any, Any], new: Mapping[Any, Any], name: Any) -> bool:
