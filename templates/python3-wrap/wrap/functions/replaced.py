@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
@@ -13,7 +14,7 @@ from wrap.functions.public import PACKAGE, SHARED
 from wrap.functions.snapshot import FUNCTION, is_ours
 
 #: So many containers are in each other in a registry, at most, below the outermost.
-_DEPTH = 2
+_DEPTH = 1
 
 
 def modules() -> Iterator[ModuleType]:
@@ -73,22 +74,27 @@ def registries() -> set[str]:
     }
 
 
-def _has_own(value: Any, depth: int) -> bool:
-    kind = type(value)  # not `isinstance`: proxies answer for other objects
-    if issubclass(kind, dict):
-        items = list(dict.values(value))
-    elif issubclass(kind, list | set | deque | WeakSet):
-        items = list(value)
-    elif issubclass(kind, WeakValueDictionary):
-        items = list(value.values())
-    else:
+def _has_own(value: object, depth: int) -> bool:
+    # Not `isinstance`: proxies answer for other objects.
+    items = _items_of(type(value))  # type: ignore[arg-type]
+    if items is None:
         return False
     return any(
         _is_own(each)
         or (isinstance(each, str) and each.startswith(f"{PACKAGE}."))
         or (depth > 0 and _has_own(each, depth - 1))
-        for each in items
+        for each in list(items(value))
     )
+
+
+@functools.cache
+def _items_of(kind: type) -> Callable[[Any], Iterable[Any]] | None:
+    """What returns the values of a container of that kind; None of what is none."""
+    if issubclass(kind, dict):
+        return dict.values
+    if issubclass(kind, list | set | deque | WeakSet):
+        return iter
+    return WeakValueDictionary.values if issubclass(kind, WeakValueDictionary) else None
 
 
 def _is_own(value: object) -> bool:
