@@ -21,6 +21,7 @@ from chiron.profiler.typical_run import traced_run, typical_run
 from chiron.workflow.model import Workflow
 from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, in_a_row
 from chiron.workflow.trace import task_of
+from chiron.wrap.functions.leftovers import RUN_ON
 
 _FORKED_WARM_UP, _AT_ONCE = 2, 2
 #: Runs in forked processes, each of which serves one request.
@@ -192,10 +193,13 @@ def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, F
     The machine may be faster or slower in each run than when the function was profiled: what counts
     is how much longer it takes than it would in a main process at that speed.
 
-    Where it fails there, also if two run at once whose imports take the same port or lock, or
-    always answers the same though its answers vary elsewhere, the profile has why it cannot be
-    forked. A run that does not end is given up after some seconds.
+    The profile has why the function cannot be forked: it leaves programs running, fails there, also
+    if two run at once whose imports take the same port or lock, or always answers the same though
+    its answers vary elsewhere. A run that does not end is given up after some seconds.
     """
+    if RUN_ON in function.unshareable:
+        reason = "it leaves programs running, which end with such a process"
+        return function.model_copy(update={"unforkable": reason})
     limit_s = max(_FORKED_LIMIT_S, _FORKED_TIMES * function.latency_ms / 1000)
     answers = set[str]()
     taken_mib = list[float]()

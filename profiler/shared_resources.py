@@ -9,12 +9,13 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from chiron.openfaas.handlers import OF_FAAS_CLI
 from chiron.profiler.blocking import LINKING, LOOKING
 from chiron.profiler.handler_run import HandlerRun
 from chiron.profiler.strace_text import Call
+from chiron.workflow.profile import ANY_NAME
 
 _PORT = re.compile(r"\bsin6?_port=htons\((\d+)\)")
 _NAMES = {
@@ -57,6 +58,12 @@ _FOLDER = "function"
 _BELOW = re.compile(r"(^|/)function(/|$)")
 #: Calls that keep a path as it is, and those that look for it whenever something is loaded.
 _OF_PATHS, _OF_LOADERS = frozenset({"Path", "PurePath", "join"}), frozenset({"FileSystemLoader"})
+#: The folder in what starts a program: as a word of a command, or as a package.
+_IN_COMMAND = re.compile(r"(^|[\s=<>\"'])(\./)?function/|^function(\.\w+)+$|-m function\.")
+_STARTING = frozenset(
+    {"system", "popen", "run", "Popen", "call", "check_call", "check_output", "getoutput"}
+    | {"getstatusoutput", "create_subprocess_exec", "create_subprocess_shell"}
+)
 #: Calls whose first argument is a path, also where that is the folder's name.
 _OF_FOLDERS = _OF_PATHS | _OF_LOADERS | {"listdir", "scandir", "walk"}
 #: Calls that return the working directory.
@@ -173,6 +180,8 @@ def _own_paths(node: ast.AST, *, runs: bool = False, used: bool = False) -> Iter
     runs = runs or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     if isinstance(node, ast.Call):
         called = _called(node)
+        if runs and called in _STARTING:
+            yield from filter(_IN_COMMAND.search, _texts(node))
         counts = runs or called in _OF_LOADERS or (called in _OF_PATHS and not used)
         literal = [each.value for each in node.args[:1] if isinstance(each, ast.Constant)]
         if literal == [_FOLDER] and called in _OF_FOLDERS and counts:
@@ -239,10 +248,11 @@ def files(runs: Sequence[HandlerRun]) -> Files:
     A function that looks for a file finds the other's where that has written it. A file in a
     temporary folder is one that the function has written, as a cache, in an earlier run. There, two
     functions use the same names that number their files, by the time or their process too: these
-    have a star for the number.
+    have a star for the number. Of files with other names in each run, the folder is told.
     """
     read: Counter[str] = Counter()
     written: Counter[str] = Counter()
+    folders: Counter[str] = Counter()
     for run in runs:
         calls = [call for strand in run.strands for call in strand.calls]
         done = [call for call in calls if not call.failed]
@@ -250,7 +260,15 @@ def files(runs: Sequence[HandlerRun]) -> Files:
         looked = {*_looked_for(absent), *filter(_is_temporary, _looked_for(done))}
         read.update(_and_numbered([*_read(done), *_read(absent), *looked]))
         written.update(_and_numbered([*_written(done), *filter(_is_temporary, _read(done))]))
-    return Files(_common(read, len(runs)), _common(written, len(runs)))
+        folders.update({_any_of(path) for path in _written(done) if _is_temporary(path)})
+    known = _common(written, len(runs))
+    unnamed = {*_common(folders, len(runs))} - {_any_of(path) for path in known}
+    return Files(_common(read, len(runs)), tuple(sorted({*known, *unnamed})))
+
+
+def _any_of(path: str) -> str:
+    """Stands for some file in the folder of `path`."""
+    return str(PurePosixPath(path).with_name(ANY_NAME))
 
 
 def _is_absent(call: Call) -> bool:
@@ -300,5 +318,7 @@ def _written(calls: Iterable[Call]) -> Iterable[str]:
 
 
 def _paths(call: Call) -> Iterable[str]:
-    """The paths among the arguments; a path without a name is of no use to anybody."""
-    return (path for path in _QUOTED.findall(call.arguments) if path)
+    """The paths among the arguments, but for files without a name."""
+    if "O_TMPFILE" in call.arguments:
+        return ()
+    return (path.rstrip("/") or "/" for path in _QUOTED.findall(call.arguments) if path)

@@ -13,7 +13,7 @@ from chiron.scheduler.conflicts import Conflicts, Pair
 from chiron.scheduler.folder_settings import Environments
 from chiron.workflow.constraints import Constraints
 from chiron.workflow.errors import ChironError
-from chiron.workflow.profile import Profile
+from chiron.workflow.profile import ANY_NAME, Profile
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -195,6 +195,7 @@ def _files(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
         for path in profile.functions[name].files_written
         if path.startswith(_SHARED_MEMORY) or not path.startswith(_OF_KERNEL)
         for place, how in ((str(PurePosixPath(path).parent), "lists"), (path, "opens too"))
+        if PurePosixPath(place).name != ANY_NAME
         for other in sorted(touching.get(place, ()))
         if other != name
     }

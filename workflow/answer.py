@@ -27,6 +27,8 @@ from chiron.workflow.names import shown
 LONGEST = 1 << 16
 #: Sums of floats that are added up in another order differ by less.
 _TOLERANCE = 1e-9
+#: Seconds of a clock, since 1970, differ by more within two milliseconds.
+_FINE = 1e-12
 _INDEX = re.compile(r"\[\d+\]")
 _STEP = re.compile(r'\.(\w+)|\[(?:("(?:[^"\\]|\\.)*")|(\d+|\*))\]')
 #: Runs that tell what varies always.
@@ -98,7 +100,7 @@ class ExpectedAnswer(Document):
 
     def joined(self, outputs: Sequence[str]) -> ExpectedAnswer:
         """The same, without what is not so in `outputs`."""
-        found = [each for output in outputs for each in self.differences(output)]
+        found = [each for output in outputs for each in self.differences(output, tolerance=_FINE)]
         varies = {each.path for each in found if not each.reordered}
         any_order = {each.path for each in found if each.reordered}
         return self.model_copy(
@@ -118,17 +120,18 @@ class ExpectedAnswer(Document):
         """Whether it is the answer to `request`."""
         return self.request_sha256 == _digest(request)
 
-    def differences(self, output: str) -> list[Difference]:
-        """Where `output` is another than it may be."""
+    def differences(self, output: str, *, tolerance: float = _TOLERANCE) -> list[Difference]:
+        """Where `output` is another than it may be; `tolerance` is that of numbers, relative."""
         if output == self.output or "$" in self.varies:
             return []
         if self.output is None:
             same = _digest(_in_order(output, self.any_order)) == self.output_sha256
             return [] if same else [Difference("$", "(long or binary)", output)]
         if not (is_json(self.output) and is_json(output)):
-            same = _equal(self.output, output)
+            same = _equal(self.output, output, tolerance)
             return [] if same else [Difference("$", self.output, output)]
-        return list(self._compared(json.loads(self.output), json.loads(output), "$"))
+        both = json.loads(self.output), json.loads(output)
+        return list(self._compared(*both, "$", tolerance))
 
     def check(
         self,
@@ -160,7 +163,7 @@ class ExpectedAnswer(Document):
 
     def constant(self, outputs: Sequence[str]) -> list[tuple[str, Any]]:
         """The paths of `always_varies` at which `outputs` are all the same, with their value."""
-        moved = {_INDEX.sub("[*]", path) for path in _differing(outputs[0], outputs[1:])}
+        moved = {_INDEX.sub("[*]", path) for path in _differing(outputs[0], outputs[1:], _FINE)}
         return [
             (path, _value_at(outputs[0], path))
             for path in self.always_varies
@@ -196,19 +199,19 @@ class ExpectedAnswer(Document):
                 status=500,
             )
 
-    def _compared(self, one: Any, other: Any, path: str) -> Iterator[Difference]:
-        if _listed(path, self.varies) or _equal(one, other):
+    def _compared(self, one: Any, other: Any, path: str, tolerance: float) -> Iterator[Difference]:
+        if _listed(path, self.varies) or _equal(one, other, tolerance):
             return
         if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
             for key, value in one.items():
-                yield from self._compared(value, other[key], path + _step(key))
+                yield from self._compared(value, other[key], path + _step(key), tolerance)
         elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
             if one != other and Counter(map(_canonical, one)) == Counter(map(_canonical, other)):
                 if not _listed(path, self.any_order):
                     yield Difference(path, one, other, reordered=True)
                 return
             for index, (value, its) in enumerate(zip(one, other, strict=True)):
-                yield from self._compared(value, its, f"{path}[{index}]")
+                yield from self._compared(value, its, f"{path}[{index}]", tolerance)
         else:
             yield Difference(path, one, other)
 
@@ -223,14 +226,15 @@ def _always_differing(outputs: Sequence[str]) -> tuple[str, ...]:
     if len(outputs) < _FEWEST:
         return ()
     pairs = combinations(outputs, 2)
-    common = set[str].intersection(*(_differing(one, [other]) for one, other in pairs))
+    differing = (_differing(one, [other], _TOLERANCE) for one, other in pairs)
+    common = set[str].intersection(*differing)
     return tuple(sorted(set(_general(common))))
 
 
-def _differing(one: str, others: Sequence[str]) -> set[str]:
+def _differing(one: str, others: Sequence[str], tolerance: float) -> set[str]:
     """The paths at which some of `others` differ from `one` in more than an order."""
     known = ExpectedAnswer.learned(b"", [one])
-    found = (each for other in others for each in known.differences(other))
+    found = (each for other in others for each in known.differences(other, tolerance=tolerance))
     return {each.path for each in found if not each.reordered}
 
 
@@ -271,9 +275,9 @@ def _in_order(output: str, any_order: Sequence[str]) -> bytes:
     return _canonical(value).encode()
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _equal(one: Any, other: Any, tolerance: float) -> bool:
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=_TOLERANCE)
+        return math.isclose(one, other, rel_tol=tolerance)
     if isinstance(one, str) and isinstance(other, str):
         named = "/images/" in one
         return one == other or (named and _IMAGE.sub("", one) == _IMAGE.sub("", other))

@@ -23,6 +23,8 @@ LONGEST_MS = 3_600_000.0
 #: Times are stored rounded to microseconds, so neighbours may miss each other by two of them.
 ROUNDING_MS = 0.002
 
+#: Stands for a file of a folder that has another name in each run.
+ANY_NAME = "**"
 #: More cores than any machine has.
 MOST_PARALLELISM = 4096.0
 

@@ -30,6 +30,28 @@ def test_ports_are_those_that_are_bound_and_not_left_to_the_kernel(
     assert ports([handler_run(10, lines)]) == (9000, 9001)
 
 
+def test_of_temporary_files_with_names_of_their_own_the_folder_is_told(
+    handler_run: Callable[..., HandlerRun],
+) -> None:
+    def run(name: str, folder: str) -> HandlerRun:
+        calls = [
+            f'openat(AT_FDCWD, "/tmp/{name}", O_RDWR|O_CREAT|O_EXCL|O_CLOEXEC, 0600)',
+            f'openat(AT_FDCWD, "{folder}/{name}", O_WRONLY|O_CREAT|O_CLOEXEC, 0666)',
+            f'openat(AT_FDCWD, "{folder}/state", O_WRONLY|O_CREAT|O_CLOEXEC, 0666)',
+            f'unlink("/tmp/{name}")',
+            'openat(AT_FDCWD, "/tmp", O_RDWR|O_EXCL|O_NOFOLLOW|O_CLOEXEC|O_TMPFILE, 0600)',
+            'openat(AT_FDCWD, "/var/", O_RDONLY|O_NONBLOCK|O_CLOEXEC|O_DIRECTORY)',
+        ]
+        lines = [(1, float(n), 0.1, call, "3") for n, call in enumerate(calls, 1)]
+        return handler_run(20, lines)
+
+    runs = [run(name, "/var/tmp/kept") for name in ("a-b7f1", "c-d20e", "e-ffa3")]  # noqa: S108
+    assert files(runs) == Files(
+        ("/var",),
+        ("/tmp/**", "/var/tmp/kept/state"),  # noqa: S108
+    )
+
+
 def test_files_are_looked_for_and_named_by_many_calls(
     handler_run: Callable[..., HandlerRun],
 ) -> None:
@@ -126,6 +148,12 @@ def test_calls_that_cannot_share_a_process_are_found(
         ("def handle(req):\n    return load(os.path.join(os.getcwd(), 'function', 'a'))", True),
         ("def handle(req):\n    return load(Path.cwd() / 'function')", True),
         ("def handle(req):\n    return load(f'{os.getcwd()}/function/a')", True),
+        ("def handle(req):\n    return os.system('sh function/a.sh')", True),
+        ("def handle(req):\n    return run(f'sort <./function/a >{req}', shell=True)", True),
+        ("def handle(req):\n    return run([sys.executable, '-m', 'function.tool'])", True),
+        ("def handle(req):\n    return os.popen('python -m function.tool').read()", True),
+        ("def handle(req):\n    return run('curl http://gateway:8080/function/b')", False),
+        ("def handle(req):\n    log.info('the function/method %s', req)", False),
         ("MODEL = Path('function/a').read_bytes()", False),
         ("MODEL = json.load(open(os.path.join('function', 'a')))", False),
         ("PLACE = os.path.join(os.getcwd(), 'function')", False),

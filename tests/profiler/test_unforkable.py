@@ -12,6 +12,7 @@ from chiron.deployment.function_error import FunctionFailedError
 from chiron.profiler.function_profile import mixed, with_forks
 from chiron.profiler.invocation import Invocation
 from chiron.workflow.profile import FunctionProfile, Period
+from chiron.wrap.functions.leftovers import RUN_ON
 
 PERIOD = Period(kind="cpu", start_ms=0.0, duration_ms=10.0)
 
@@ -110,3 +111,8 @@ def test_its_memory_there_is_the_most_of_a_run_with_its_largest_process(
 def test_of_several_payloads_one_is_enough() -> None:
     found = mixed([known(), known(varies=True, unforkable="it fails there")], [1.0, 1.0])
     assert (found.varies, found.unforkable) == (True, "it fails there")
+
+
+def test_programs_that_run_on_would_end_with_a_forked_process() -> None:
+    found = profiled(known(unshareable=(RUN_ON,)), Forked(str))
+    assert found.unforkable == "it leaves programs running, which end with such a process"

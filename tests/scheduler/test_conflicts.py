@@ -69,6 +69,11 @@ def constraints(**fields) -> Constraints:
             "a writes /tmp/a/state, which b lists",
         ),
         (
+            {"files_written": ("/tmp/a/**",)},  # noqa: S108
+            {"files_read": ("/tmp/a",)},  # noqa: S108
+            "a writes /tmp/a/**, which b lists",
+        ),
+        (
             {"files_written": ("/dev/shm/state",)},  # noqa: S108
             {"files_written": ("/dev/shm/state",)},  # noqa: S108
             "b writes /dev/shm/state, which a opens too",
@@ -114,6 +119,7 @@ def test_functions_of_two_languages_share_a_wrap_and_no_process(facts):
         ),
         ({"files_read": ("/etc/hosts",)}, {"files_read": ("/etc/hosts",)}),
         ({"files_written": ("/dev/null",)}, {"files_written": ("/dev/null",)}),
+        ({"files_written": ("/tmp/**",)}, {"files_written": ("/tmp/**",)}),  # noqa: S108
     ],
 )
 def test_what_gets_on_is_no_conflict(facts, a, b):

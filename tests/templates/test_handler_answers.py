@@ -86,7 +86,8 @@ def test_what_answers_keep_of_a_request_goes_without_a_collection_of_garbage(see
     def answered(value: Any) -> None:
         kept = Input()
         left.append(ref(kept))
-        with styles.flask_request(Object("x"), {}) if value is None else nullcontext():
+        request = styles.flask_request(styles.application("."), Object("x"), {})
+        with request if value is None else nullcontext():
             styles.output("http", value or "x", seen)
 
     gc.disable()

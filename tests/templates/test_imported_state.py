@@ -16,7 +16,7 @@ PLACES = {"fork": [[], [0], [1]], "pool": [[], [0], [1]], "main": [[0, 1]]}
 
 #: Each generator draws one number for each request.
 DRAWS = """
-    import ctypes, json, random
+    import ctypes, json, random, sqlite3
     import numpy as np
 
     class Holder:
@@ -40,6 +40,8 @@ DRAWS = """
     SEEDS = np.random.SeedSequence(6)
     NEW = [np.random.Generator(kind(3)) for kind in (
         np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)]
+    DATABASE = sqlite3.connect(":memory:", check_same_thread=False)
+    DATABASE.execute("select random()")
     LIBC = ctypes.CDLL(None)
     LIBC.drand48.restype = ctypes.c_double
 
@@ -50,6 +52,7 @@ DRAWS = """
             "state": STATE.random_sample(), "other": OTHER.standard_normal(),
             "child": int(SEEDS.spawn(1)[0].generate_state(1)[0]),
             "rand": LIBC.rand(), "drand48": LIBC.drand48(),
+            "sqlite": DATABASE.execute("select random()").fetchone()[0],
             "spawned": float(NEW[1].spawn(1)[0].random()),
         }
         return json.dumps(drawn | {type(one.bit_generator).__name__: one.random() for one in NEW})

@@ -90,6 +90,31 @@ IN_RUNS = {
         "logging.getLogger().removeHandler(kept)",
         ["logging.root"],
     ),
+    "handler-of-a-library": (
+        "kept, of = logging.FileHandler('/dev/null'), logging.getLogger('urllib3')\n"
+        "of.addHandler(kept)\nof.removeHandler(kept)",
+        ["logging.getLogger('urllib3')"],
+    ),
+    "program-that-runs-on": (
+        "import subprocess\nsubprocess.Popen(['sleep', '2'])",
+        ["programs that run on"],
+    ),
+    "variable-by-c": (
+        "import ctypes\nctypes.CDLL(None).setenv(b'MODE', b'x', 1)",
+        ["ctypes.setenv"],
+    ),
+    "database-of-the-process": (
+        "import sqlite3\nsqlite3.connect('file::memory:?cache=shared', uri=True).close()",
+        ["sqlite3.connect"],
+    ),
+    "seed-of-a-library": (
+        "from dash.development import base_component\nbase_component.rd.seed(1)",
+        ["dash.development.base_component.rd"],
+    ),
+    "registry-of-a-library": (
+        "from PIL import Image\nImage.register_open(f'OWN{len(Image.ID)}', print)",
+        ["PIL.Image.ID"],
+    ),
     "set-by-a-library": (
         "import attr\nattr.set_run_validators(False)",
         ["attr.set_run_validators"],
@@ -222,6 +247,16 @@ HARMLESS = {
     "environ-tuning": "os.environ['OMP_NUM_THREADS'] = '1'",
     "own-folder": "sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))",
     "logs": "logging.basicConfig(level=logging.INFO)\nlogging.getLogger('x').info('said')",
+    "handlers-of-own-loggers": "kept = logging.FileHandler('/dev/null')\n"
+    "logging.getLogger(__name__).addHandler(kept)\n"
+    "logging.getLogger('x').addHandler(logging.NullHandler())\n"
+    "logging.getLogger('x').addHandler(logging.StreamHandler(sys.stdout))",
+    "calls-c": "import ctypes\nctypes.CDLL(None).getpid()",
+    "tracker-of-resources": "import multiprocessing\n"
+    "multiprocessing.get_context('spawn').Semaphore()",
+    "context-of-flask": "from flask import request, g",
+    "own-database": "import sqlite3\nsqlite3.connect(':memory:').close()",
+    "caches": "from dateutil import tz\ntz.gettz(f'UTC+{time.monotonic_ns() % 9}')",
     "own-logger": "logging.getLogger(__name__).setLevel(logging.DEBUG)",
     "prints": "print('x')\nsys.stdout.write('y')\nsys.stdout.flush()",
     "warns": "warnings.warn('careful')",
@@ -302,6 +337,20 @@ AT_IMPORT = {
         [],
     ),
     "main-module": ("import __main__\n__main__.Own = dict", [], ["__main__.Own"]),
+    "names-of-classes": (
+        "from pydantic.v1 import BaseModel, validator\n"
+        "class Order(BaseModel):\n"
+        "    price: int\n"
+        "    @validator('price')\n"
+        "    def check(cls, value): return value",
+        [],
+        ["pydantic.v1.class_validators._FUNCS"],
+    ),
+    "c-at-import": (
+        "import ctypes\nSEED = ctypes.CDLL(None).srand",
+        [],
+        ["ctypes.srand"],
+    ),
     "metric": (
         "from prometheus_client import Counter\nCounter('orders', 'all')",
         [],

@@ -153,3 +153,14 @@ def test_where_the_embedded_gateway_has_an_image_is_no_difference(shape: str) ->
     known = ExpectedAnswer.learned(b"", [shape.format(alone)])
     assert known.differences(shape.format(wrap)) == []
     assert len(known.differences(shape.format(f"{wrap}/more"))) == 1
+
+
+def test_seconds_of_a_clock_vary_however_soon_they_are_read_again() -> None:
+    """They differ by less than sums of floats that are added up in another order."""
+    soon, later = [json.dumps({"at": 1.79e9 + n / 10}) for n in range(3)], '{"at": 1790000600.0}'
+    read = ExpectedAnswer.learned(b"", soon)
+    assert read.differences(later) == []
+    apart = ExpectedAnswer.learned(b"", [json.dumps({"at": 1.79e9 + 10 * n}) for n in range(3)])
+    assert apart.always_varies == ("$.at",)
+    assert apart.constant(soon) == []
+    assert apart.constant([later] * 3) == [("$.at", 1790000600.0)]

@@ -362,6 +362,42 @@ AT_IMPORT = {
         logging.getLogger('new').__class__.__name__
         """,
     ),
+    "builtins": _family(
+        "import builtins, gettext, unittest.mock\n"
+        "class Texts(gettext.NullTranslations):\n"
+        "    def __init__(self, language):\n"
+        "        super().__init__()\n"
+        "        self.language = language\n"
+        "    def gettext(self, message):\n"
+        "        return f'{self.language}: {message}'\n"
+        "Texts('en').install()\n"
+        "def said(language):\n    Texts(language).install()\n    return _('hello')\n"
+        "def counted():\n    builtins.COUNT = 7\n    return COUNT\n"
+        "def mocked():\n"
+        "    opens = unittest.mock.mock_open(read_data='mocked')\n"
+        "    with unittest.mock.patch('builtins.open', opens):\n"
+        "        return open('/absent').read()\n"
+        "def hooked():\n"
+        "    found, usual = [], __import__\n"
+        "    def hook(name, *more):\n"
+        "        found.append(name)\n"
+        "        return usual(name, *more)\n"
+        "    builtins.__import__ = hook\n"
+        "    try:\n        import colorsys\n"
+        "    finally:\n        builtins.__import__ = usual\n"
+        "    return found\n",
+        """
+        said('de')
+        said('fr')
+        [said('de'), builtins._('x')][1]
+        [said('de'), '_' in vars(builtins)][1]
+        counted()
+        [counted(), delattr(builtins, 'COUNT'), hasattr(builtins, 'COUNT')][2]
+        mocked()
+        [mocked(), len(open(__file__).read()) > 9][1]
+        hooked()[:1]
+        """,
+    ),
     "working directory": _family(
         "FOLDER = os.path.realpath(tempfile.mkdtemp())\n"
         "pathlib.Path(FOLDER, 'own.txt').write_text('own')\nos.chdir(FOLDER)\n",

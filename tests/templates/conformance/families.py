@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from at_import import AT_IMPORT, KEPT
 from behaviour import Family
-from language import FILES, NAMES
+from language import FILES, NAMES, PLAIN_NAMES
 from over_http import EVENT, FAILS, RAW, REQUEST, RETURNED_BY_FLASK, RETURNED_BY_HTTP
 from process import PROCESS, RANDOM_OBJECTS, SEEDED_AT_IMPORT, VARIES
 
 FAMILIES: dict[str, Family] = {
     "names": NAMES,
     "files": FILES,
+    "plain names": PLAIN_NAMES,
     "process": PROCESS,
     "varies": VARIES,
     "random objects": RANDOM_OBJECTS,

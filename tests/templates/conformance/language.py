@@ -365,3 +365,47 @@ FILES = Family(
     """),  # noqa: E501
     _FILES,
 )
+
+_PLAIN = """
+import importlib, json, logging, os, pickle, sys, typing
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import model, pack
+from pack.inner import NAME
+from function import late
+
+def absent():
+    try:
+        import pack.absent
+    except ModuleNotFoundError as error:
+        return str(error)
+
+def handle(req):
+    return json.dumps(eval(req), default=repr)
+"""
+#: Names of modules that a function finds in its folder by ``sys.path``.
+PLAIN_NAMES = Family(
+    "flask",
+    _PLAIN,
+    asked("""
+        [__name__, late.__name__]
+        [model.__name__, model.__package__, model.Scaler.__module__, model.LOGGER.name]
+        [pack.__name__, pack.__package__, pack.inner.__name__, pack.inner.__package__, NAME]
+        repr(model.Scaler)
+        pickle.dumps(model.Scaler, 0).decode()
+        pickle.loads(pickle.dumps(model.Scaler(3))).factor
+        str(typing.get_type_hints(model.Scaler))
+        sys.modules['model'].Scaler is model.Scaler
+        importlib.import_module('pack.inner').NAME
+        importlib.import_module('.inner', 'pack').__name__
+        absent()
+    """),
+    {
+        "model.py": "import dataclasses, logging\nLOGGER = logging.getLogger(__name__)\n"
+        "@dataclasses.dataclass\nclass Scaler:\n    factor: int\n",
+        "pack/__init__.py": "from . import inner\n",
+        "pack/inner.py": "NAME = 'inner'\n",
+        "late.py": "",
+    },
+)

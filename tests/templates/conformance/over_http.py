@@ -136,6 +136,7 @@ REQUEST = Family(
             "request.headers['traceparent'][:35]",
             traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         ),
+        "server": _ask("request.environ['SERVER_SOFTWARE']"),
         "environ": _ask("request.environ['REQUEST_METHOD'] + request.environ['SERVER_PROTOCOL']"),
     },
     settings={"HOSTNAME": "pod-7"},

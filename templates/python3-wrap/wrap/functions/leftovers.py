@@ -16,6 +16,7 @@ import os
 import signal
 import socket
 import stat
+import sys
 import threading
 import time
 import warnings
@@ -26,6 +27,8 @@ from typing import Any, NamedTuple, get_args
 _OWN = Path("/proc/self")
 _DESCRIPTORS = _OWN / "fd"
 _LISTING = str(_DESCRIPTORS)
+#: What a function changes of its process that leaves a program running after its answer.
+RUN_ON = "programs that run on"
 #: A thread that has ended may be listed for a moment, in seconds.
 _LISTED_S, _AGAIN_S = 0.1, 0.005
 
@@ -183,13 +186,37 @@ def _can_write(file: _Writer) -> bool:
         return False
 
 
-def end_children() -> None:
-    """Kill and reap the children of this process, whichever thread has started them."""
+def children() -> list[int]:
+    """The children of this process, whichever thread has started them."""
+    found = ""
     for number in _numbers(_OWN / "task"):
         with contextlib.suppress(OSError):
-            for pid in (_OWN / "task" / str(number) / "children").read_text().split():
-                os.kill(int(pid), signal.SIGKILL)
-                os.waitpid(int(pid), 0)
+            found += (_OWN / "task" / str(number) / "children").read_text()
+    return [int(each) for each in found.split()]
+
+
+def programs() -> set[int]:
+    """The children that run, but for those that `multiprocessing` ends with this process."""
+    helpers = {
+        getattr(getattr(sys.modules.get(f"multiprocessing.{name}"), f"_{name}", None), pid, None)
+        for name, pid in (("resource_tracker", "_pid"), ("forkserver", "_forkserver_pid"))
+    }
+    return {each for each in children() if each not in helpers and _runs(each)}
+
+
+def _runs(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2]
+        return state.split()[0] != "Z"
+    return False
+
+
+def end_children() -> None:
+    """Kill and reap the children of this process."""
+    for pid in children():
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def _numbers(folder: Path) -> list[int]:

@@ -32,6 +32,13 @@ _MOST_NAMES = 4
 _PLAIN = (int, float, complex, str, bytes)
 
 
+class _Used(dict[Any, Any]):
+    """What an object holds that a named function of its library looks at.
+
+    Where there was nothing before, such a function may keep what it has computed.
+    """
+
+
 class Names(NamedTuple):
     """The modules that code imports, and all names in it."""
 
@@ -78,8 +85,21 @@ def changed(before: Held, after: Held) -> Iterator[str]:
     for label in before.keys() & after.keys():
         (one, old), (other, new) = before[label], after[label]
         for name in {*old, *new} if one is other else ():  # else another object holds it
-            if name not in old or name not in new or not _is_same(old[name], new[name]):
+            if not (isinstance(old, _Used) and _is_cached(one, name, old)) and _differ(
+                old, new, name
+            ):
                 yield f"{label}.{name}" if isinstance(name, str) else label
+
+
+def _is_cached(value: Any, name: Any, old: Mapping[Any, Any]) -> bool:
+    """Whether there was nothing before at `name`, as in a cache or of what is made when needed."""
+    if isinstance(name, str) and getattr(type(value), name, None) is not None:
+        return False  # its class has a default
+    return old.get(name) is None and type(value) is not list
+
+
+def _differ(old: Mapping[Any, Any], new: Mapping[Any, Any], name: Any) -> bool:
+    return name not in old or name not in new or not _is_same(old[name], new[name])
 
 
 def _reach(
@@ -106,6 +126,20 @@ def _reach(
             _reach(base, label, names_left, names, found, seen)
         for name in sorted(names & holds.keys()) if names_left else ():
             _reach(holds[name], f"{label}.{name}", names_left - 1, names, found, seen)
+        for name, used in _used(value, names, holds):
+            found.setdefault(f"{label}.{name}", (used, _Used(_holds(used))))
+
+
+def _used(value: Any, names: frozenset[str], holds: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """The objects that a library's function looks at which has one of `names` in `value`."""
+    in_module = isinstance(value, ModuleType)
+    for name in names:
+        call = holds.get(name) if in_module else getattr(type(value), name, None)
+        if isinstance(call, FunctionType) and not _is_standard(call):
+            known = call.__globals__ if in_module else holds
+            for each in sorted(known.keys() & set(call.__code__.co_names)):
+                if not isinstance(known[each], ModuleType | FunctionType | type):
+                    yield each, known[each]
 
 
 def _holds(value: Any) -> Iterable[tuple[Any, Any]]:

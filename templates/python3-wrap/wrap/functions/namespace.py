@@ -13,13 +13,12 @@ mean everywhere, unless such a folder comes first.
 
 from __future__ import annotations
 
-import builtins
 import functools
 import importlib
 import re
 import site
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import (
@@ -36,13 +35,12 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import IO, Any
 
-from wrap.functions import public
+from wrap.functions import own_builtins, public
+from wrap.functions.own_builtins import OWN, SHARED
 from wrap.functions.public import PACKAGE
 
 #: What the names of the functions' packages in ``sys.modules`` begin with.
 _PREFIX = "_function_"
-#: The builtins that each function has of its own.
-_OWN = ("__import__", "open")
 #: A line with an import statement.
 _IMPORT = re.compile(r"^.*\bimport\b.*$", re.MULTILINE)
 
@@ -104,10 +102,12 @@ class Namespace(MetaPathFinder):
         #: The folders with its modules, and those of them that precede the installed packages.
         self._places, self._first = [str(folder)], list[str]()
         self._known_path, self._checked = set(sys.path), set[str]()
-        self._open_file: Callable[..., IO[Any]] = builtins.open
-        own = dict(zip(_OWN, (self._import, self._open), strict=True))
-        self._builtins = vars(builtins) | own
-        source = partial(_Loader, own=self._builtins)
+        self._open_file: Callable[..., IO[Any]] = SHARED["open"]
+        own = dict(zip(OWN, (self._import, self._open), strict=True))
+        self._builtins = own_builtins.add(self.package, own)
+        #: The modules that the function has imported by names without the package's.
+        self._plain = set[str]()
+        source = partial(_Loader, own=self._builtins, plain=self._plain)
         self._loaders: list[Any] = [
             (ExtensionFileLoader, EXTENSION_SUFFIXES),
             (source, SOURCE_SUFFIXES),
@@ -140,7 +140,7 @@ class Namespace(MetaPathFinder):
             spec = ModuleSpec(self.package, None, is_package=True)
             spec.submodule_search_locations = self._places
             return spec
-        loader = _Loader(self.package, str(init), own=self._builtins)
+        loader = _Loader(self.package, str(init), own=self._builtins, plain=self._plain)
         found = spec_from_file_location(
             self.package, init, loader=loader, submodule_search_locations=self._places
         )
@@ -206,16 +206,18 @@ class Namespace(MetaPathFinder):
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
+        usual: Callable[..., ModuleType] = SHARED["__import__"]
         if level:  # the names of modules are public, and the import system has their own ones
             package = str((globals or {}).get("__package__"))
             name = resolve_name("." * level + name, package)
-            if not fromlist or name.partition(".")[0] != PACKAGE:
-                return builtins.__import__(name, globals, locals, fromlist or (), 0)
+            if not fromlist:
+                return usual(name, globals, locals, (), 0)
         own = self._own(name)
         if own is not None:
             top = name.partition(".")[0]
+            self._note_name(top)
             try:
-                leaf = builtins.__import__(own, globals, locals, fromlist or ("__name__",), 0)
+                leaf = usual(own, globals, locals, fromlist or ("__name__",), 0)
             except ModuleNotFoundError as error:
                 self._rename(error)
                 raise
@@ -230,7 +232,7 @@ class Namespace(MetaPathFinder):
             self.uses_flask = True
         elif name == "chiron_io":
             self.uses_io = True
-        module = builtins.__import__(name, globals, locals, fromlist or (), 0)
+        module = usual(name, globals, locals, fromlist or (), 0)
         if (top := name.partition(".")[0]) not in self._checked:
             self._check(top)
         return self._importlib if module is importlib else module
@@ -239,8 +241,16 @@ class Namespace(MetaPathFinder):
         """Have `error` name a module of the function as the function does."""
         name = error.name or ""
         if name.startswith(f"{self.package}."):
-            error.name = PACKAGE + name.removeprefix(self.package)
+            error.name = _public(name, self._plain)
             error.msg = error.msg.replace(name, error.name)
+
+    def _note_name(self, top: str) -> None:
+        """Have a module that is imported by the name `top` first be called so, as alone."""
+        own = f"{self.package}.{top}"
+        if top == PACKAGE or own in sys.modules or _is_installed(top):
+            return
+        if public.may_share(top):
+            self._plain.add(own)
 
     def _open(self, file: object, *arguments: Any, **options: Any) -> IO[Any]:
         """``open``, but that ``function/data.txt`` is the function's own, as in its own sandbox."""
@@ -254,8 +264,11 @@ class Namespace(MetaPathFinder):
         def import_module(name: str, package: str | None = None) -> ModuleType:
             if name.startswith(".") and package is not None:
                 name = resolve_name(name, package)
+            own = self._own(name)
+            if own is not None:
+                self._note_name(name.partition(".")[0])
             try:
-                return importlib.import_module(self._own(name) or name, package)
+                return importlib.import_module(own or name, package)
             except ModuleNotFoundError as error:
                 self._rename(error)
                 raise
@@ -267,12 +280,22 @@ class Namespace(MetaPathFinder):
         return private
 
 
+def _public(own: str, plain: Collection[str]) -> str:
+    """How the function calls its module `own`, of which it calls those in `plain` by bare names."""
+    package, _, name = own.partition(".")
+    if f"{package}.{name.partition('.')[0]}" in plain:
+        return name
+    return f"{PACKAGE}.{name}" if name else PACKAGE
+
+
 class _Loader(SourceFileLoader):
     """Loads a module whose code sees the builtins of its function's namespace."""
 
-    def __init__(self, fullname: str, path: str, *, own: dict[str, Any]) -> None:
+    def __init__(
+        self, fullname: str, path: str, *, own: dict[str, Any], plain: Collection[str]
+    ) -> None:
         super().__init__(fullname, path)
-        self._builtins = own
+        self._builtins, self._plain = own, plain
 
     def get_code(self, fullname: str) -> CodeType | None:
         """Part of the import protocol; `fullname` may be the public name."""
@@ -281,12 +304,14 @@ class _Loader(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         """Part of the import protocol: run the module's code."""
         module.__dict__["__builtins__"] = self._builtins
-        name = PACKAGE + "".join(self.name.partition(".")[1:])
+        name = _public(self.name, self._plain)
         module.__name__ = name
         module.__package__ = name if self.is_package(self.name) else name.rpartition(".")[0]
-        public.share(name)
+        if name.partition(".")[0] == PACKAGE:
+            public.share(name)
+        else:
+            public.share_own(name)
         try:
             super().exec_module(module)
-        finally:  # what it has added to builtins, as gettext.install() does, or replaced there
-            changed = {name: each for name, each in vars(builtins).items() if name not in _OWN}
-            self._builtins.update(changed)
+        finally:
+            own_builtins.update(self._builtins)

@@ -15,19 +15,21 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from wrap.functions import named
+from wrap.functions.own_builtins import Builtins
 from wrap.functions.public import package_at
 from wrap.functions.snapshot import (
     ENVIRONMENT,
     SETTERS,
     STATE,
     changed,
+    hears_others,
     is_ours,
     is_told,
+    named_logger,
     named_variable,
     raising,
     settings_changed,
     snapshot,
-    takes_records,
 )
 
 _BOOTSTRAP: Any = importlib.import_module("_frozen_importlib")
@@ -140,18 +142,31 @@ class Observer:
             if name in self._watched or is_ours(name):
                 continue
             self._watched.add(name)
-            if type(module) is not ModuleType:
+            kind = type(module)
+            if kind not in _WATCHED:
                 continue
-            if name == "logging":  # a handler that is removed again has had the others' records
-                noted = partial(self._set, "logging.root", takes_records)
-                self._replace(vars(module)["root"], "addHandler", noted)
+            if name == "logging":
+                self._watch_loggers(module)
             for call, concerns in _CALLS.get(name, {}).items():
                 if hasattr(module, call):
                     label = f"{name.lstrip('_')}.{call.lstrip('_')}"
                     self._replace(module, call, partial(self._set, label, concerns))
             with contextlib.suppress(TypeError):
-                ModuleType.__setattr__(module, "__class__", _Watched)
-                self._undo.append(partial(ModuleType.__setattr__, module, "__class__", ModuleType))
+                ModuleType.__setattr__(module, "__class__", _WATCHED[kind])
+                self._undo.append(partial(ModuleType.__setattr__, module, "__class__", kind))
+
+    def _watch_loggers(self, logging: Any) -> None:
+        """Note the handlers that loggers get: one that is removed again has had others' records."""
+        usual = logging.Logger.addHandler
+
+        def add(logger: Any, handler: Any) -> None:
+            usual(logger, handler)
+            seen = _observer
+            if seen is not None and not seen.is_importing and hears_others(logger, handler):
+                seen.found.add(named_logger(logger))
+
+        logging.Logger.addHandler = add
+        self._undo.append(partial(setattr, logging.Logger, "addHandler", usual))
 
     def _replace(self, module: Any, name: str, instead: Callable[..., Any]) -> None:
         names = vars(module)
@@ -227,6 +242,13 @@ class _Watched(ModuleType):
         super().__delattr__(name)
 
 
+class _WatchedBuiltins(_Watched, Builtins):
+    """The module ``builtins`` while what is set in it is observed."""
+
+
+_WATCHED: Mapping[type, type] = {ModuleType: _Watched, Builtins: _WatchedBuiltins}
+
+
 def _module_of(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
 
@@ -238,8 +260,55 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         _observer.variable(os.fsdecode(arguments[0]), os.fsdecode(arguments[1]))
     elif event == "os.unsetenv":
         _observer.variable(os.fsdecode(arguments[0]), None)
-    elif event == "os.chdir" and not _observer.is_importing:
-        _observer.found.add("os.chdir")
+    elif event in _EVENTS and not _observer.is_importing:
+        _observer.found |= {_EVENTS[event](*arguments)} - {""}
+
+
+def _symbol(*arguments: Any) -> str:
+    """The function of C that is looked up, if it is one of `_OF_C`; Python 3.11 tells it first."""
+    names = [each for each in arguments if isinstance(each, str) and each in _OF_C]
+    return f"ctypes.{names[0]}" if names else ""
+
+
+def _database(name: Any = "", *_arguments: Any) -> str:
+    """A database in memory that all of a process's connections share."""
+    text = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else ""
+    return "sqlite3.connect" if "memory" in text and "cache=shared" in text else ""
+
+
+#: What changes the process where Python's own state does not show that.
+_OF_C = frozenset(
+    {
+        "chdir",
+        "chroot",
+        "clearenv",
+        "fchdir",
+        "lcong48",
+        "nice",
+        "prctl",
+        "putenv",
+        "seed48",
+        "setenv",
+        "setlocale",
+        "setpriority",
+        "setrlimit",
+        "sigaction",
+        "signal",
+        "srand",
+        "srand48",
+        "srandom",
+        "tzset",
+        "umask",
+        "unsetenv",
+        "uselocale",
+    }
+)
+#: Audit events, and what returns the change that their arguments tell of, or nothing.
+_EVENTS: Mapping[str, Callable[..., str]] = {
+    "os.chdir": lambda *_: "os.chdir",
+    "ctypes.dlsym": _symbol,
+    "sqlite3.connect": _database,
+}
 
 
 _audited = False

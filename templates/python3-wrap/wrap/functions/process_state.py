@@ -22,10 +22,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wrap.functions import leftovers
 from wrap.functions.observer import Observer
 from wrap.functions.public import folders, package_at
 from wrap.functions.random_state import SEEDS, generators, reseed_all
-from wrap.functions.replaced import methods_replaced, modules, named_modules
+from wrap.functions.replaced import methods_replaced, modules, named_modules, registries
 from wrap.functions.snapshot import ENVIRONMENT, SETTERS, VARIABLE, assign
 
 #: So many environment variables are not named any more.
@@ -86,7 +87,8 @@ class ProcessState:
             yield
         self._set = seen.settings
         if self._alone:
-            self._at_import |= seen.found | methods_replaced(named_modules())
+            replaced = methods_replaced(named_modules()) | registries()
+            self._at_import |= seen.found | replaced
 
     def take_back(self) -> None:
         """Set what the function's import has set as it was, until `set_again`.
@@ -113,10 +115,13 @@ class ProcessState:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """A block that runs the function."""
-        found, replaced = generators(draw=True), methods_replaced(modules())
+        found, replaced = generators(draw=True), _replaced()
+        programs = leftovers.programs()
         with Observer(self._folder) as seen:
             yield
-        self._in_runs |= seen.found | (methods_replaced(modules()) - replaced)
+        self._in_runs |= seen.found | (_replaced() - replaced)
+        if leftovers.programs() - programs:
+            self._in_runs.add(leftovers.RUN_ON)
         for name, state in generators().items():
             before = found.get(name)
             same = before is None or state == before
@@ -130,6 +135,11 @@ class ProcessState:
         taken_back = {each for each in at_import if each in SETTERS or each.startswith(VARIABLE)}
         everywhere = at_import - taken_back
         return Changes(*map(_sorted, (self._in_runs, taken_back, everywhere)))
+
+
+def _replaced() -> set[str]:
+    """Where libraries have a function's own code."""
+    return methods_replaced(modules()) | registries()
 
 
 def _is_searched(place: str) -> bool:

@@ -44,7 +44,7 @@ def add(package: str, folder: Path) -> None:
         # A logger of a function's module is the function's own, as are its handlers.
 
         def logger(name: str) -> logging.Logger:
-            own = _own(name) if str(name).partition(".")[0] == PACKAGE else None
+            own = _own(name)
             found = usual(own or name)
             if own is not None:
                 found.name = name
@@ -54,7 +54,7 @@ def add(package: str, folder: Path) -> None:
         start = threading.Thread.start
 
         def start_of(thread: threading.Thread) -> None:
-            thread.__dict__[_STARTED] = _caller()
+            thread.__dict__[_STARTED] = caller()
             start(thread)
 
         threading.Thread.start = start_of  # type: ignore[method-assign, assignment]
@@ -75,12 +75,17 @@ def share_own(name: str) -> None:
     What else has that name, such as the wrap's own package, keeps it.
     """
     top = name.partition(".")[0]
-    if not isinstance(sys.modules.get(top), _Shared | None):
+    if not may_share(top):
         return
     SHARED.add(top)
     while name:
         share(name)
         name = name.rpartition(".")[0]
+
+
+def may_share(top: str) -> bool:
+    """Whether no module but functions' own has that name in ``sys.modules``."""
+    return isinstance(sys.modules.get(top), _Shared | None)
 
 
 def is_of_others(name: str) -> bool:
@@ -116,11 +121,11 @@ def package_of(names: Mapping[str, Any]) -> str | None:
 
 def directory() -> str | None:
     """The working directory of the function that calls, if it were alone."""
-    package = _caller()
+    package = caller()
     return package and str(_folders[package].parent)
 
 
-def _caller() -> str | None:
+def caller() -> str | None:
     """The package of the function whose code is nearest in the call stack.
 
     Where there is none, it is that of the function that started the thread, or the only one.
@@ -139,7 +144,7 @@ def _caller() -> str | None:
 def _own(name: object) -> str | None:
     """The name in ``sys.modules`` of the caller's own module that it calls `name`."""
     top = name.partition(".")[0] if isinstance(name, str) else ""
-    package = _caller() if top in SHARED else None
+    package = caller() if top in SHARED else None
     if package is None or top == PACKAGE:
         return package and package + str(name).removeprefix(PACKAGE)
     own = f"{package}.{top}"
@@ -244,7 +249,7 @@ class _SpawnLoader(Loader):
 
         def get_preparation_data(*arguments: Any, **named: Any) -> Mapping[str, Any]:
             found: dict[str, Any] = usual(*arguments, **named)
-            if package := _caller():
+            if package := caller():
                 found["sys_path"] = [*found["sys_path"], str(_folders[package])]
                 found["init_main_from_path"] = str(_SPAWNED)
             return found

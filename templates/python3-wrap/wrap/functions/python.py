@@ -53,6 +53,7 @@ class PythonHandler(FunctionRunner):
         self._namespace = Namespace(name, folder)
         self._folder = folder
         self._alone = alone
+        self._application: styles.Application | None = None
         self._loading = threading.Lock()
         self._raw = styles.is_raw()
         self._module: Any = None
@@ -89,6 +90,8 @@ class PythonHandler(FunctionRunner):
         with self._loading:
             if not self.is_prepared:
                 self._module = self._imported()
+                if self._namespace.uses_flask and self._application is None:
+                    self._application = styles.application(self._directory)
                 self.is_prepared = True
                 self.after_import()
 
@@ -115,7 +118,10 @@ class PythonHandler(FunctionRunner):
     ) -> AbstractContextManager[object]:
         """The Flask request that the handler may look at, if it can."""
         if self._namespace.uses_flask:
-            return styles.flask_request(given, trace)
+            if self._application is None:  # it is imported by its first call, or imports Flask then
+                with self._loading:
+                    self._application = self._application or styles.application(self._directory)
+            return styles.flask_request(self._application, given, trace)
         return super().surroundings(given, trace)
 
     def call(self, *arguments: Any) -> Any:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+from wrap.functions.replaced import third_party
 
 
 def generators(*, draw: bool = False) -> dict[str, int]:
     """The states of the generators of random numbers that the process shares.
 
-    With `draw`, after a number was drawn, as another function may: the states of two runs differ
-    then, unless the function seeds the generator.
+    With `draw`, after a number was drawn, as another function may, or after a library's generator
+    was seeded: the states of two runs differ then, unless the function seeds the generator.
     """
     found = {}
     for name, (module, state, _) in _GENERATORS.items():
@@ -21,6 +24,10 @@ def generators(*, draw: bool = False) -> dict[str, int]:
                 if draw:
                     _DRAWS[name](loaded)
                 found[name] = state(loaded)
+    for name, each in _of_libraries():
+        if draw:
+            random.Random.seed(each)
+        found[name] = hash(each.getstate())
     return found
 
 
@@ -29,6 +36,20 @@ def reseed_all() -> None:
     for module, _, reseed in _GENERATORS.values():
         if loaded := sys.modules.get(module):
             reseed(loaded)
+    for _, each in _of_libraries():
+        random.Random.seed(each)  # a subclass may want other arguments
+
+
+def _of_libraries() -> Iterator[tuple[str, random.Random]]:
+    """The generators that libraries have as globals, each by its first name."""
+    seen = {id(vars(random)["_inst"])}
+    for module in third_party():
+        for name, each in list(vars(module).items()):
+            kind = type(each)
+            if issubclass(kind, random.Random) and id(each) not in seen:
+                seen.add(id(each))
+                if not issubclass(kind, random.SystemRandom):
+                    yield f"{module.__name__}.{name}", each
 
 
 #: For each generator its module, and what returns its state and seeds it with fresh entropy.

@@ -1,13 +1,20 @@
-"""The attributes of libraries' classes in which a function has put its own code."""
+"""Where functions have put their own code in libraries: attributes of classes, and registries."""
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, MethodType, ModuleType
+from typing import Any
+from weakref import WeakSet, WeakValueDictionary
 
-from wrap.functions.public import PACKAGE
+from wrap.functions.public import PACKAGE, SHARED
 from wrap.functions.snapshot import FUNCTION, is_ours
+
+#: So many containers are in each other in a registry, at most, below the outermost.
+_DEPTH = 1
 
 
 def modules() -> Iterator[ModuleType]:
@@ -44,12 +51,62 @@ def methods_replaced(modules: Iterable[ModuleType]) -> set[str]:
     return found
 
 
-def _is_own(value: object) -> bool:
-    code = getattr(value, "__func__", value) if isinstance(value, MethodType) else value
-    if not isinstance(code, FunctionType):
+def third_party() -> list[ModuleType]:
+    """The modules of installed libraries."""
+    standard = sys.stdlib_module_names
+    return [
+        each
+        for each in modules()
+        if issubclass(type(each), ModuleType) and each.__name__.partition(".")[0] not in standard
+    ]
+
+
+def registries() -> set[str]:
+    """The containers of installed libraries with a function's own classes, code and names.
+
+    Functions' modules have the same names, and so have what registries know by these.
+    """
+    return {
+        f"{module.__name__}.{name}"
+        for module in third_party()
+        for name, value in list(vars(module).items())
+        if _has_own(value, _DEPTH)
+    }
+
+
+def _has_own(value: object, depth: int) -> bool:
+    # Not `isinstance`: proxies answer for other objects.
+    items = _items_of(type(value))  # type: ignore[arg-type]
+    if items is None:
         return False
-    by = str(code.__globals__.get("__name__", ""))
-    return by == PACKAGE or by.startswith(f"{PACKAGE}.")
+    return any(
+        _is_own(each)
+        or (isinstance(each, str) and each.startswith(f"{PACKAGE}."))
+        or (depth > 0 and _has_own(each, depth - 1))
+        for each in list(items(value))
+    )
+
+
+@functools.cache
+def _items_of(kind: type) -> Callable[[Any], Iterable[Any]] | None:
+    """What returns the values of a container of that kind; None of what is none."""
+    if issubclass(kind, dict):
+        return dict.values
+    if issubclass(kind, list | set | deque | WeakSet):
+        return iter
+    return WeakValueDictionary.values if issubclass(kind, WeakValueDictionary) else None
+
+
+def _is_own(value: object) -> bool:
+    if isinstance(value, type):
+        return _is_name(value.__module__)
+    code = getattr(value, "__func__", value) if isinstance(value, MethodType) else value
+    return isinstance(code, FunctionType) and _is_name(code.__globals__.get("__name__"))
+
+
+def _is_name(module: object) -> bool:
+    """Whether a function's module has that name."""
+    return str(module).partition(".")[0] in SHARED
 
 
 def _classes_of(module: ModuleType) -> list[type]:

@@ -174,6 +174,20 @@ def takes_records(handler: logging.Handler) -> bool:
     return not (type(handler) is logging.StreamHandler and handler.stream in streams)
 
 
+def hears_others(logger: logging.Logger, handler: logging.Handler) -> bool:
+    """Whether a handler gets records of other functions, and writes them to no standard stream.
+
+    Functions may have loggers of one name, but for those that are named as their modules.
+    """
+    if logger is not logging.root and isinstance(handler, logging.NullHandler):
+        return False
+    return takes_records(handler) and logger.name.partition(".")[0] not in SHARED
+
+
+def named_logger(logger: logging.Logger) -> str:
+    return "logging.root" if logger is logging.root else f"logging.getLogger({logger.name!r})"
+
+
 def raising() -> list[str]:
     """The filters that turn warnings into errors; others change only what the log says."""
     return [repr(each) for each in warnings.filters if each[0] == "error"]

@@ -30,7 +30,7 @@ from wrap.config.wrap_spec import Seen
 from wrap.core.errors import TaskError
 from wrap.core.statemachine.errors import cause_of
 from wrap.functions.answers import flask_value
-from wrap.functions.public import directory
+from wrap.functions.public import PACKAGE, directory
 from wrap.values.value import Head, Object, shown
 
 
@@ -38,8 +38,10 @@ def _unmatched() -> None:
     """Look for no route."""
 
 
-class _Application(Flask):
-    """Has as its folder that of the function which asks for it, as ``send_file`` does.
+class Application(Flask):
+    """The application that a function finds, which may configure it.
+
+    Has as its folder that of the function which asks for it, as ``send_file`` does.
 
     It has no routes. A request would keep the error of that, whose traceback has the frames, and so
     the inputs, of those that called: until garbage is collected, as both are a cycle.
@@ -59,7 +61,14 @@ class _Application(Flask):
         self._root_path = path
 
 
-_FLASK = _Application("function")
+def application(folder: str) -> Application:
+    """One for a function whose working directory is `folder`."""
+    whole = os.path.abspath(folder)  # noqa: PTH100 (links stay)
+    return Application(PACKAGE, root_path=whole, instance_path=f"{whole}/instance")
+
+
+#: Makes the answers of functions that do not import Flask.
+_FLASK = application(".")
 _HOSTNAME = os.environ.get("HOSTNAME") or socket.gethostname()
 _SHOWN = 200
 #: Lower ones are no answers yet.
@@ -77,8 +86,10 @@ _INNER = {
     "SCRIPT_NAME": "",
     "PATH_INFO": "/",
     "QUERY_STRING": "",
+    "REMOTE_ADDR": "127.0.0.1",
     "SERVER_NAME": "localhost",
     "SERVER_PORT": "80",
+    "SERVER_SOFTWARE": "waitress",
     "SERVER_PROTOCOL": "HTTP/1.1",
     "HTTP_HOST": "localhost",
     "wsgi.url_scheme": "http",
@@ -162,9 +173,11 @@ def arguments(
     return (given.data() if raw else given.text(),)
 
 
-def flask_request(given: Object, trace: Mapping[str, str]) -> AbstractContextManager[Any]:
+def flask_request(
+    application: Flask, given: Object, trace: Mapping[str, str]
+) -> AbstractContextManager[Any]:
     """The Flask request that a handler may look at."""
-    context = _FLASK.request_context(_with_body(_environ(given, trace), given))
+    context = application.request_context(_with_body(_environ(given, trace), given))
     context.request.get_data()  # the template reads the body first, so its stream is at its end
     context.request.view_args = {"path": context.request.path.lstrip("/")}
     return context
@@ -270,7 +283,7 @@ def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
 def _made(value: Any) -> BaseResponse:
     """What Flask makes of a value, which looks at the request for some."""
     if has_request_context():
-        response = _FLASK.finalize_request(value)
+        response = request_ctx.app.finalize_request(value)
     else:
         with _FLASK.request_context(_with_body(_environ(_NONE, {}), _NONE)):
             response = _FLASK.finalize_request(value)

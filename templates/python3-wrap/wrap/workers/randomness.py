@@ -5,12 +5,13 @@ same numbers from a generator that a module made or seeded when it was imported.
 generators with an explicit seed too: alone, a function draws the next number for each request, and
 not the first one for all of them.
 
-The generators are those of the standard library, NumPy and PyTorch. Only libraries that functions
-have imported are looked at. Python itself seeds the functions of `random` anew.
+The generators are those of the standard library, SQLite, NumPy and PyTorch. Only libraries that
+functions have imported are looked at. Python itself seeds the functions of `random` anew.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -41,7 +42,16 @@ def generators() -> list[Seed]:
     if torch is not None:  # the collector does not track its generators, but what refers to them
         referred = gc.get_referents(*gc.get_objects())
         found += {id(each): each for each in referred if type(each) is torch.Generator}.values()
-    return [_seed_c, *(seed for each in found for seed in _seeds(each, numpy))]
+    of_c = [_seed_c, *_seeds_of_sqlite(sys.modules.get("_sqlite3"))]
+    return [*of_c, *(seed for each in found for seed in _seeds(each, numpy))]
+
+
+def _seeds_of_sqlite(module: Any) -> Iterator[Seed]:
+    """What has ``random()`` and ``randomblob()`` of SQL begin anew, in all connections."""
+    if module is not None:
+        with contextlib.suppress(OSError, AttributeError):  # built without its symbols
+            library = ctypes.CDLL(getattr(module, "__file__", None))
+            yield partial(library.sqlite3_randomness, 0, None)
 
 
 def _numpy_kinds(numpy: Any) -> tuple[type, ...]:

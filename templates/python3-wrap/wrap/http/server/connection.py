@@ -49,6 +49,7 @@ class _Task(WSGITask):  # type: ignore[misc]
     def get_environment(self) -> dict[str, Any]:
         """WSGI's, when the request arrived, the load, and what an answer is given to later."""
         environment: dict[str, Any] = super().get_environment()
+        environment["SERVER_SOFTWARE"] = "waitress"  # as alone; no answer says it
         environment[ARRIVED] = self.request.arrived
         environment[REQUEST_OF] = self.request
         environment[LATER] = self.channel.answer_later
