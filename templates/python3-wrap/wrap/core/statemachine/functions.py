@@ -65,7 +65,7 @@ def _shown(value: Any) -> str:
 
 
 def _string_to_json(text: Any) -> Any:
-    if not _text(text):
+    if not _text(text).strip():
         return None  # as AWS answers
     value = parse(text)
     if isinstance(value, Text):
