@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import signal
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
@@ -55,6 +56,8 @@ _MENDS = {
     errno.EMFILE: "raise the limit, such as by ulimit -n 4096",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
+#: The signals that end a command.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CLEANING = b"removing what was deployed and started: wait, further signals are ignored\n"
 
 
@@ -104,6 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else the shell ignores it
         signal.signal(signal.SIGINT, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else nohup ignores it
+        signal.signal(signal.SIGHUP, _hang_up)
     try:
         status = chiron.main(arguments, prog_name="chiron", standalone_mode=False)
         sys.stdout.flush()
@@ -167,14 +172,23 @@ class _Interrupted(SystemExit):
 
 
 def _interrupt(number: int, _frame: object) -> NoReturn:
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in _SIGNALS:
         signal.signal(each, _ignore)
     raise _Interrupted(128 + number)
 
 
+def _hang_up(number: int, frame: object) -> NoReturn:
+    """End by a signal whose terminal is gone: what is printed while all is removed goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for each in range(3):
+        if stat.S_ISCHR(os.fstat(each).st_mode):
+            os.dup2(nowhere, each)
+    _interrupt(number, frame)
+
+
 def _ignore(_number: int, _frame: object) -> None:
     """Nothing stays deployed or running: neither where a signal comes twice, as by timeout(1)."""
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in _SIGNALS:
         signal.signal(each, lambda *_: None)
     os.write(sys.stderr.fileno(), _CLEANING)  # click may be printing just now
 
