@@ -89,7 +89,9 @@ _MODULES = {verb: (f"chiron.cli.{verb.replace('-', '_')}", text) for verb, text 
 _MODULES["evaluate"] = ("chiron.evaluation.commands", VERBS["evaluate"])
 
 
-@click.group(cls=LazyGroup, modules=_MODULES)
+@click.group(
+    cls=LazyGroup, modules=_MODULES, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="chiron-openfaas")
 def chiron() -> None:
     """Find, generate and deploy the cheapest OpenFaaS deployment of a workflow that meets its SLO.
@@ -195,6 +197,6 @@ def _ignore(_number: int, _frame: object) -> None:
 
 def _with_help(error: click.ClickException) -> str:
     """The message of `error` and, where the command line was wrong, where to look it up."""
-    message = error.format_message()
+    message = " ".join(error.format_message().split())
     context = error.ctx if isinstance(error, click.UsageError) else None
     return f"{message.rstrip('.')}: see {context.command_path} --help" if context else message

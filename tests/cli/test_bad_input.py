@@ -259,6 +259,7 @@ def test_a_folder_without_stack_file_is_told_what_that_is(chiron, small):
         (["schedule", "--planner=mine", "small"], ["'mine'", "faastlane+", "pgp"]),
         (["predict", "small"], ["--plan", "--plans", "chiron predict --help"]),
         (["schedule", "--bogus"], ["--bogus", "chiron schedule --help"]),
+        (["schema"], ["Choose from: plan, platform, profile", "chiron schema --help"]),
         (["serve", "--port=80808"], ["--port", "80808", "65535"]),
         (["serve", "--gateway-port=80808"], ["--gateway-port", "80808", "65535"]),
         (["evaluate", "latency", "small", "--slo=1s", "--planners=pgp,mine"], ["'mine'", "sand"]),
