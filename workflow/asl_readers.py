@@ -26,7 +26,7 @@ _CONFIG_REFUSED = {
 }
 #: What reads S3 -> the fields that say where, and those that need not be there.
 _PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "s3:getObject": (("Bucket", "Key"), ()),
+    "s3:getObject": (("Bucket", "Key"), ("VersionId",)),
     "s3:listObjectsV2": (("Bucket",), ("Prefix",)),
 }
 
