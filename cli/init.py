@@ -46,9 +46,14 @@ def command(folder: Path, states: Path | None) -> None:
     """
     stack = settled(read_stack(folder / "stack.yaml", os.environ), folder)
     written = workflow_file(folder)
-    source = written or states
+    source = states or written
     names = _Callable(stack.functions)
     document, called = _translated(source, names) if source else _chain(stack)
+    if states and written and document != _translated(written, names)[0]:
+        message = (
+            f"{written} is there already, and is not {states}: remove one, or leave out --states"
+        )
+        raise ChironError("two-workflows", message)
     _write(written or folder / WORKFLOW_FILE, document)
     _write(folder / "payload.json", {})
     renamed = names.table | FunctionNames.proposal(called, tuple(stack.functions))

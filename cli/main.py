@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import os
 import signal
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
@@ -46,6 +48,16 @@ EXIT_USAGE = 2
 EXIT_FAILURE = 1
 #: Faults that a service answers with a status from 500 on, and that the caller of a verb can mend.
 _MENDED_BY_CALLER = frozenset({"no-gateway", "no-metrics", "not-writable"})
+#: Errors of the system that the caller of a verb can mend, and how.
+_MENDS = {
+    errno.ENOSPC: "free some space there",
+    errno.EDQUOT: "free some space there",
+    errno.EROFS: "name another place",
+    errno.EMFILE: "raise the limit, such as by ulimit -n 4096",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+#: The signals that end a command.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CLEANING = b"removing what was deployed and started: wait, further signals are ignored\n"
 
 
@@ -77,7 +89,9 @@ _MODULES = {verb: (f"chiron.cli.{verb.replace('-', '_')}", text) for verb, text 
 _MODULES["evaluate"] = ("chiron.evaluation.commands", VERBS["evaluate"])
 
 
-@click.group(cls=LazyGroup, modules=_MODULES)
+@click.group(
+    cls=LazyGroup, modules=_MODULES, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="chiron-openfaas")
 def chiron() -> None:
     """Find, generate and deploy the cheapest OpenFaaS deployment of a workflow that meets its SLO.
@@ -91,11 +105,15 @@ def chiron() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: as the verb says, 1 for a failure, 2 for what callers mend."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    _open_streams()
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else the shell ignores it
         signal.signal(signal.SIGINT, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else nohup ignores it
+        signal.signal(signal.SIGHUP, _hang_up)
     try:
         status = chiron.main(arguments, prog_name="chiron", standalone_mode=False)
+        sys.stdout.flush()
     except ChironError as error:
         mended = error.status < 500 or error.code in _MENDED_BY_CALLER
         _fail(error, EXIT_USAGE if mended else EXIT_FAILURE, arguments)
@@ -105,12 +123,42 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         _fail(ChironError("bad-command-line", _with_help(error)), error.exit_code, arguments)
     except OSError as error:
-        said = f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
-        _fail(ChironError("failed", said), EXIT_FAILURE, arguments)
+        _drop_output()
+        said = [error.strerror or str(error), *filter(None, [error.filename])]
+        mend = _MENDS.get(error.errno or 0)
+        status = EXIT_FAILURE if mend is None else EXIT_USAGE
+        _fail(
+            ChironError("failed", ": ".join(map(str, [*said, *filter(None, [mend])]))),
+            status,
+            arguments,
+        )
     except _Interrupted as interruption:
         error_line("; ".join(("interrupted", *getattr(interruption, "__notes__", ()))))
         raise
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _open_streams() -> None:
+    """Have the descriptors 0 to 2 that are closed lead nowhere.
+
+    The first files that are opened would be in their place, and be printed to.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
+
+
+def _drop_output() -> None:
+    """Have Python not try again, as it ends, to write what could not be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _fail(error: ChironError, status: int, arguments: Sequence[str]) -> NoReturn:
@@ -126,20 +174,29 @@ class _Interrupted(SystemExit):
 
 
 def _interrupt(number: int, _frame: object) -> NoReturn:
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in _SIGNALS:
         signal.signal(each, _ignore)
     raise _Interrupted(128 + number)
 
 
+def _hang_up(number: int, frame: object) -> NoReturn:
+    """End by a signal whose terminal is gone: what is printed while all is removed goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for each in range(3):
+        if stat.S_ISCHR(os.fstat(each).st_mode):
+            os.dup2(nowhere, each)
+    _interrupt(number, frame)
+
+
 def _ignore(_number: int, _frame: object) -> None:
     """Nothing stays deployed or running: neither where a signal comes twice, as by timeout(1)."""
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in _SIGNALS:
         signal.signal(each, lambda *_: None)
     os.write(sys.stderr.fileno(), _CLEANING)  # click may be printing just now
 
 
 def _with_help(error: click.ClickException) -> str:
     """The message of `error` and, where the command line was wrong, where to look it up."""
-    message = error.format_message()
+    message = " ".join(error.format_message().split())
     context = error.ctx if isinstance(error, click.UsageError) else None
     return f"{message.rstrip('.')}: see {context.command_path} --help" if context else message

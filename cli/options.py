@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,16 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic from click
 #: Milliseconds, and requests per second.
 DURATION = Quantity("DURATION", parse_duration_ms)
 RATE = Quantity("RATE", parse_rate_per_s)
+
+
+class FiniteRange(click.FloatRange):
+    """A number in a range: no NaN, which every range of click has in it, and not infinite."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not finite", param, ctx)
+        return number
 
 
 class DeployedName(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
@@ -182,9 +193,7 @@ def _option(*names: str, **settings: Any) -> Callable[[Command], Command]:
     )
 
 
-percentile = _option(
-    "--percentile", type=click.FloatRange(0, 100, min_open=True), metavar="PERCENT"
-)
+percentile = _option("--percentile", type=FiniteRange(0, 100, min_open=True), metavar="PERCENT")
 
 
 def choices(command: Command) -> Command:

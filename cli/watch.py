@@ -64,7 +64,7 @@ def _rules(command: options.Command) -> options.Command:
     )
     @click.option(
         "--tolerance",
-        type=click.FloatRange(min=0),
+        type=options.FiniteRange(min=0),
         default=_RULES.tolerance,
         show_default=True,
         help="How far the mean may be out of the predicted range, as a share of its ends.",

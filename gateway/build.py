@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -121,11 +122,13 @@ def check(function: FunctionSource, templates: Path) -> Checked:
     reference = names.image_reference(function.image)
     style = STYLES.get(function.lang)
     if style is None and function.lang != _WRAP:
+        alike = get_close_matches(function.lang, LANGS, 1, 0.8)
+        meant = f" (did you mean {alike[0]}?)" if alike else ""
         known = ", ".join(LANGS)
         raise function.fault(
             "unknown-lang",
-            f"lang {function.lang!r} cannot be a process here, which can be {known}: take the "
-            "embedded gateway with --backend docker, or another gateway",
+            f"lang {function.lang!r}{meant} cannot be a process here, which can be {known}: take "
+            "the embedded gateway with --backend docker, or another gateway",
         )
     template = templates / (_PLAIN if style else _WRAP)
     if not (template / "index.py").is_file():

@@ -122,7 +122,7 @@ class ImageStore:
                 return image, descriptor
             # A build removed it between our look and our lock: look again.
             os.close(descriptor)
-        mend = "build it with chiron build; others run with --backend docker, or elsewhere"
+        mend = "give its function a lang and build it with chiron build, or take --backend docker"
         message = f"image {reference} not found in {self.root}: {mend}"
         raise GatewayError("image-missing", message)
 

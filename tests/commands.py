@@ -101,7 +101,10 @@ def standard_streams(files: list[IO[bytes]]) -> Iterator[None]:
 @contextmanager
 def own_signals() -> Iterator[None]:
     """Put back the handlers that a command replaces."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         yield
     finally:

@@ -30,6 +30,11 @@ _STATIC = {
     "Succeed": {"Type"},
     "Fail": {"Type", "Error", "Cause"},
 }
+#: Fields that have no effect -> why.
+_UNUSED = {
+    "Credentials": "functions have the rights of their deployment, and no role",
+    "ItemsPath": "the items are what the ItemReader reads, of which ItemsPointer selects",
+}
 
 
 def parse_states(
@@ -70,9 +75,9 @@ def parse_states(
 
 def _warnings(reading: Reading) -> Iterator[str]:
     """What of the document has no effect."""
-    if names := reading.credentialed:
+    for field, names in reading.unused.items():
         states = f"state{'s' * (len(names) > 1)} {listed(names)}"
-        yield f"Credentials of {states}: functions have the rights of their deployment, and no role"
+        yield f"{field} of {states}: {_UNUSED[field]}"
 
 
 def read_states(document: dict[str, Any], names: FunctionNames) -> tuple[dict[str, Any], Reading]:

@@ -25,12 +25,12 @@ def anything(value: Any, _: str, __: Reading) -> Any:
     return value
 
 
-def whole(least: int) -> Check:
-    """A check for a whole number from `least` on."""
+def whole(least: int, most: int = MOST) -> Check:
+    """A check for a whole number from `least` to `most`."""
 
     def check(value: Any, path: str, _: Reading) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
-            raise bad(path, f"has to be a whole number from {least} to {MOST}")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise bad(path, f"has to be a whole number from {least} to {most}")
         return value
 
     return check

@@ -26,7 +26,7 @@ _CONFIG_REFUSED = {
 }
 #: What reads S3 -> the fields that say where, and those that need not be there.
 _PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "s3:getObject": (("Bucket", "Key"), ()),
+    "s3:getObject": (("Bucket", "Key"), ("VersionId",)),
     "s3:listObjectsV2": (("Bucket",), ("Prefix",)),
 }
 
@@ -114,13 +114,15 @@ _FIELDS = {
     "CSVHeaders": _headers,
     "CSVDelimiter": one_of(*DELIMITERS),
 }
+#: AWS reads at most so many items; 0 stands for all.
+_MAX_ITEMS = whole(0, 100_000_000)
 _PATH_CONFIG = Shape(
-    _FIELDS | {"MaxItems": whole(1), "MaxItemsPath": path_of_one},
+    _FIELDS | {"MaxItems": _MAX_ITEMS, "MaxItemsPath": path_of_one},
     at_most_one=(("MaxItems", "MaxItemsPath"),),
     refused=_CONFIG_REFUSED,
 )
 _QUERY_CONFIG = Shape(
-    _FIELDS | {"MaxItems": or_expression(whole(1))}, refused=_CONFIG_REFUSED | NOT_IN_JSONATA
+    _FIELDS | {"MaxItems": or_expression(_MAX_ITEMS)}, refused=_CONFIG_REFUSED | NOT_IN_JSONATA
 )
 #: The check of an ItemReader in each query language.
 PATH_READER = partial(reader, given="Parameters", check=template, config=_PATH_CONFIG)

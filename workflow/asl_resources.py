@@ -10,6 +10,7 @@ from typing import Any
 from chiron.workflow.asl_shapes import bad, join, listed, required, typed
 from chiron.workflow.errors import ChironError
 from chiron.workflow.names import FunctionNames, shown
+from chiron.wrap.core.statemachine.expressions import expression_in
 from chiron.wrap.core.statemachine.maps import reader_of, writer_of
 from chiron.wrap.core.statemachine.visits import chosen_task
 
@@ -115,6 +116,8 @@ def _invoked(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
     field = _input_field(state)
     path = f"{path}.{field}"
     given = state.get(field, {})
+    if field == "Arguments" and isinstance(given, str) and expression_in(given) is not None:
+        return {"Resource": given, "Functions": _chosen(path, functions), "Invoke": True}
     if not isinstance(given, dict):
         raise bad(path, 'has to be an object that names the function: {"FunctionName": ...}')
     parameters = dict(given)

@@ -24,8 +24,8 @@ class Reading:
     #: The labels of Maps.
     labels: set[str] = dataclasses.field(default_factory=set)
     faults: Faults = dataclasses.field(default_factory=Faults)
-    #: The Tasks that name a role to assume.
-    credentialed: list[str] = dataclasses.field(default_factory=list)
+    #: Fields that have no effect, and the states that have them.
+    unused: dict[str, list[str]] = dataclasses.field(default_factory=dict)
     #: Whether the document is written in JSONata.
     jsonata: bool = False
 

@@ -116,7 +116,7 @@ def _state(state: Any, name: str, path: str, reading: Reading) -> dict[str, Any]
         if kind not in WITHOUT_NEXT:
             _check_end(state, path)
     if "Credentials" in state:
-        reading.credentialed.append(name)
+        reading.unused.setdefault("Credentials", []).append(name)
     if kind == "Task" and "Resource" in kept:
         kept = resolved(kept, path, reading.functions)
         for task, function in tasks_of(name, kept).items():
@@ -126,6 +126,8 @@ def _state(state: Any, name: str, path: str, reading: Reading) -> dict[str, Any]
         kept = {_MAP_WORDS.get(field, field): value for field, value in kept.items()}
         with reading.faults.noting():
             check_mode(kept, path)
+            if "ItemReader" in kept and kept.pop("ItemsPath", None) is not None:
+                reading.unused.setdefault("ItemsPath", []).append(name)
             note_calls(name, kept, path, reading)
     if jsonata and not (kind in _ALIKE and kept.keys() <= _HANDING_ON):
         kept["QueryLanguage"] = "JSONata"
@@ -268,7 +270,6 @@ _PATH_SHAPES = {
         at_most_one=(
             ("MaxConcurrency", "MaxConcurrencyPath"),
             ("ItemSelector", "Parameters"),
-            ("ItemsPath", "ItemReader"),
             *AT_MOST_ONE,
         ),
         exactly_one=(("ItemProcessor", "Iterator"),),

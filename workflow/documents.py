@@ -6,6 +6,7 @@ import fcntl
 import json
 import math
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -31,6 +32,8 @@ Model = TypeVar("Model", bound=BaseModel)
 
 #: Faults of a document that are named before the rest is counted.
 _FAULTS = 12
+#: Bytes that have to be free where artefacts are written.
+_SPACE = 1 << 16
 #: Deepest nesting and most values of a document, and its largest file in bytes.
 LEVELS, VALUES, FILE_LIMIT = 64, 5_000_000, 256 * 1024 * 1024
 
@@ -63,6 +66,7 @@ def parse_json(text: str | bytes, what: str) -> Any:
         value = json.loads(text, object_pairs_hook=unique, parse_constant=keep)
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
+        reason = reason.partition("; use sys.")[0]  # Python's advice on long numbers
         raise ChironError("bad-json", f"{what} is not JSON: {reason}") from None
     check_size(value, what)
     if constants:
@@ -161,13 +165,20 @@ def dump(document: BaseModel) -> str:
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write `content` so that a reader sees the old file or the new one, never a half."""
+    """Write `content` so that a reader sees the old file or the new one, never a half.
+
+    A device, a pipe and a descriptor get the content itself: a file would take their place.
+    """
+    encoded = content.encode() if isinstance(content, str) else content
     with writing(path):
+        if _is_stream(path):
+            path.write_bytes(encoded)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(content.encode() if isinstance(content, str) else content)
+                file.write(encoded)
             umask = os.umask(0)
             os.umask(umask)
             Path(name).chmod(0o666 & ~umask)
@@ -175,6 +186,17 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether `path` is a device, a pipe, or the link to a descriptor that /dev/stdout is."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    if stat.S_ISLNK(mode):
+        return str(path.readlink()).startswith("/proc/self/fd/")
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @contextmanager
@@ -223,8 +245,10 @@ def require_writable(path: Path, *, folder: bool) -> None:
     place = path if folder else path.parent
     while not os.path.lexists(place):
         place = place.parent
-    with writing(path), tempfile.TemporaryFile(dir=place):
-        pass
+    if _is_stream(path):
+        return
+    with writing(path), tempfile.TemporaryFile(dir=place, buffering=0) as file:
+        file.write(bytes(_SPACE))
 
 
 def dotted(location: Iterable[str | int]) -> str:

@@ -58,14 +58,14 @@ _OF_BUCKETS = (_QUERY, _REDUNDANT, _MAPREDUCE, _EVENTS, _DURABLE)
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=4),
+    type=options.FiniteRange(min=4),
     default=20.0,
     show_default=True,
     help=f"How long {_EVENTS} and {_DURABLE} hold their rate.",
 )
 @click.option(
     "--megabytes",
-    type=click.FloatRange(min=1),
+    type=options.FiniteRange(min=1),
     help=f"What {_MAPREDUCE} sorts and counts the words of, in place of 64; what is written to "
     f"each of {_STREAMS}, in place of 1, 16 and 100.",
 )

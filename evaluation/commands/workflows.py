@@ -55,7 +55,7 @@ _NOTES = (
     "MB, CPU ms and MiB are of one request; GB s: MiB in GB, times the median latency",
     "MB held: objects in wraps and store, on average while requests run one after another",
 )
-_share = click.FloatRange(min=0, max=1, min_open=True)
+_share = options.FiniteRange(min=0, max=1, min_open=True)
 
 
 @click.command("workflows")
@@ -100,7 +100,7 @@ _share = click.FloatRange(min=0, max=1, min_open=True)
 @click.option("--size", type=_share, default=_DEFAULT.size, show_default=True, help="Of sizes.")
 @click.option(
     "--computing",
-    type=click.FloatRange(0, 1),
+    type=options.FiniteRange(0, 1),
     default=_DEFAULT.computing,
     show_default=True,
     help="Of what is left of run times; the rest is waiting.",

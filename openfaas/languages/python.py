@@ -49,7 +49,8 @@ def _unusable(code: Path, style: Style) -> str | None:
         tree = ast.parse(code.read_bytes(), filename=str(code))
         definitions = [found for found in bindings(tree) if found[0] == "handle"]
     except (SyntaxError, ValueError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        at = error.lineno if isinstance(error, SyntaxError) else None
+        line = "" if at is None else f", line {at}"
         return f"is not Python{line}: {getattr(error, 'msg', error)}"
     except (RecursionError, MemoryError):
         return "is nested too deeply"

@@ -29,7 +29,8 @@ def handle(event, context):
 
 def _get(parameters):
     bucket, key = _text(parameters, "Bucket"), _text(parameters, "Key")
-    answer = _client().get_object(bucket_name=bucket, object_name=key)
+    version = _text(parameters, "VersionId", "") or None
+    answer = _client().get_object(bucket_name=bucket, object_name=key, version_id=version)
     try:
         _check_size(f"s3://{bucket}/{key}", int(answer.headers.get("Content-Length", 0)))
         return str(answer.read(), "utf-8-sig")

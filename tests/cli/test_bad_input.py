@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
+from tests.commands import COMMAND
 
 Machine = dict[str, Any]
 
@@ -116,6 +118,10 @@ def no_python(folder: Path) -> None:
     (folder / "functions" / "wave" / "handler.py").write_text("def handle(req)\n")
 
 
+def with_nul(folder: Path) -> None:
+    (folder / "functions" / "wave" / "handler.py").write_text("def handle(req):\0\n")
+
+
 def pin_otherwise(folder: Path) -> None:
     for name in ("wave", "join"):
         (folder / "functions" / name / "requirements.txt").write_text(f"numpy=={ord(name[0])}\n")
@@ -132,6 +138,7 @@ def link_out(folder: Path) -> None:
         (remove_handler, ["wave", "handler.py missing", "create it"]),
         (remove_handle, ["wave", "has no handle", "define def handle(req)"]),
         (no_python, ["wave", "not Python", "line 1"]),
+        (with_nul, ["wave", "is not Python: source code string cannot contain null bytes"]),
         (pin_otherwise, ["wave", "join", "numpy", "pin one version"]),
     ],
 )
@@ -252,6 +259,7 @@ def test_a_folder_without_stack_file_is_told_what_that_is(chiron, small):
         (["schedule", "--planner=mine", "small"], ["'mine'", "faastlane+", "pgp"]),
         (["predict", "small"], ["--plan", "--plans", "chiron predict --help"]),
         (["schedule", "--bogus"], ["--bogus", "chiron schedule --help"]),
+        (["schema"], ["Choose from: plan, platform, profile", "chiron schema --help"]),
         (["serve", "--port=80808"], ["--port", "80808", "65535"]),
         (["serve", "--gateway-port=80808"], ["--gateway-port", "80808", "65535"]),
         (["evaluate", "latency", "small", "--slo=1s", "--planners=pgp,mine"], ["'mine'", "sand"]),
@@ -410,6 +418,19 @@ def test_a_plan_of_another_workflow_is_not_overwritten(chiron, artefacts, tmp_pa
     assert json.loads((tmp_path / "plan-other.json").read_text()) == {"workflow": "other"}
 
 
+@pytest.mark.parametrize(
+    ("streams", "status"),
+    [(">&-", 0), (">&- 2>&- <&-", 0), ("2>&- >/dev/full", 2), (">/dev/full", 2)],
+)
+def test_results_that_nobody_can_read(streams, status, environment, small, tmp_path):
+    command = ["sh", "-c", f'exec "$@" {streams}', "sh", *COMMAND]
+    command += ["convert", small.path, "--to", "asl"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    says = "error: No space left on device: free some space there\n"
+    assert (done.returncode, done.stdout) == (status, b"")
+    assert done.stderr.decode() == (says if streams == ">/dev/full" else "")
+
+
 def write(name: str, text: str) -> Callable[[Path], None]:
     """Writes a file of the workflow's folder, or with ``../`` beside it."""
 
@@ -476,6 +497,24 @@ MISTAKES: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
         lambda _: None,
         ["deploy", "small", "--slo=1s", "--backend=docker"],
         ["--backend", "add --local"],
+    ),
+    "a workflow beside the one that is there": (
+        write("../machine.json", json.dumps(machine(A=task()))),
+        ["init", "small", "--states", "machine.json"],
+        ["small/workflow.json is there already", "not machine.json", "leave out --states"],
+    ),
+    "a lang that is almost one": (
+        write(
+            "stack.yaml",
+            "functions:\n  wave: {lang: pyhton3-http, handler: ./functions/wave, image: wave}\n",
+        ),
+        ["build", "-f", "small/stack.yaml"],
+        ["wave", "pyhton3-http", "did you mean python3-http?"],
+    ),
+    "a percentile that is no number": (
+        lambda _: None,
+        ["deploy", "small", "--slo=1s", "--percentile=nan"],
+        ["--percentile", "nan is not finite", "chiron deploy --help"],
     ),
     "a percentile above all": (
         lambda _: None,

@@ -13,9 +13,15 @@ from chiron.gateway.embedded import EmbeddedGateway
 from chiron.openfaas.client import Gateway
 
 
-@pytest.mark.parametrize("first", ["building", pytest.param("measuring", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("first", "number"),
+    [
+        ("building", signal.SIGHUP),
+        pytest.param("measuring", signal.SIGTERM, marks=pytest.mark.slow),
+    ],
+)
 def test_a_second_signal_while_all_is_removed_leaves_nothing_deployed(
-    first, start, artefacts, environment, wait_until
+    first, number, start, artefacts, environment, wait_until
 ):
     images = Path(environment["CHIRON_HOME"]) / "images"
     with (
@@ -29,9 +35,9 @@ def test_a_second_signal_while_all_is_removed_leaves_nothing_deployed(
         running.wait_for(re.compile(f"({first})"))
         if first == "building":
             wait_until(there.functions)
-        running.signal(signal.SIGTERM)
+        running.signal(number)
         time.sleep(0.3)  # a removal takes as long as a watchdog sleeps: 1 s
-        assert running.end(signal.SIGINT) == 128 + signal.SIGTERM
+        assert running.end(signal.SIGINT) == 128 + number
         assert "further signals are ignored" in running.said
         assert running.said.endswith("error: interrupted\n")
         assert there.functions() == []

@@ -97,6 +97,17 @@ def test_a_map_reads_an_object(run, config, body, items) -> None:
 
 
 @MOTO
+def test_a_map_reads_a_version_of_an_object(run) -> None:
+    put(run, "in", "[1]")
+    places = READER["Parameters"] | {"VersionId": "null"}  # that of a bucket without versions
+    assert executed(run, machine(ItemReader=READER | {"Parameters": places}), "in").output == "[1]"
+    places["VersionId"] = "another"
+    error = executed(run, machine(ItemReader=READER | {"Parameters": places}), "in").error
+    assert error is not None
+    assert error.name == "States.ItemReaderFailed"
+
+
+@MOTO
 def test_a_map_reads_which_objects_there_are(run) -> None:
     for key, body in (("in/a", "1"), ("in/b/c", "22"), ("out/d", "3")):
         put(run, key, body)

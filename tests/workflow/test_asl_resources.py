@@ -155,8 +155,13 @@ TABLE = {ARN: "sort", "Find": "find", "arn:aws:states:::sqs:sendMessage": "send"
             },
             "Output": "{% $states.result.Payload %}",
         },
+        {
+            "QueryLanguage": "JSONata",
+            "Arguments": "{% {'FunctionName': $states.input.f, 'Payload': $states.input.p} %}",
+            "Output": "{% $states.result.Payload %}",
+        },
     ],
-    ids=["JSONPath", "JSONata"],
+    ids=["JSONPath", "JSONata", "an expression"],
 )
 @each_row(("called", "function"), [(ARN, "sort"), ("sort", "sort"), ("Find", "find")])
 def test_a_function_is_chosen_at_run_time_among_those_of_functions_json(fields, called, function):

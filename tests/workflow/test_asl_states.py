@@ -40,6 +40,12 @@ def machine_of(kind: str, **fields: Any) -> dict[str, Any]:
     return {"StartAt": "A", "States": {"A": start, "S": state, "T": TASK}}
 
 
+def test_an_items_path_beside_an_item_reader_is_told_to_have_no_effect() -> None:
+    reads = {"ItemsPath": "$.a", "ItemReader": {"Resource": "f"}, "ItemProcessor": DISTRIBUTED}
+    (warning,) = parse_states(machine_of("Map", Iterator=ABSENT, **reads), "demo").warnings
+    assert warning.startswith("ItemsPath of state 'S': the items are what the ItemReader reads")
+
+
 def kept(kind: str, **fields: Any) -> dict[str, Any]:
     """The state S as the machine has it."""
     machine = parse_states(machine_of(kind, **fields), "demo").machine

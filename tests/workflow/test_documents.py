@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from chiron.workflow.documents import (
     parse_json,
     read_document,
     read_json,
+    require_writable,
     validate,
     write_atomically,
 )
@@ -48,6 +50,11 @@ def test_a_duplicate_key_is_named(refused, text):
     error = refused(parse_json, text, "plan")
     assert (error.code, error.path) == ("duplicate-key", "a")
     assert "'a'" in error.message
+
+
+def test_a_long_number_is_refused_without_advice_for_programs(refused):
+    error = refused(parse_json, "9" * 5000, "plan")
+    assert error.message.endswith(": value has 5000 digits")
 
 
 def test_one_key_in_two_objects_is_no_duplicate():
@@ -168,6 +175,25 @@ def test_a_write_whose_last_step_fails_leaves_nothing_behind(tmp_path):
         write_atomically(target, "text")
     assert caught.value.message.startswith(f"{target} cannot be written")
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_what_is_no_file_gets_the_content_and_stays(tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        require_writable(pipe, folder=False)
+        write_atomically(pipe, "text")
+        assert reader.read() == b"text"
+    assert pipe.is_fifo()
+    with (tmp_path / "file").open("w+") as file:
+        link.symlink_to(f"/proc/self/fd/{file.fileno()}")  # as /dev/stdout is
+        write_atomically(link, "text")
+        assert file.read() == "text"
+    assert link.is_symlink()
+    (tmp_path / "elsewhere").write_text("old")
+    (tmp_path / "other").symlink_to("elsewhere")
+    write_atomically(tmp_path / "other", "new")
+    assert (tmp_path / "elsewhere").read_text() == "old"
 
 
 def test_a_written_file_has_the_rights_of_any_new_file(tmp_path):

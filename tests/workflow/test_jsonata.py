@@ -113,9 +113,27 @@ def test_each_value_is_once_among_the_distinct(expression: str, expected: Any, t
     assert value(expression, x=few * times) == expected
 
 
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("$keys($x) ~> $count", 4),
+        ("$keys([$x, {'z': 1}])[-1]", "z"),
+        ("$x.$keys()[0]", "a0"),
+        ("$keys([$x, 5])[3]", "d0"),
+        ("$exists($keys('a'))", False),
+        ("$keys({'a': 1})", "a"),
+    ],
+)
+@pytest.mark.parametrize("times", [1, 1000])
+def test_each_key_is_once_among_the_keys(expression: str, expected: Any, times: int) -> None:
+    many = {f"{name}{each}": each for each in range(times) for name in "abcd"}
+    assert value(expression, x=many) == (4 * times if expected == 4 else expected)
+
+
 @pytest.mark.timeout(30)
 def test_many_values_are_not_compared_with_each_other() -> None:
     assert value("$count($distinct($x))", x=[{"a": each} for each in range(130_000)]) == 130_000
+    assert value("$count($keys($x))", x={str(each): each for each in range(130_000)}) == 130_000
 
 
 #: Evaluates an expression in a process that has no more than a memory of this size to give.

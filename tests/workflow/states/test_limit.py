@@ -13,7 +13,7 @@ from chiron.wrap.core.statemachine.errors import StatesError
 from chiron.wrap.core.statemachine.limit import Limited
 from chiron.wrap.core.statemachine.machine import Machine
 from chiron.wrap.core.statemachine.paths import check_path, evaluate
-from chiron.wrap.core.statemachine.templates import render
+from chiron.wrap.core.statemachine.templates import render, resolve
 from chiron.wrap.core.statemachine.values import dump
 from chiron.wrap.core.statemachine.visits import MOST_SECONDS
 from tests.rows import each_row
@@ -40,6 +40,7 @@ def after(looks: int) -> Callable[[], None]:
     "path",
     [
         *(
+            "$..nothing",
             "$[*].v",
             "$[1:]",
             "$..v",
@@ -55,6 +56,21 @@ def test_a_path_looks_at_the_time_for_each_value_that_it_visits(path: str) -> No
     number = 100 if "," not in path else 3
     with Limited(after(number)), pytest.raises(OverdueError):
         evaluate(path, ITEMS if number > 3 else [{"v": 1, "w": 2}] * 4, {})
+
+
+@each_row("function", ["Format('{}', $)", "ArrayContains($, 1)", "ArrayUnique(States.Array($, 1))"])
+def test_a_function_looks_at_the_time_for_each_part_that_it_visits(function: str) -> None:
+    value: Any = {"v": [1, 2]}
+    for _ in range(20):  # 1,048,576 parts that are the same in memory
+        value = [value, value]
+    with Limited(after(1000)), pytest.raises(OverdueError):
+        resolve(f"States.{function}", value, {}, Random(1))
+
+
+@each_row("expression", ["$..v", "States.ArrayPartition($, 1)"])
+def test_the_time_is_looked_at_for_each_plain_value_of_a_list(expression: str) -> None:
+    with Limited(after(1000)), pytest.raises(OverdueError):
+        resolve(expression, list(range(2000)), {}, Random(1))
 
 
 def test_after_an_evaluation_nothing_is_limited() -> None:

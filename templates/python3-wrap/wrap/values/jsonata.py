@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,15 @@ def _distinct(values: Any) -> list[Any] | None:
     return list(found.values()) if len(found) > 1 else None
 
 
+def _keys(value: Any) -> list[str] | None:
+    """The keys of objects with many, each once; None for any other value."""
+    holders = value if isinstance(value, list) else [value]
+    if not all(isinstance(each, dict) for each in holders) or sum(map(len, holders)) <= _FEW:
+        return None
+    found = list(dict.fromkeys(chain.from_iterable(holders)))
+    return found if len(found) > 1 else None
+
+
 #: Characters of a replacement, and matches of a regular expression, from which on a replacement is
 #: refused: jlens looks at the time after some 50 matches.
 _LONG, _SEVERAL = 1 << 16, 8
@@ -81,6 +91,10 @@ _GUARDS: dict[str, tuple[str, Callable[..., Any]]] = {
     "distinct": (
         "function($x)<x:x> {($found := $checked($x); $exists($found) ? $found : $own($x))}",
         _distinct,
+    ),
+    "keys": (
+        "function($x)<x-:x> {($found := $checked($x); $exists($found) ? $found : $own($x))}",
+        _keys,
     ),
 }
 

@@ -68,8 +68,9 @@ def _enter_task(machine: Machine, visit: Visit) -> None:
     timeout_s = least_s if least_s < inf else None
     task = None
     if "Invoke" in visit.state:
-        task = _chosen(visit, given.get("FunctionName")) if "Functions" in visit.state else None
-        payload = given.get("Payload", {})
+        call = given if isinstance(given, dict) else {}
+        task = _chosen(visit, call.get("FunctionName")) if "Functions" in visit.state else None
+        payload = call.get("Payload", {})
         given = Text(payload) if isinstance(payload, str) else payload
     machine.begin_task(visit, given, timeout_s, task)
 

@@ -54,6 +54,7 @@ def _filling(value: Any) -> str:
 
 def _shown(value: Any) -> str:
     """`value` in a text, objects and arrays in the notation of AWS's interpreter."""
+    look()
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -64,7 +65,7 @@ def _shown(value: Any) -> str:
 
 
 def _string_to_json(text: Any) -> Any:
-    if not _text(text):
+    if not _text(text).strip():
         return None  # as AWS answers
     value = parse(text)
     if isinstance(value, Text):
@@ -84,12 +85,16 @@ def _array_partition(array: Any, size: Any) -> list[list[Any]]:
     items, step = _items(array), _integer(size)
     if step < 1:
         raise Refused("the size of the parts has to be positive")
-    return [items[start : start + step] for start in range(0, len(items), step)]
+    parts = list[list[Any]]()
+    for start in range(0, len(items), step):
+        look()
+        parts.append(items[start : start + step])
+    return parts
 
 
 def _array_contains(array: Any, value: Any) -> bool:
     wanted = identity(_bounded(value))
-    return any(_looked(item) == wanted for item in _bounded(_items(array)))
+    return any(identity(item) == wanted for item in _bounded(_items(array)))
 
 
 def _array_range(first: Any, last: Any, step: Any) -> list[int]:
@@ -116,7 +121,7 @@ def _array_length(array: Any) -> int:
 def _array_unique(array: Any) -> list[Any]:
     first: dict[Any, Any] = {}
     for item in _bounded(_items(array)):
-        first.setdefault(_looked(item), item)
+        first.setdefault(identity(item), item)
     return list(first.values())
 
 
@@ -227,12 +232,6 @@ def _bounded(value: Any) -> Any:
     if isinstance(value, dict | list) and (size := size_of(value)) > longest():
         raise Refused(f"a value may have {longest():.0f} characters, not about {size}")
     return value
-
-
-def _looked(item: Any) -> Any:
-    """The identity of one of many items."""
-    look()
-    return identity(item)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -13,7 +13,7 @@ from .map_run import Destination
 from .path_flow import PathFlow
 from .query_flow import QueryFlow
 from .readers import Pair, items_in, pairs_of
-from .values import dump, number_of, shown
+from .values import dump, number_of, parse, shown
 from .visits import Visit
 
 Flow = PathFlow | QueryFlow
@@ -70,10 +70,7 @@ def items_of(flow: Flow, visit: Visit) -> Sequence[Any]:
 def items_read(flow: Flow, visit: Visit, text: str) -> Sequence[Any]:
     """The items of a file with this text, by the ItemReader of a Map. Raises StatesError."""
     config = visit.state["ItemReader"].get("ReaderConfig", {})
-    most = _whole_number(flow, visit, "MaxItems", config)
-    if most == 0:
-        raise StatesError(flow.unfit, f"MaxItems of state {visit.name!a} is 0: no number from 1 on")
-    return items_in(text, config, most)
+    return items_in(text, config, _whole_number(flow, visit, "MaxItems", config) or None)
 
 
 def tolerance_of(flow: Flow, visit: Visit) -> Tolerance:
@@ -172,6 +169,8 @@ def _number(
     if field not in holder and f"{field}Path" not in holder:
         return None
     value = flow.field(visit, field, None, holder)
+    if isinstance(value, str) and f"{field}Path" in holder:
+        value = parse(value)  # AWS reads a number in a string that a path finds
     found = number_of(value)
     if found is None or not 0 <= found <= most:
         message = f"{field} of state {visit.name!a} is {shown(value)}: no number from 0 on"

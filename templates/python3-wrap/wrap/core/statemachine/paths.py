@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from jsonpath import JSONPath, JSONPathEnvironment, JSONPathMatch
-from jsonpath.exceptions import JSONPathError, JSONPathSyntaxError
+from jsonpath.exceptions import JSONPathError, JSONPathRecursionError, JSONPathSyntaxError
 from jsonpath.filter import BaseExpression, IntegerLiteral, RegexLiteral
 from jsonpath.function_extensions import Match, Search
 from jsonpath.lex import Lexer
@@ -224,11 +224,17 @@ class _Children(JSONPathChildSegment):
 
 
 class _Descendants(JSONPathRecursiveDescentSegment):
-    """Looks at the time for each value that it visits."""
+    """Looks at the time for each value that it comes upon."""
 
     def _visit(self, node: JSONPathMatch, depth: int = 1) -> Iterable[JSONPathMatch]:
-        look()
-        return super()._visit(node, depth)
+        if depth > self.env.max_recursion_depth:
+            raise JSONPathRecursionError("it leads too deep", token=self.token)
+        yield node
+        held = node.obj
+        for part in held.values() if isinstance(held, dict) else cast(list[Any], held):
+            look()
+            if isinstance(part, dict | list):
+                yield from self._visit(_match(part, node.root), depth + 1)
 
 
 class _Parser(Parser):

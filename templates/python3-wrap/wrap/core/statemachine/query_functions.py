@@ -35,13 +35,18 @@ def query_functions(chance: Chance) -> dict[str, Function]:
         """A random UUID of version 4."""
         return str(FUNCTIONS["States.UUID"](chance))
 
+    def numbers(*bounds: Any) -> Any:
+        """The numbers of a range; a number alone is no array, as in any sequence of JSONata."""
+        found = FUNCTIONS["States.ArrayRange"](*bounds)
+        return found[0] if len(found) == 1 else found
+
     return {
         "eval": _eval,
         "hash": FUNCTIONS["States.Hash"],
         "parse": FUNCTIONS["States.StringToJson"],
         "partition": FUNCTIONS["States.ArrayPartition"],
         "random": random,
-        "range": FUNCTIONS["States.ArrayRange"],
+        "range": numbers,
         "uuid": uuid,
     }
 

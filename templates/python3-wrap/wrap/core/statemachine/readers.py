@@ -187,6 +187,8 @@ def _of_csv(text: str, config: Mapping[str, Any], most: int | None) -> Items:
     headers = config.get("CSVHeaders")
     if headers is None:
         headers = next(records, ([], 0, 0))[0]
+    if len(set(headers)) < len(headers):
+        raise StatesError(FAILED, "two columns of the CSV have the same header")
 
     def record(start: int, end: int) -> dict[str, str]:
         is_plain = text.find('""', start, end) < 0

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from .errors import StatesError
+from .limit import look
 
 #: How deep arrays and objects may be nested. What walks them takes two of Python's 1,000 frames a
 #: level; as many again are left for the server and for states within states.
@@ -207,6 +208,7 @@ def number_of(value: Any) -> int | float | None:
 
 def identity(value: Any) -> Hashable:
     """What two values share if, and only if, they are the same JSON value: 1 and 1.0 are."""
+    look()
     if isinstance(value, bool):
         return bool, value
     if isinstance(value, dict):
