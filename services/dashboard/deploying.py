@@ -11,7 +11,7 @@ from dash.development.base_component import Component
 from chiron.generator.annotations import DeployedPrediction
 from chiron.pipeline.deploy import DeploymentReport
 from chiron.services.dashboard import options, progress
-from chiron.services.dashboard.parts import faults_of, table
+from chiron.services.dashboard.parts import STILL, faults_of, still, table
 from chiron.services.dashboard.uploads import folder_of
 from chiron.services.endpoints import DeploymentBody, deployment_params
 from chiron.services.host import host
@@ -70,8 +70,8 @@ def add_callbacks(dash: Dash) -> None:
         return job.id, []
 
     @dash.callback(
-        Output("deploying", "children"),
-        Output("deployed", "children"),
+        Output("deploying", STILL),
+        Output("deployed", STILL),
         Output("followed", "data"),
         Input("tick", "n_intervals"),
         Input("deployment", "data"),
@@ -83,12 +83,11 @@ def add_callbacks(dash: Dash) -> None:
         try:
             job = host().store.get(deployment, "deployment")
         except ChironError:  # it has been forgotten
-            return [], [], None
+            return still(), still(), None
         now = [job.id, job.status]
-        if now == before:
-            running = job.status in ("queued", "running")
-            return progress.panel(job, host()) if running else no_update, no_update, no_update
-        return progress.panel(job, host()), _told(job), now
+        if now == before and job.status not in ("queued", "running"):
+            return (no_update,) * 3
+        return still(progress.panel(job, host())), still(*_told(job)), now
 
 
 def _told(job: Job) -> list[Component]:

@@ -10,7 +10,7 @@ from dash.development.base_component import Component
 
 from chiron.profiler.tracer import require_tracing
 from chiron.services.dashboard import progress
-from chiron.services.dashboard.parts import faults_of
+from chiron.services.dashboard.parts import STILL, faults_of, still
 from chiron.services.dashboard.uploads import folder_of
 from chiron.services.host import host
 from chiron.workflow.errors import ChironError
@@ -66,7 +66,7 @@ def add_callbacks(dash: Dash) -> None:
         return [*before, job.id], []
 
     @dash.callback(
-        Output("measuring", "children"),
+        Output("measuring", STILL),
         Output("measuring-jobs", "data", allow_duplicate=True),
         Output("measured-parts", "data"),
         Input("tick", "n_intervals"),
@@ -87,4 +87,4 @@ def add_callbacks(dash: Dash) -> None:
             if job.status in ("failed", "cancelled"):
                 left.remove(name)
         changed = left if left != followed else no_update
-        return shown, changed, done or no_update
+        return still(*shown), changed, done or no_update

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dash import dcc, html
+from dash import html
 from dash.development.base_component import Component
 
 from chiron.deployment.live import Latency, LiveWorkflow
 from chiron.generator.annotations import DeployedPrediction
 from chiron.services.dashboard.address import page_of
-from chiron.services.dashboard.parts import facts, labelled, number
+from chiron.services.dashboard.parts import facts, labelled, link, number
 from chiron.workflow.plan import DEFAULT_PERCENTILE
 
 #: The fields of a latency, by what they are called on the page.
@@ -75,7 +75,7 @@ def _card(live: LiveWorkflow, trend_ms: Sequence[float]) -> Component:
         [
             html.Div(
                 [
-                    html.H3(dcc.Link(deployed.workflow, href=page_of(deployed.workflow))),
+                    html.H3(link(deployed.workflow, page_of(deployed.workflow))),
                     _badge(live),
                 ],
                 className="title",

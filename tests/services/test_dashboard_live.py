@@ -49,11 +49,11 @@ def load(deployed):
     thread.join()
 
 
-def cells(page, body):
+def cells(page, caption):
     """The texts of the first row of a table, by what its columns are called."""
-    table = page.locator("table", has=page.locator(f"#{body}"))
+    table = page.get_by_role("region", name=caption)
     heads = table.locator("th").all_inner_texts()
-    row = page.locator(f"#{body} tr").first.locator("td").all_inner_texts()
+    row = table.locator("tbody tr").first.locator("td").all_inner_texts()
     return dict(zip(heads, row, strict=True))
 
 
@@ -78,7 +78,7 @@ def test_load_a_failure_and_a_decision_are_seen_while_they_come(
     assert 0 < p50 <= p95 <= p99 < 9000
     assert found["Mean in the range"] == "yes"
     page.get_by_text("Warning: a guess").wait_for()
-    wrap = cells(page, "live-wraps")
+    wrap = cells(page, "Wraps as they are deployed")
     assert (wrap["Wrap"], wrap["Replicas"], wrap["Answering"]) == (NAME, "1/1", "1")
     assert "wave" in wrap["Functions"]
     page.get_by_text("None, as far as the logs go back.").wait_for()
@@ -99,8 +99,8 @@ def test_load_a_failure_and_a_decision_are_seen_while_they_come(
         outside=2,
     )
     Journal(config.state).note(told)
-    page.locator("#live-failures code").wait_for()
-    failure = cells(page, "live-failures")
+    page.locator("#live-executions td code").wait_for()
+    failure = cells(page, "The last executions that failed")
     assert (failure["Execution"], failure["Function"]) == (ident[:8], "wave")
     assert failure["Error"].startswith("raised ValueError: no waves today")
     page.get_by_text("12 requests in 9.0 ms; 2 in a row outside").wait_for()
