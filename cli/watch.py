@@ -22,6 +22,7 @@ from chiron.adaptation.version import serving
 from chiron.adaptation.watch import Watcher
 from chiron.cli import options
 from chiron.cli.artefacts import read_platform
+from chiron.cli.calibrate import kept_platforms
 from chiron.cli.options import choices
 from chiron.cli.output import progress
 from chiron.cli.place import Place, place
@@ -146,6 +147,7 @@ def command(
         slo_ms=slo,
         choices=choices,
         platform=read_platform(platform) if platform else None,
+        platforms=kept_platforms(),
         timeout_s=options.seconds(timeout),
         check=check,
         load=Load(per_s=rate) if rate else None,

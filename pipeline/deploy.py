@@ -346,13 +346,18 @@ def measured_parts(
         profile = profile_functions(request.folder, launcher, progress=progress)
     require_own(profile, request.folder.workflow, "the profile")
     write_atomically(out / "profile.json", dump(profile))
-    platform = request.platform
-    if platform is None and request.platforms:
-        platform = request.platforms.platform(launcher, progress)
-    elif platform is None:
-        platform = calibrate(launcher, progress=progress)
+    platform = platform_of(request, launcher, progress)
     write_atomically(out / "platform.json", dump(platform))
     return profile, platform
+
+
+def platform_of(request: DeploymentRequest, launcher: Launcher, progress: Progress) -> Platform:
+    """The platform of `request`: the given one, the kept one if it holds, or what is measured."""
+    if request.platform is not None:
+        return request.platform
+    if request.platforms:
+        return request.platforms.platform(launcher, progress)
+    return calibrate(launcher, progress=progress)
 
 
 def _holding(request: DeploymentRequest, launcher: Launcher, progress: Progress) -> Profile | None:
