@@ -44,11 +44,7 @@ def shown(found: Sequence[LiveWorkflow], told: Sequence[Told]) -> tuple[str, str
             table(
                 "Wraps as they are deployed, all replicas of each together", _WRAPS, wraps, "None."
             ),
-            *(
-                [table("Buckets, with delays in ms from when they had to fire", _BUCKETS, buckets)]
-                if buckets
-                else []
-            ),
+            table("Buckets, with delays in ms from when they had to fire", _BUCKETS, buckets),
         ),
         still(
             *executions(found),
@@ -56,7 +52,7 @@ def shown(found: Sequence[LiveWorkflow], told: Sequence[Told]) -> tuple[str, str
                 "The last executions that failed",
                 ["At (UTC)", "Execution", "Function", "Error"],
                 failures,
-                "None, as far as the logs go back.",
+                "No execution has failed, as far as the logs go back.",
             ),
         ),
         still(
@@ -86,7 +82,6 @@ def executions(found: Sequence[LiveWorkflow]) -> list[Component]:
                     "Waiting in wraps": f"{sum(load.waiting for load in loads):.0f}"
                     if loads
                     else "-",
-                    "Requests since it was deployed": f"{live.deployed.calls:.0f}",
                     "Failed/s": number(live.failed_per_s),
                     "Last failure": time(failure.at) if failure else "none",
                 }

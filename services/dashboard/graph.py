@@ -32,6 +32,7 @@ STYLE = [
             "font-size": 13,
             "text-wrap": "wrap",
             "text-max-width": 140,
+            "text-overflow-wrap": "anywhere",
             "text-valign": "center",
             "min-zoomed-font-size": 5,
         },

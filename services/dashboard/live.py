@@ -82,14 +82,13 @@ def _shown(name: str | None, found: Live, feed: LiveFeed, slo: list[Any] | None)
     if name is None:
         cards = overview.cards([(each, feed.trend_ms(each)) for each in found.workflows])
         no_slo = None if slo else no_update
-        return still(cards or _nothing()), no_slo, *(no_update,) * len(figures.PLACES)
+        return still(*(cards or [_nothing()])), no_slo, *(no_update,) * len(figures.PLACES)
     ours = [each for each in found.workflows if each.deployed.workflow == name]
     verdicts = overview.verdicts([(each, feed.trend_ms(each)) for each in ours])
     told = [
         each for each in Journal(host().config.state).of(found.gateway) if each.workflow == name
     ]
-    warnings = [html.P(f"Warning: {line}") for line in _warnings(ours)]
-    shown = still(*(verdicts or [_not_deployed(name)]), *warnings)
+    shown = still(*(verdicts or [_not_deployed(name)]), *_warnings(ours))
     return shown, _new_slo(ours, slo), *figures.shown(ours, told)
 
 
@@ -130,7 +129,11 @@ def _feed(owner: Host) -> LiveFeed:
     return LiveFeed(owner.config.gateway_url, owner.config.verify_tls)
 
 
-def _warnings(found: Sequence[LiveWorkflow]) -> list[str]:
+def _warnings(found: Sequence[LiveWorkflow]) -> list[Component]:
     """What is to be said of the predictions of workflows, each once."""
     predictions = [predicted for each in found if (predicted := each.deployed.predicted)]
-    return list(dict.fromkeys(line for each in predictions for line in each.warnings))
+    lines = dict.fromkeys(line for each in predictions for line in each.warnings)
+    if not lines:
+        return []
+    summary = html.Summary(f"Why the prediction is unreliable ({len(lines)})")
+    return [html.Details([summary, html.Ul([html.Li(line) for line in lines])])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
@@ -53,17 +54,19 @@ def table(
     none: str = "",
     ids: Sequence[str] = (),
 ) -> Component:
-    """A table that can be scrolled sideways, also by keyboard; without rows it says `none`.
+    """A table that can be scrolled sideways, also by keyboard; without rows it is `none`.
 
     If rows come and go, `ids` tell them apart where the table is drawn again.
     """
+    if not rows:
+        return html.P(none, className="quiet")
     body = [_row(heads, row, name) for row, name in zip_longest(rows, ids)]
     return html.Div(
         html.Table(
             [
                 html.Caption(caption),
                 html.Thead(html.Tr([html.Th(head, scope="col") for head in heads])),
-                html.Tbody(body or html.Tr(html.Td(none, colSpan=len(heads)))),
+                html.Tbody(body),
             ]
         ),
         className="scroll",
@@ -122,6 +125,11 @@ def facts(named: Mapping[str, Any]) -> Component:
 def empty(title: str, what_to_do: list[Any]) -> Component:
     """What stands in the place of what is not there."""
     return html.Div([html.Strong(title), html.P(what_to_do)], className="empty")
+
+
+def picture(svg: str) -> str:
+    """The address of a picture."""
+    return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
 
 
 def number(value: float | None) -> str:

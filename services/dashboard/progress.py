@@ -57,8 +57,10 @@ def panel(job: Job, owner: Host) -> Component:
     button = cancel(job)
     head = html.Div([badge, title, *([button] if button else [])], className="row")
     told: list[Component] = []
-    if job.error:
+    if job.error and job.status == "failed":
         told = faults([job.error.model_dump()])
+    elif job.error:
+        told = [html.P(job.error.message, className="quiet")]
     elif job.status == "queued":
         told = [html.P("It waits until the jobs before it are done.", className="quiet")]
     elif job.status == "running":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from base64 import b64encode
 from typing import Any
 
 import dash_cytoscape
@@ -14,7 +13,7 @@ from dash.development.base_component import Component
 from chiron.services.dashboard import measuring
 from chiron.services.dashboard.address import workflow_at
 from chiron.services.dashboard.graph import STYLE
-from chiron.services.dashboard.parts import STILL, empty, faults, labelled, still, table
+from chiron.services.dashboard.parts import STILL, empty, faults, labelled, picture, still, table
 from chiron.services.dashboard.reading import find_named, look_at_named, look_at_upload
 from chiron.services.dashboard.uploads import LARGEST, SKIPPED, Upload
 from chiron.services.host import host
@@ -200,9 +199,8 @@ def _graph(elements: list[dict[str, Any]], drawn: str | None) -> tuple[Any, ...]
     """The elements, whether they are hidden, a picture, whether that is, and whether both are."""
     if drawn is None:
         return elements, not elements, [], True, bool(elements)
-    source = f"data:image/svg+xml;base64,{b64encode(drawn.encode()).decode()}"
-    picture = html.Img(src=source, alt="The states and what follows them; the table has the tasks")
-    return [], True, picture, False, True
+    told = "The states and what follows them; the table has the tasks"
+    return [], True, html.Img(src=picture(drawn), alt=told), False, True
 
 
 def _with_measured(

@@ -19,7 +19,7 @@
     if (there.isEqualNode(made)) return;
     if (there.nodeType === Node.TEXT_NODE) return void (there.data = made.data);
     for (const { name } of [...there.attributes])
-      if (!made.hasAttribute(name)) there.removeAttribute(name);
+      if (name !== "open" && !made.hasAttribute(name)) there.removeAttribute(name); // a user's
     for (const { name, value } of made.attributes)
       if (there.getAttribute(name) !== value) there.setAttribute(name, value);
     fill(there, [...made.childNodes]);
