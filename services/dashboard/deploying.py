@@ -11,6 +11,7 @@ from dash.development.base_component import Component
 from chiron.generator.annotations import DeployedPrediction
 from chiron.pipeline.deploy import DeploymentReport
 from chiron.services.dashboard import options, progress
+from chiron.services.dashboard.address import workflow_at
 from chiron.services.dashboard.parts import STILL, faults_of, still, table
 from chiron.services.dashboard.uploads import folder_of
 from chiron.services.endpoints import DeploymentBody, deployment_params
@@ -67,7 +68,7 @@ def add_callbacks(dash: Dash) -> None:
             job = host().queue("deployment", params)
         except ChironError as error:
             return no_update, faults_of(error)
-        return job.id, []
+        return [job.id, (known or {}).get("name")], []
 
     @dash.callback(
         Output("deploying", STILL),
@@ -75,13 +76,19 @@ def add_callbacks(dash: Dash) -> None:
         Output("followed", "data"),
         Input("tick", "n_intervals"),
         Input("deployment", "data"),
+        Input("address", "pathname"),
         State("followed", "data"),
     )
-    def follow(_: int | None, deployment: str | None, before: Any) -> tuple[Any, ...]:
+    def follow(
+        _: int | None, deployment: list[str] | None, path: str | None, before: Any
+    ) -> tuple[Any, ...]:
         if not deployment:
             return (no_update,) * 3
+        name, workflow = deployment
+        if workflow_at(path) not in (None, workflow):
+            return still(), still(), None
         try:
-            job = host().store.get(deployment, "deployment")
+            job = host().store.get(name, "deployment")
         except ChironError:  # it has been forgotten
             return still(), still(), None
         now = [job.id, job.status]

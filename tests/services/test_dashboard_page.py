@@ -203,6 +203,13 @@ def test_a_profile_that_lacks_is_measured_by_a_button(
     panel.get_by_text("cancelling: what it has deployed is removed first").wait_for()
     store.fail(second.id, Problem(code="stopped", message="it was told to end"))
     panel.get_by_text("the job was cancelled").wait_for()
+    page.get_by_role("link", name="Deployed").first.click()
+    page.get_by_role("link", name="orders").click()
+    page.locator(".verdict").get_by_text("SLO missed").wait_for()
+    page.wait_for_function("() => !document.querySelector('#measuring .job')")
+    page.go_back()
+    page.get_by_role("link", name="demo").click()
+    page.get_by_text("demo: 2 tasks.").wait_for()
 
     measure.click()
     panel.get_by_text("queued").wait_for()
