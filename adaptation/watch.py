@@ -27,7 +27,8 @@ from chiron.deployment.launcher import Launcher
 from chiron.deployment.measure import measure
 from chiron.generator.annotations import ASKED, SOURCE, DeployedPrediction
 from chiron.generator.settings import client_timeout_s
-from chiron.pipeline.deploy import DeploymentRequest, checked_sources, find_plan, platform_of
+from chiron.pipeline.deploy import DeploymentRequest, checked_sources, find_plan
+from chiron.profiler.kept_platform import platform_of
 from chiron.workflow.documents import held
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan
@@ -249,8 +250,9 @@ class Watcher:
 
     def _platform(self) -> Platform:
         """What the gateway costs, found once."""
-        platform = platform_of(self.request, self.launcher, self._step)
-        self.request = replace(self.request, platform=platform)
+        request = self.request
+        platform = platform_of(request.platform, request.platforms, self.launcher, self._step)
+        self.request = replace(request, platform=platform)
         return platform
 
     def _serving(self) -> Serving | None:

@@ -156,7 +156,7 @@ def command(
         tell = _teller(launcher, request, _as_json if as_json else _as_line)
         wait = _scaler(launcher, request, tell).wait if scale else time.sleep
         latencies = _latencies(launcher, request, metrics, wait, rules, place)
-        watcher = Watcher(
+        Watcher(
             request=request,
             launcher=launcher,
             latencies=latencies,
@@ -166,8 +166,7 @@ def command(
             tell=tell,
             out=output,
             own_percentile=_is_given("percentile"),
-        )
-        watcher.run(once=once)
+        ).run(once=once)
 
 
 def _is_given(option: str) -> bool:

@@ -23,9 +23,8 @@ from chiron.generator.generate import Sources, generate
 from chiron.generator.stack_check import check_triggers
 from chiron.generator.stores import require_redis, require_store
 from chiron.openfaas.credentials import DEFAULT_GATEWAY
-from chiron.profiler.calibrate import calibrate
 from chiron.profiler.holding import holding_profile
-from chiron.profiler.kept_platform import KeptPlatforms
+from chiron.profiler.kept_platform import KeptPlatforms, platform_of
 from chiron.profiler.profile import profile as profile_functions
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.folder_settings import FolderSettings, read_settings
@@ -346,18 +345,9 @@ def measured_parts(
         profile = profile_functions(request.folder, launcher, progress=progress)
     require_own(profile, request.folder.workflow, "the profile")
     write_atomically(out / "profile.json", dump(profile))
-    platform = platform_of(request, launcher, progress)
+    platform = platform_of(request.platform, request.platforms, launcher, progress)
     write_atomically(out / "platform.json", dump(platform))
     return profile, platform
-
-
-def platform_of(request: DeploymentRequest, launcher: Launcher, progress: Progress) -> Platform:
-    """The platform of `request`: the given one, the kept one if it holds, or what is measured."""
-    if request.platform is not None:
-        return request.platform
-    if request.platforms:
-        return request.platforms.platform(launcher, progress)
-    return calibrate(launcher, progress=progress)
 
 
 def _holding(request: DeploymentRequest, launcher: Launcher, progress: Progress) -> Profile | None:

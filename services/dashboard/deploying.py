@@ -35,6 +35,11 @@ def layout() -> Component:
 
 
 def add_callbacks(dash: Dash) -> None:
+    _add_queueing(dash)
+    _add_following(dash)
+
+
+def _add_queueing(dash: Dash) -> None:
     @dash.callback(
         Output("deployment", "data"),
         Output("deploy-faults", "children"),
@@ -70,6 +75,8 @@ def add_callbacks(dash: Dash) -> None:
             return no_update, faults_of(error)
         return [job.id, (known or {}).get("name")], []
 
+
+def _add_following(dash: Dash) -> None:
     @dash.callback(
         Output("deploying", STILL),
         Output("deployed", STILL),

@@ -47,7 +47,7 @@ def _row(job: Job) -> list[Any]:
     return [
         job.kind,
         html.Span(job.status, className=f"badge {job.status}"),
-        _told(job),
+        html.Div(_told(job), className="words"),
         time(job.created),
         html.A(job.id, href=job.location),
         cancel(job) or "",

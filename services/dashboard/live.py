@@ -14,7 +14,16 @@ from chiron.deployment.live import OVER_S, Live, LiveWorkflow
 from chiron.services.dashboard import figures, overview
 from chiron.services.dashboard.address import workflow_at
 from chiron.services.dashboard.feed import LiveFeed
-from chiron.services.dashboard.parts import STILL, empty, faults_of, labelled, link, still, time
+from chiron.services.dashboard.parts import (
+    STILL,
+    empty,
+    faults_of,
+    labelled,
+    link,
+    still,
+    time,
+    warned,
+)
 from chiron.services.host import Host, host
 from chiron.workflow.errors import ChironError
 
@@ -88,7 +97,9 @@ def _shown(name: str | None, found: Live, feed: LiveFeed, slo: list[Any] | None)
     told = [
         each for each in Journal(host().config.state).of(found.gateway) if each.workflow == name
     ]
-    shown = still(*(verdicts or [_not_deployed(name)]), *_warnings(ours))
+    predictions = [predicted for each in ours if (predicted := each.deployed.predicted)]
+    warnings = warned([line for each in predictions for line in each.warnings])
+    shown = still(*(verdicts or [_not_deployed(name)]), *warnings)
     return shown, _new_slo(ours, slo), *figures.shown(ours, told)
 
 
@@ -127,13 +138,3 @@ def _not_deployed(name: str) -> Component:
 @cache
 def _feed(owner: Host) -> LiveFeed:
     return LiveFeed(owner.config.gateway_url, owner.config.verify_tls)
-
-
-def _warnings(found: Sequence[LiveWorkflow]) -> list[Component]:
-    """What is to be said of the predictions of workflows, each once."""
-    predictions = [predicted for each in found if (predicted := each.deployed.predicted)]
-    lines = dict.fromkeys(line for each in predictions for line in each.warnings)
-    if not lines:
-        return []
-    summary = html.Summary(f"Why the prediction is unreliable ({len(lines)})")
-    return [html.Details([summary, html.Ul([html.Li(line) for line in lines])])]

@@ -38,6 +38,11 @@ def button(part: str) -> Component:
 
 
 def add_callbacks(dash: Dash) -> None:
+    _add_queueing(dash)
+    _add_following(dash)
+
+
+def _add_queueing(dash: Dash) -> None:
     @dash.callback(
         Output("measuring-jobs", "data"),
         Output("measuring-faults", "children"),
@@ -71,6 +76,8 @@ def add_callbacks(dash: Dash) -> None:
             return no_update, faults_of(error)
         return [*before, [job.id, known["name"] if part == "profile" else None]], []
 
+
+def _add_following(dash: Dash) -> None:
     @dash.callback(
         Output("measuring", STILL),
         Output("measuring-jobs", "data", allow_duplicate=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -114,6 +114,13 @@ def _row(heads: Sequence[str], row: Sequence[Any], name: str | None) -> Componen
 def _cell(head: str, content: Any) -> Component:
     named: dict[str, Any] = {"data-label": head}
     return html.Td(content, **named)
+
+
+def warned(lines: Iterable[str]) -> list[Component]:
+    """Why a prediction is not to be relied on, each line once; nothing without any."""
+    items = [html.Li(line) for line in dict.fromkeys(lines)]
+    summary = html.Summary(f"Why the prediction is unreliable ({len(items)})")
+    return [html.Details([summary, html.Ul(items)])] if items else []
 
 
 def facts(named: Mapping[str, Any]) -> Component:

@@ -12,7 +12,7 @@ from dash.development.base_component import Component
 
 from chiron.services.dashboard import deploying, front, options
 from chiron.services.dashboard.graph import WRAPS
-from chiron.services.dashboard.parts import STILL, empty, faults_of, still, table
+from chiron.services.dashboard.parts import STILL, empty, faults_of, still, table, warned
 from chiron.services.dashboard.reading import plan_of
 from chiron.services.host import host
 from chiron.services.planning import ScheduleRequest
@@ -201,7 +201,7 @@ def _summary(plan: dict[str, Any]) -> list[Component]:
             id="verdict",
             role="status",
         ),
-        *[html.P(f"Warning: {line}") for line in (predicted or {}).get("warnings", ())],
+        *warned((predicted or {}).get("warnings", ())),
         *([html.H3("Why"), html.Ul([html.Li(line) for line in plan["why"]])] * bool(plan["why"])),
         table("Wraps", ["Wrap", "CPUs", "Memory", "Mechanism", "Processes"], rows),
     ]
