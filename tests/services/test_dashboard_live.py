@@ -156,3 +156,8 @@ def test_a_gateway_that_is_away_is_told_once_and_the_page_goes_on(
     answers.clear()
     page.get_by_text("Nothing is deployed").wait_for()
     assert faults.inner_text() == ""
+
+    answers.append(away)
+    faults.get_by_text("no OpenFaaS gateway answers at http://gateway").wait_for()
+    assert page.get_by_text("Nothing is deployed").is_visible()  # it was seen last
+    assert "as of 2026-01-01 00:00:00 UTC" in page.inner_text("#live-as-of")
