@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from statistics import fmean
@@ -18,7 +18,7 @@ from chiron.deployment.invoke import find_invoker
 from chiron.deployment.live import grown, within_slo
 from chiron.deployment.measure import answer_of
 from chiron.deployment.postmortem import explained
-from chiron.deployment.replicas import Heard, hear
+from chiron.deployment.replicas import Heard, Said, hear
 from chiron.openfaas.client import Gateway
 from chiron.workflow.errors import ChironError
 from chiron.workflow.payloads import Payload, turns
@@ -77,8 +77,7 @@ class GatewayMetrics:
             return Window(0, 0.0)
         if not later.said:  # it is of a build that tells nothing, or hangs
             return Window(int(calls), 1000 * spent_s / calls)
-        said = heard.said
-        pairs = [(said[name], then) for name, then in later.said.items() if name in said]
+        pairs = list(_pairs(heard, later))
         requests = sum(then.good - first.good for first, then in pairs)
         share = later.replicas / max(1, len(pairs))  # those that were heard stand for all
         arrived = share * sum(then.arrived - first.arrived for first, then in pairs)
@@ -121,12 +120,25 @@ class GatewayMetrics:
             answer = requests.get(self.url, timeout=_TIMEOUT_S, verify=self.verify_tls)
             answer.raise_for_status()
             families = list(text_string_to_metric_families(answer.text))
-        except (requests.RequestException, ValueError):
+        except (requests.HTTPError, ValueError):
             families = []
+        except requests.RequestException:
+            message = f"nothing answers at {self.url} within {_TIMEOUT_S:g} s"
+            raise ChironError("no-metrics", message, status=502) from None
         if any(family.name.startswith(_PREFIX) for family in families):
             return families
         message = f"no metrics of a gateway at {self.url}: name where they are with --metrics"
         raise ChironError("no-metrics", message, status=502)
+
+
+def _pairs(before: Heard, after: Heard) -> Iterator[tuple[Said, Said]]:
+    """What each replica said `before` and `after`; one that is new since has counted from zero."""
+    said = before.said
+    for name, then in after.said.items():
+        if name in said:
+            yield said[name], then
+        elif len(said) >= before.replicas:  # all were heard, so it was not there
+            yield then.started(min((each.at for each in said.values()), default=then.at)), then
 
 
 def _any(*_: str, **__: object) -> None:

@@ -28,7 +28,7 @@ from chiron.deployment.measure import measure
 from chiron.generator.annotations import ASKED, SOURCE, DeployedPrediction
 from chiron.generator.settings import client_timeout_s
 from chiron.pipeline.deploy import DeploymentRequest, checked_sources, find_plan
-from chiron.profiler.calibrate import calibrate
+from chiron.profiler.kept_platform import platform_of
 from chiron.workflow.documents import held
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan
@@ -59,7 +59,7 @@ class Watcher:
     and a failed adaptation leaves the version serving that served before.
     """
 
-    #: The workflow and its SLO; its platform is measured once where it has none. Its planner is
+    #: The workflow and its SLO; its platform is found once where it has none. Its planner is
     #: one that has an entry to switch: any but ``one-to-one``. Without a load it is for that of the
     #: plan that serves.
     request: DeploymentRequest
@@ -137,7 +137,7 @@ class Watcher:
         window = self.latencies.window(name, seconds, prediction.slo_ms)
         record = record.seen(window, prediction, self.rules)
         self._windows = [*self._windows, window][-self.rules.windows :]
-        self.tell(_window_event(window, prediction.expected_shown, record))
+        self.tell(_window_event(window, prediction.expected_shown, record, self.rules))
         if record.drifted(self.rules):
             is_late = record.side == "late"
             why = f"{window.mean_ms:.1f} ms is outside the {prediction.expected_shown} predicted"
@@ -146,7 +146,12 @@ class Watcher:
             took_ms = None if is_late else window.mean_ms
             more = prediction.per_s and exceeding_per_s(self._windows, prediction.per_s)
             why += f"; {more:g}/s arrive" if more else ""
-            return Reason("; ".join((why, *prediction.warnings)), took_ms, is_late), record
+            why += (
+                "; the prediction is unreliable: chiron list says why"
+                if prediction.warnings
+                else ""
+            )
+            return Reason(why, took_ms, is_late), record
         return None, record
 
     def _standing_reason(self, current: Serving | None) -> Reason | None:
@@ -155,6 +160,10 @@ class Watcher:
             return Reason("it is not deployed")
         if current.prediction is None and not self._cannot_predict:
             return Reason("what serves has no prediction", unpredicted=True)
+        deployed_ms = current.prediction.slo_ms if current.prediction else None
+        if deployed_ms not in (None, self.request.slo_ms):
+            slo = f"the SLO is {self.request.slo_ms:g} ms"
+            return Reason(f"{slo}, and what serves was deployed for {deployed_ms:g} ms")
         last = max(self._tried, current.entry.since)
         every_s = self.rules.every_s
         if every_s is not None and datetime.now(UTC) - last >= timedelta(seconds=every_s):
@@ -240,11 +249,10 @@ class Watcher:
         return asked_now(request, serves, self._windows, own_percentile=self.own_percentile)
 
     def _platform(self) -> Platform:
-        """What the gateway costs, measured once."""
-        platform = self.request.platform
-        if platform is None:
-            platform = calibrate(self.launcher, progress=self._step)
-            self.request = replace(self.request, platform=platform)
+        """What the gateway costs, found once."""
+        request = self.request
+        platform = platform_of(request.platform, request.platforms, self.launcher, self._step)
+        self.request = replace(request, platform=platform)
         return platform
 
     def _serving(self) -> Serving | None:
@@ -262,7 +270,7 @@ def _served(current: Serving, marks: Mapping[str, str], reason: Reason) -> Serve
     return Served(current.prediction, reason.took_ms, reason.late, same_source, same_asked)
 
 
-def _window_event(window: Window, expected: str, record: Record) -> Event:
+def _window_event(window: Window, expected: str, record: Record, rules: Rules) -> Event:
     if not window.requests:
         message = "no requests"
     else:
@@ -272,6 +280,8 @@ def _window_event(window: Window, expected: str, record: Record) -> Event:
         message += f", {window.arrived / window.seconds:.3g}/s"
     if window.timed:
         message += f", {window.late} of {window.timed} over the SLO"
+    if 0 < window.requests < rules.fewest:
+        message += f"; a window tells nothing below {rules.fewest}: use a longer --window"
     figures = {"requests": window.requests, "mean_ms": round(window.mean_ms, 3)}
     figures |= {"timed": window.timed, "late": window.late}
     return Event("window", message, figures | {"outside": record.run, "pause": record.pause})

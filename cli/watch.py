@@ -22,6 +22,7 @@ from chiron.adaptation.version import serving
 from chiron.adaptation.watch import Watcher
 from chiron.cli import options
 from chiron.cli.artefacts import read_platform
+from chiron.cli.calibrate import kept_platforms
 from chiron.cli.options import choices
 from chiron.cli.output import progress
 from chiron.cli.place import Place, place
@@ -146,6 +147,7 @@ def command(
         slo_ms=slo,
         choices=choices,
         platform=read_platform(platform) if platform else None,
+        platforms=kept_platforms(),
         timeout_s=options.seconds(timeout),
         check=check,
         load=Load(per_s=rate) if rate else None,
@@ -154,7 +156,7 @@ def command(
         tell = _teller(launcher, request, _as_json if as_json else _as_line)
         wait = _scaler(launcher, request, tell).wait if scale else time.sleep
         latencies = _latencies(launcher, request, metrics, wait, rules, place)
-        watcher = Watcher(
+        Watcher(
             request=request,
             launcher=launcher,
             latencies=latencies,
@@ -164,8 +166,7 @@ def command(
             tell=tell,
             out=output,
             own_percentile=_is_given("percentile"),
-        )
-        watcher.run(once=once)
+        ).run(once=once)
 
 
 def _is_given(option: str) -> bool:

@@ -38,14 +38,20 @@ class Latency(Document):
 
     They begin when the entry wrap has the whole request. Percentiles are those of a histogram:
     interpolated in the bucket where they are, and the largest bound of the buckets where they are
-    above that. ``within_slo`` is the share of the requests that met the SLO, None without one.
+    above that. ``met`` is how many of the ``requests`` met the SLO, None without one.
     """
 
+    requests: int
+    met: int | None
     mean_ms: float
     p50_ms: float
     p95_ms: float
     p99_ms: float
-    within_slo: float | None
+
+    @property
+    def within_slo(self) -> float | None:
+        """The share of the requests that met the SLO; None without one."""
+        return None if self.met is None else self.met / self.requests
 
 
 class WrapLoad(Document):
@@ -266,11 +272,12 @@ def _latency(pairs: Sequence[Pair], slo_ms: float | None) -> Latency | None:
     p50_ms, p95_ms, p99_ms = (1000 * quantile(within, share) for share in (0.5, 0.95, 0.99))
     met = within_slo(within, slo_ms)
     return Latency(
+        requests=round(requests),
+        met=None if met is None else round(met),
         mean_ms=1000 * seconds / requests,
         p50_ms=p50_ms,
         p95_ms=p95_ms,
         p99_ms=p99_ms,
-        within_slo=None if met is None else met / requests,
     )
 
 

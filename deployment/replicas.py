@@ -157,6 +157,10 @@ class Said:
         """Requests that it has answered with 500 and above."""
         return sum(count for code, count in self.answers.items() if code >= _FAILURE)
 
+    def started(self, at: float) -> Said:
+        """What it would have said at its start, which was about `at`: nothing is counted yet."""
+        return Said(self.replica, at, dict.fromkeys(self.values, 0.0))
+
     def pressure_since(self, before: Said) -> float:
         """The share of the time since `before` in which tasks were held back."""
         seconds = self.values[_PRESSURE] - before.values[_PRESSURE]

@@ -23,9 +23,8 @@ from chiron.generator.generate import Sources, generate
 from chiron.generator.stack_check import check_triggers
 from chiron.generator.stores import require_redis, require_store
 from chiron.openfaas.credentials import DEFAULT_GATEWAY
-from chiron.profiler.calibrate import calibrate
 from chiron.profiler.holding import holding_profile
-from chiron.profiler.kept_platform import KeptPlatforms
+from chiron.profiler.kept_platform import KeptPlatforms, platform_of
 from chiron.profiler.profile import profile as profile_functions
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.folder_settings import FolderSettings, read_settings
@@ -346,11 +345,7 @@ def measured_parts(
         profile = profile_functions(request.folder, launcher, progress=progress)
     require_own(profile, request.folder.workflow, "the profile")
     write_atomically(out / "profile.json", dump(profile))
-    platform = request.platform
-    if platform is None and request.platforms:
-        platform = request.platforms.platform(launcher, progress)
-    elif platform is None:
-        platform = calibrate(launcher, progress=progress)
+    platform = platform_of(request.platform, request.platforms, launcher, progress)
     write_atomically(out / "platform.json", dump(platform))
     return profile, platform
 

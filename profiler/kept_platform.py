@@ -72,6 +72,15 @@ class KeptPlatforms:
         return self.folder / f"{digest([launcher.place, *runs, cpus, launcher.store.url])}.json"
 
 
+def platform_of(
+    given: Platform | None, kept: KeptPlatforms | None, launcher: Launcher, progress: Progress
+) -> Platform:
+    """The `given` platform, or the `kept` one of `launcher`'s place, or what is measured now."""
+    if given is not None:
+        return given
+    return kept.platform(launcher, progress) if kept else calibrate(launcher, progress=progress)
+
+
 def outdated(kept: Platform, error: float, quiet: Callable[[], bool]) -> str | None:
     """Why the platform `kept`, whose predictions of known work are `error` off, does not hold.
 

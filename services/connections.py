@@ -252,9 +252,10 @@ class _Connection(HTTPChannel):  # type: ignore[misc]
     def handle_close(self) -> None:
         """Close it; one that has been answered only for writing, until the client closes it.
 
-        Closed with something unread, it would be reset, and the answer lost on its way.
+        Closed with something unread, it would be reset, and the answer lost on its way. One that
+        breaks while its last bytes are sent is closed already.
         """
-        if self.will_close:
+        if self.will_close and self.connected:
             self.will_close = False
             self._lingers = True
             self.since = time.monotonic()

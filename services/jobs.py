@@ -51,6 +51,7 @@ PRAGMA user_version = {_VERSION};
 _INTERRUPTED = Problem(
     code="interrupted", message="the server ended while the job ran: submit it again"
 )
+_CANCELLING = "cancelling: what it has deployed is removed first"
 _CANCELLED = Problem(code="cancelled", message="the job was cancelled")
 
 
@@ -171,11 +172,7 @@ class JobStore:
     def add_progress(self, job: str, line: str) -> None:
         """Note that the job does what `line` says."""
         with self._writing() as connection:
-            connection.execute(
-                "UPDATE jobs SET progress = json_insert(progress, '$[#]',"
-                " json_object('at', ?, 'line', ?)) WHERE id = ?",
-                (_now(), line, job),
-            )
+            _add_progress(connection, job, line)
 
     def finish(self, job: str, result: Any) -> None:
         """Keep the job's result, which has to be JSON."""
@@ -198,14 +195,17 @@ class JobStore:
         """
         self.get(job, kind)
         with self._writing() as connection:
-            status: Status = connection.execute(
-                "SELECT status FROM jobs WHERE id = ?", (job,)
-            ).fetchone()["status"]
+            row = connection.execute(
+                "SELECT status, cancelled FROM jobs WHERE id = ?", (job,)
+            ).fetchone()
+            status: Status = row["status"]
             if status not in ("queued", "running"):
                 raise ChironError("ended", f"the job is {status} already", status=409)
             connection.execute("UPDATE jobs SET cancelled = 1 WHERE id = ?", (job,))
             if status == "queued":
                 _end(connection, job, "cancelled", None, _CANCELLED)
+            elif not row["cancelled"]:
+                _add_progress(connection, job, _CANCELLING)
         return self.get(job)
 
     def recover(self, repeatable: Collection[str]) -> None:
@@ -284,6 +284,14 @@ def _make_private(path: Path) -> None:
     path.touch(0o600)
     for file in path.parent.glob(f"{path.name}*"):  # SQLite's journals get the database's rights
         file.chmod(0o600)
+
+
+def _add_progress(connection: sqlite3.Connection, job: str, line: str) -> None:
+    connection.execute(
+        "UPDATE jobs SET progress = json_insert(progress, '$[#]',"
+        " json_object('at', ?, 'line', ?)) WHERE id = ?",
+        (_now(), line, job),
+    )
 
 
 def _end(

@@ -11,7 +11,8 @@ from dash.development.base_component import Component
 from chiron.generator.annotations import DeployedPrediction
 from chiron.pipeline.deploy import DeploymentReport
 from chiron.services.dashboard import options, progress
-from chiron.services.dashboard.parts import faults_of, table
+from chiron.services.dashboard.address import workflow_at
+from chiron.services.dashboard.parts import STILL, faults_of, still, table
 from chiron.services.dashboard.uploads import folder_of
 from chiron.services.endpoints import DeploymentBody, deployment_params
 from chiron.services.host import host
@@ -34,6 +35,11 @@ def layout() -> Component:
 
 
 def add_callbacks(dash: Dash) -> None:
+    _add_queueing(dash)
+    _add_following(dash)
+
+
+def _add_queueing(dash: Dash) -> None:
     @dash.callback(
         Output("deployment", "data"),
         Output("deploy-faults", "children"),
@@ -67,28 +73,35 @@ def add_callbacks(dash: Dash) -> None:
             job = host().queue("deployment", params)
         except ChironError as error:
             return no_update, faults_of(error)
-        return job.id, []
+        return [job.id, (known or {}).get("name")], []
 
+
+def _add_following(dash: Dash) -> None:
     @dash.callback(
-        Output("deploying", "children"),
-        Output("deployed", "children"),
+        Output("deploying", STILL),
+        Output("deployed", STILL),
         Output("followed", "data"),
         Input("tick", "n_intervals"),
         Input("deployment", "data"),
+        Input("address", "pathname"),
         State("followed", "data"),
     )
-    def follow(_: int | None, deployment: str | None, before: Any) -> tuple[Any, ...]:
+    def follow(
+        _: int | None, deployment: list[str] | None, path: str | None, before: Any
+    ) -> tuple[Any, ...]:
         if not deployment:
             return (no_update,) * 3
+        name, workflow = deployment
+        if workflow_at(path) not in (None, workflow):
+            return still(), still(), None
         try:
-            job = host().store.get(deployment, "deployment")
+            job = host().store.get(name, "deployment")
         except ChironError:  # it has been forgotten
-            return [], [], None
+            return still(), still(), None
         now = [job.id, job.status]
-        if now == before:
-            running = job.status in ("queued", "running")
-            return progress.panel(job, host()) if running else no_update, no_update, no_update
-        return progress.panel(job, host()), _told(job), now
+        if now == before and job.status not in ("queued", "running"):
+            return (no_update,) * 3
+        return still(progress.panel(job, host())), still(*_told(job)), now
 
 
 def _told(job: Job) -> list[Component]:

@@ -11,56 +11,60 @@ from dash.development.base_component import Component
 from chiron.deployment.journal import Told
 from chiron.deployment.live import LiveWorkflow, LiveWrap
 from chiron.services.dashboard.graph import shown_bytes
-from chiron.services.dashboard.parts import facts, number, table, table_rows, time
+from chiron.services.dashboard.parts import facts, number, still, table, time
 
 #: What watchers told, the newest of it that is shown.
 _TOLD = 12
-#: The tables: the id of their rows, caption, what each column has, and what there is to say if
-#: there are no rows.
-TABLES = {
-    "live-wraps": (
-        "Wraps as they are deployed, all replicas of each together",
-        [
-            *("Wrap", "Functions", "Replicas", "Answering", "In hand", "Waiting"),
-            *("In memory", "On disk", "Leaving", "Held back"),
-        ],
-        "None.",
-    ),
-    "live-buckets": (
-        "Buckets, with delays in ms from when they had to fire",
-        [
-            *("Workflow", "Bucket", "Events/s of the workflow", "Firings/s", "Failed/s"),
-            *("Delay p50", "p99"),
-        ],
-        "None.",
-    ),
-    "live-failures": (
-        "The last executions that failed",
-        ["At (UTC)", "Execution", "Function", "Error"],
-        "None, as far as the logs go back.",
-    ),
-    "live-told": (
-        "What chiron watch saw and decided",
-        ["At (UTC)", "Planner", "Event", "Message"],
-        "Nothing yet. To keep the workflow at its SLO, run chiron watch with its folder as the "
-        "user who serves this page.",
-    ),
-}
+#: The elements that show them, one a section.
+PLACES = ("live-wraps", "live-executions", "live-told")
+_WRAPS = (
+    *("Wrap", "Functions", "Replicas", "Answering", "In hand", "Waiting"),
+    *("In memory", "On disk", "Leaving", "Held back"),
+)
+_BUCKETS = ("Bucket", "Events/s of the workflow", "Firings/s", "Failed/s", "Delay p50", "p99")
 
 
 def layout() -> tuple[Component, list[Component]]:
     """The section of the deployed plan, and those of what happens; a workflow's page has them."""
-    made = {body: table(caption, heads, [], body) for body, (caption, heads, _) in TABLES.items()}
-    return _section("wraps", "Deployed plan", [made["live-wraps"], made["live-buckets"]]), [
-        _section(
-            "executions", "Executions", [html.Div(id="live-executions"), made["live-failures"]]
-        ),
-        _section("watch", "Watch", [made["live-told"]]),
+    titles = (("wraps", "Deployed plan"), ("executions", "Executions"), ("watch", "Watch"))
+    sections: list[Component] = [
+        html.Section([html.H2(title), html.Div(id=place)], id=name, className="one-only")
+        for (name, title), place in zip(titles, PLACES, strict=True)
     ]
+    return sections[0], sections[1:]
 
 
-def _section(name: str, title: str, children: list[Component]) -> Component:
-    return html.Section([html.H2(title), *children], id=name, className="one-only")
+def shown(found: Sequence[LiveWorkflow], told: Sequence[Told]) -> tuple[str, str, str]:
+    """What `PLACES` show of a workflow, for each planner that it is deployed by."""
+    wraps = [_wrap(wrap) for each in found for wrap in each.wraps]
+    buckets = [row for each in found for row in _buckets(each)]
+    failures = [row for each in found for row in _failures(each)]
+    return (
+        still(
+            table(
+                "Wraps as they are deployed, all replicas of each together", _WRAPS, wraps, "None."
+            ),
+            table("Buckets, with delays in ms from when they had to fire", _BUCKETS, buckets),
+        ),
+        still(
+            *executions(found),
+            table(
+                "The last executions that failed",
+                ["At (UTC)", "Execution", "Function", "Error"],
+                failures,
+                "No execution has failed, as far as the logs go back.",
+            ),
+        ),
+        still(
+            table(
+                "What chiron watch saw and decided",
+                ["At (UTC)", "Planner", "Event", "Message"],
+                _told(told),
+                "Nothing yet. To keep the workflow at its SLO, run chiron watch with its folder as "
+                "the user who serves this page.",
+            )
+        ),
+    )
 
 
 def executions(found: Sequence[LiveWorkflow]) -> list[Component]:
@@ -78,27 +82,12 @@ def executions(found: Sequence[LiveWorkflow]) -> list[Component]:
                     "Waiting in wraps": f"{sum(load.waiting for load in loads):.0f}"
                     if loads
                     else "-",
-                    "Requests since it was deployed": f"{live.deployed.calls:.0f}",
                     "Failed/s": number(live.failed_per_s),
                     "Last failure": time(failure.at) if failure else "none",
                 }
             )
         )
     return shown
-
-
-def rows(found: Sequence[LiveWorkflow], told: Sequence[Told]) -> list[list[Component] | Component]:
-    """The rows of each of `TABLES`, or what there is to say without rows."""
-    listed = (
-        [_wrap(wrap) for each in found for wrap in each.wraps],
-        [row for each in found for row in _buckets(each)],
-        [row for each in found for row in _failures(each)],
-        _told(told),
-    )
-    return [
-        table_rows(each, heads) or html.Tr(html.Td(none, colSpan=len(heads)))
-        for each, (_, heads, none) in zip(listed, TABLES.values(), strict=True)
-    ]
 
 
 def _wrap(wrap: LiveWrap) -> list[Any]:
@@ -110,7 +99,7 @@ def _wrap(wrap: LiveWrap) -> list[Any]:
     ]
     load = wrap.load
     if load is None:
-        return [*replicas, *["-"] * (len(TABLES["live-wraps"][1]) - len(replicas))]
+        return [*replicas, *["-"] * (len(_WRAPS) - len(replicas))]
     sizes = (load.held_bytes, load.spilled_bytes, load.leaving_bytes)
     return [
         *replicas,
@@ -124,7 +113,6 @@ def _wrap(wrap: LiveWrap) -> list[Any]:
 def _buckets(live: LiveWorkflow) -> list[list[Any]]:
     return [
         [
-            live.deployed.workflow,
             each.bucket,
             *map(number, (live.events_per_s, each.firings_per_s, each.failed_per_s)),
             *map(number, (each.p50_ms, each.p99_ms)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import accumulate
 from math import ceil
 from typing import Any
@@ -17,6 +18,8 @@ PROCESSES = ("#4d4d4d", "#1f78b4", "#b15928", "#33803a", "#6a3d9a", "#c51b7d")
 UNPLANNED = "#d9d9d9"
 #: Distances between tasks, and most tasks of a stage above each other, in pixels and in tasks.
 _WIDTH, NODE_HEIGHT, _COLUMN = 320, 70, 12
+#: As much of a word as a node is wide: a space without width lets it go on in the next line.
+_LONG_WORD = re.compile(r"(\S{18})(?=\S)")
 STYLE = [
     {
         "selector": "node",
@@ -69,6 +72,7 @@ def elements(
             label = f"{task}\n{plan.wraps[wrap].name}, {process_name(process)}"
             fill = WRAPS[wrap % len(WRAPS)]
             border = PROCESSES[process % len(PROCESSES)]
+        label = _LONG_WORD.sub("\\1\u200b", label)
         data = {"id": task, "label": label, "fill": fill, "border": border}
         found.append({"data": data, "position": {"x": x, "y": y}})
     for taker in workflow.tasks:

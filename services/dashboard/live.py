@@ -14,14 +14,21 @@ from chiron.deployment.live import OVER_S, Live, LiveWorkflow
 from chiron.services.dashboard import figures, overview
 from chiron.services.dashboard.address import workflow_at
 from chiron.services.dashboard.feed import LiveFeed
-from chiron.services.dashboard.parts import empty, faults, labelled, time
+from chiron.services.dashboard.parts import (
+    STILL,
+    empty,
+    faults_of,
+    labelled,
+    link,
+    still,
+    time,
+    warned,
+)
 from chiron.services.host import Host, host
 from chiron.workflow.errors import ChironError
 
 _POLL_MS = 3000
 _MEASURED = "Entry wraps count requests: the way through the gateway is not in their times."
-#: What the figures are that only a workflow's page shows, by their elements.
-_OF_ONE = ("live-warnings", "live-executions", *figures.TABLES)
 
 
 def layout() -> Component:
@@ -34,14 +41,9 @@ def layout() -> Component:
             ),
             html.H2("Deployed", id="live-title"),
             html.Div(id="live-faults", role="alert"),
-            html.Div(
-                [html.Div(id="live-cards"), html.Div(id="live-warnings", className="one-only")],
-                id="live-found",
-                hidden=True,
-            ),
-            html.P("Nothing has been asked yet.", id="live-as-of", className="quiet"),
+            html.Div(id="live-found"),
+            html.P(id="live-as-of", className="quiet"),
             dcc.Store(id="live-seen"),
-            dcc.Store(id="live-fault"),
             dcc.Interval(id="live-tick", interval=_POLL_MS, disabled=True),
         ],
         id="live",
@@ -52,37 +54,33 @@ def add_callbacks(dash: Dash) -> None:
     @dash.callback(
         Output("live-title", "children"),
         Output("crumb", "children"),
-        Output("live-faults", "children"),
-        Output("live-fault", "data"),
-        Output("live-as-of", "children"),
-        Output("live-found", "hidden"),
-        Output("live-cards", "children"),
+        Output("live-faults", STILL),
+        Output("live-as-of", STILL),
+        Output("live-found", STILL),
         Output("deployed-slo", "data"),
-        *(Output(name, "children") for name in _OF_ONE),
+        *(Output(name, STILL) for name in figures.PLACES),
         Input("live-tick", "n_intervals"),
         Input("live-seen", "data"),
         Input("address", "pathname"),
-        State("live-fault", "data"),
         State("deployed-slo", "data"),
         prevent_initial_call=True,
     )
     def live(
-        _ticks: int | None, _seen: Any, path: str | None, before: Any, slo: list[Any] | None
+        _ticks: int | None, _seen: Any, path: str | None, slo: list[Any] | None
     ) -> tuple[Any, ...]:
         name, url = workflow_at(path), host().config.gateway_url
         title = name or "Deployed", f"/ {name or ''}"
+        feed = _feed(host())
         try:
-            feed = _feed(host())
-            found, fault = feed.newest(), None
-        except ChironError as error:
-            found, fault = None, error.as_dict()
-        # A screen reader says what is new there: the same fault once.
-        told = no_update if fault == before else faults([fault] if fault else [])
+            found = feed.newest()
+        except ChironError as error:  # what was seen last stays, grey
+            return *title, still(*faults_of(error)), *(no_update,) * (3 + len(figures.PLACES))
         if found is None:
-            nothing = "" if fault else f"Asking {url}."
-            return *title, told, fault, nothing, True, [], no_update, *([no_update] * len(_OF_ONE))
-        as_of = [f"{url} in the last {OVER_S:g} s, as of ", time(found.at), " UTC. ", _MEASURED]
-        return *title, told, fault, as_of, False, *_shown(name, found, feed, slo)
+            asking = still(f"Asking {url}.")
+            return *title, still(), asking, *(no_update,) * (2 + len(figures.PLACES))
+        at = time(found.at)
+        as_of = still(f"{url} in the last {OVER_S:g} s, as of ", at, f" UTC. {_MEASURED}")
+        return *title, still(), as_of, *_shown(name, found, feed, slo)
 
 
 def _shown(name: str | None, found: Live, feed: LiveFeed, slo: list[Any] | None) -> tuple[Any, ...]:
@@ -92,15 +90,17 @@ def _shown(name: str | None, found: Live, feed: LiveFeed, slo: list[Any] | None)
     """
     if name is None:
         cards = overview.cards([(each, feed.trend_ms(each)) for each in found.workflows])
-        return (cards or _nothing(), None if slo else no_update, *([no_update] * len(_OF_ONE)))
+        no_slo = None if slo else no_update
+        return still(*(cards or [_nothing()])), no_slo, *(no_update,) * len(figures.PLACES)
     ours = [each for each in found.workflows if each.deployed.workflow == name]
     verdicts = overview.verdicts([(each, feed.trend_ms(each)) for each in ours])
     told = [
         each for each in Journal(host().config.state).of(found.gateway) if each.workflow == name
     ]
-    warnings = [html.P(f"Warning: {line}") for line in _warnings(ours)]
-    shown = warnings, figures.executions(ours), *figures.rows(ours, told)
-    return (verdicts or _not_deployed(name), _new_slo(ours, slo), *shown)
+    predictions = [predicted for each in ours if (predicted := each.deployed.predicted)]
+    warnings = warned([line for each in predictions for line in each.warnings])
+    shown = still(*(verdicts or [_not_deployed(name)]), *warnings)
+    return shown, _new_slo(ours, slo), *figures.shown(ours, told)
 
 
 def _new_slo(found: Sequence[LiveWorkflow], before: list[Any] | None) -> Any:
@@ -129,7 +129,7 @@ def _not_deployed(name: str) -> Component:
         f"{name} is not deployed on this gateway",
         [
             "Choose its folder below and press Deploy, or go back to what is deployed: ",
-            dcc.Link("Deployed", href="/"),
+            link("Deployed", "/"),
             ".",
         ],
     )
@@ -138,9 +138,3 @@ def _not_deployed(name: str) -> Component:
 @cache
 def _feed(owner: Host) -> LiveFeed:
     return LiveFeed(owner.config.gateway_url, owner.config.verify_tls)
-
-
-def _warnings(found: Sequence[LiveWorkflow]) -> list[str]:
-    """What is to be said of the predictions of workflows, each once."""
-    predictions = [predicted for each in found if (predicted := each.deployed.predicted)]
-    return list(dict.fromkeys(line for each in predictions for line in each.warnings))

@@ -10,7 +10,8 @@ from dash.development.base_component import Component
 
 from chiron.profiler.tracer import require_tracing
 from chiron.services.dashboard import progress
-from chiron.services.dashboard.parts import faults_of
+from chiron.services.dashboard.address import workflow_at
+from chiron.services.dashboard.parts import STILL, faults_of, still
 from chiron.services.dashboard.uploads import folder_of
 from chiron.services.host import host
 from chiron.workflow.errors import ChironError
@@ -37,22 +38,32 @@ def button(part: str) -> Component:
 
 
 def add_callbacks(dash: Dash) -> None:
+    _add_queueing(dash)
+    _add_following(dash)
+
+
+def _add_queueing(dash: Dash) -> None:
     @dash.callback(
         Output("measuring-jobs", "data"),
         Output("measuring-faults", "children"),
         Input({"type": "lacking", "part": ALL}, "n_clicks"),
         State("source", "data"),
         State("dropped", "data"),
+        State("known", "data"),
         State("measuring-jobs", "data"),
         prevent_initial_call=True,
     )
     def measure(
-        clicks: list[int | None], source: dict[str, Any] | None, dropped: Any, before: list[str]
+        clicks: list[int | None],
+        source: dict[str, Any] | None,
+        dropped: Any,
+        known: dict[str, Any],
+        before: list[tuple[str, str | None]],
     ) -> tuple[Any, ...]:
         if not any(clicks):
             return no_update, no_update
         part = ctx.triggered_id["part"]
-        kinds = {job.kind for job in host().store.newest() if job.id in before}
+        kinds = {job.kind for job in host().store.newest() if job.id in dict(before)}
         if KINDS[part] in kinds:  # it waits or runs
             return no_update, no_update
         try:
@@ -63,28 +74,39 @@ def add_callbacks(dash: Dash) -> None:
             job = host().queue(KINDS[part], params)
         except ChironError as error:
             return no_update, faults_of(error)
-        return [*before, job.id], []
+        return [*before, [job.id, known["name"] if part == "profile" else None]], []
 
+
+def _add_following(dash: Dash) -> None:
     @dash.callback(
-        Output("measuring", "children"),
+        Output("measuring", STILL),
         Output("measuring-jobs", "data", allow_duplicate=True),
         Output("measured-parts", "data"),
         Input("tick", "n_intervals"),
         Input("measuring-jobs", "data"),
+        Input("address", "pathname"),
         prevent_initial_call=True,
     )
-    def follow(_: int | None, followed: list[str]) -> tuple[Any, ...]:
-        if not followed:
+    def follow(
+        _: int | None, followed: list[tuple[str, str | None]], path: str | None
+    ) -> tuple[Any, ...]:
+        page = workflow_at(path)
+        if not followed and ctx.triggered_id != "address":  # what failed stays to be read
             return no_update, no_update, no_update
-        shown, left, done = list[Component](), list[str](), list[str]()
-        for name in followed:
+        shown, left, done = list[Component](), list[Any](), list[str]()
+        for each in followed:
+            name, workflow = each
+            if page and workflow not in (None, page):
+                left.append(each)
+                continue
             try:
                 job = host().store.get(name)
             except ChironError:  # it has been forgotten
                 continue
             shown.append(progress.panel(job, host()))
-            (done if job.status == "done" else left).append(name)
-            if job.status in ("failed", "cancelled"):
-                left.remove(name)
+            if job.status == "done":
+                done.append(name)
+            elif job.status in ("queued", "running"):
+                left.append(each)
         changed = left if left != followed else no_update
-        return shown, changed, done or no_update
+        return still(*shown), changed, done or no_update

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dash import dcc, html
+from dash import html
 from dash.development.base_component import Component
 
 from chiron.deployment.live import Latency, LiveWorkflow
+from chiron.deployment.postmortem import FailedExecution
+from chiron.deployment.verdict import FEWEST
 from chiron.generator.annotations import DeployedPrediction
 from chiron.services.dashboard.address import page_of
-from chiron.services.dashboard.parts import facts, labelled, number
+from chiron.services.dashboard.parts import facts, labelled, link, number, picture, time
 from chiron.workflow.plan import DEFAULT_PERCENTILE
 
 #: The fields of a latency, by what they are called on the page.
 _TIMES = {"Mean": "mean_ms", "p50": "p50_ms", "p95": "p95_ms", "p99": "p99_ms"}
-_BLOCKS = "▁▂▃▄▅▆▇█"
+#: The size of a trend, in pixels, and its colours, which are seen on light and on dark ground.
+_WIDTH, _HEIGHT, _LINE, _SLO = 240, 40, "#3f86d0", "#d04a52"
 
 
 class Verdict(NamedTuple):
@@ -29,7 +32,8 @@ class Verdict(NamedTuple):
 def verdict(live: LiveWorkflow) -> Verdict:
     """What the requests of the last minute say of the SLO of a deployed workflow.
 
-    The words are ``met``, ``missed`` and ``unknown``.
+    The words are ``met``, ``missed`` and ``unknown``, which it is as well with fewer requests than
+    any verdict takes.
     """
     predicted, latency = live.deployed.predicted, live.latency
     if predicted is None or predicted.slo_ms is None:
@@ -37,16 +41,28 @@ def verdict(live: LiveWorkflow) -> Verdict:
     percentile = predicted.within.percentile if predicted.within else DEFAULT_PERCENTILE
     rate = f" at up to {predicted.under_load.load.shown}" if predicted.under_load else ""
     promise = f"{percentile:g} % of requests within {predicted.slo_ms:g} ms{rate}"
-    if latency is None or latency.within_slo is None:
-        return Verdict("unknown", f"{promise} is the SLO; no request was counted")
-    met = 100 * latency.within_slo >= percentile
-    return Verdict("met" if met else "missed", f"{latency.within_slo:.1%}; the SLO is {promise}")
+    if latency is None or latency.met is None:
+        return Verdict("unknown", f"no request was counted; the SLO is {promise}")
+    why = f"{latency.met} of {latency.requests} requests were within it; the SLO is {promise}"
+    if latency.requests < FEWEST:
+        return Verdict("unknown", f"{why}; fewer than {FEWEST} tell nothing")
+    met = 100 * latency.met >= percentile * latency.requests
+    return Verdict("met" if met else "missed", why)
 
 
-def cards(found: Sequence[tuple[LiveWorkflow, Sequence[float]]]) -> Component | None:
-    """The cards of workflows, each with the p95 of earlier looks, in milliseconds."""
-    made = [_card(live, trend_ms) for live, trend_ms in found]
-    return html.Div(made, className="cards") if made else None
+def cards(found: Sequence[tuple[LiveWorkflow, Sequence[float]]]) -> list[Component]:
+    """The cards of workflows, each with the p95 of earlier looks, in milliseconds.
+
+    Of what was deployed without a prediction there is only a link.
+    """
+    predicted = [each for each in found if each[0].deployed.predicted]
+    made = html.Div([_card(*each) for each in predicted], className="cards")
+    names = [live.deployed.workflow for live, _ in found if not live.deployed.predicted]
+    if not names:
+        return [made] if predicted else []
+    links = [part for name in names for part in (" ", link(name, page_of(name)))]
+    told = "Deployed without an SLO, as what is being measured is:"
+    return [made, html.P([told, *links], className="quiet")]
 
 
 def verdicts(found: Sequence[tuple[LiveWorkflow, Sequence[float]]]) -> list[Component]:
@@ -54,12 +70,20 @@ def verdicts(found: Sequence[tuple[LiveWorkflow, Sequence[float]]]) -> list[Comp
     return [_verdict(live, trend_ms) for live, trend_ms in found]
 
 
-def sparkline(values: Sequence[float]) -> str:
-    """`values` as blocks, from zero to the largest."""
-    most = max(values, default=0.0)
-    if not most > 0:
+def sparkline(values: Sequence[float], slo: float | None) -> str:
+    """`values` as a line from zero, below or above that of the `slo`, as SVG; none of fewer than
+    two."""
+    most = max([*values, slo or 0.0])
+    if len(values) < 2 or not most:
         return ""
-    return "".join(_BLOCKS[round(value / most * (len(_BLOCKS) - 1))] for value in values)
+    heights = [f"{_HEIGHT - 1 - (_HEIGHT - 2) * value / most:.1f}" for value in [*values, slo or 0]]
+    step = _WIDTH / (len(values) - 1)
+    line = " ".join(f"{number * step:.1f},{y}" for number, y in enumerate(heights[:-1]))
+    drawn = f'<polyline points="{line}" fill="none" stroke="{_LINE}" stroke-width="2"/>'
+    if slo:
+        drawn += f'<path d="M0 {heights[-1]}H{_WIDTH}" stroke="{_SLO}" stroke-dasharray="4"/>'
+    size = f'width="{_WIDTH}" height="{_HEIGHT}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{drawn}</svg>'
 
 
 def _card(live: LiveWorkflow, trend_ms: Sequence[float]) -> Component:
@@ -75,19 +99,28 @@ def _card(live: LiveWorkflow, trend_ms: Sequence[float]) -> Component:
         [
             html.Div(
                 [
-                    html.H3(dcc.Link(deployed.workflow, href=page_of(deployed.workflow))),
+                    html.H3(link(deployed.workflow, page_of(deployed.workflow))),
                     _badge(live),
                 ],
                 className="title",
             ),
             html.P(f"{deployed.planner}: {verdict(live).why}.", className="quiet"),
             facts(shown),
-            *_trend(trend_ms),
-            *([html.P(f"Last failure: {failure.code} {failure.message}")] if failure else []),
+            *_trend(live, trend_ms),
+            *(
+                [html.P(["Last failure ", time(failure.at), f": {failure.code} {failure.message}"])]
+                if failure
+                else []
+            ),
         ],
         className="card",
+        id=f"card-{deployed.workflow}-{deployed.planner}",
         **labelled(deployed.workflow),
     )
+
+
+def _last(failure: FailedExecution) -> Component:
+    return html.P(["Last failure ", time(failure.at), f": {failure.code} {failure.message}"])
 
 
 def _verdict(live: LiveWorkflow, trend_ms: Sequence[float]) -> Component:
@@ -110,7 +143,7 @@ def _verdict(live: LiveWorkflow, trend_ms: Sequence[float]) -> Component:
         "Planner": live.deployed.planner,
     }
     told = html.P([_badge(live), f" {verdict(live).why}."], className="verdict")
-    return html.Div([told, facts(shown), *_trend(trend_ms)], className="card")
+    return html.Div([told, facts(shown), *_trend(live, trend_ms)], className="card")
 
 
 def _badge(live: LiveWorkflow) -> Component:
@@ -126,10 +159,11 @@ def _cost(live: LiveWorkflow) -> dict[str, Any]:
     }
 
 
-def _trend(trend_ms: Sequence[float]) -> list[Component]:
-    drawn = sparkline(trend_ms)
-    hidden: dict[str, Any] = {"aria-hidden": "true"}
-    return [html.P(drawn, className="trend", title="p95 so far", **hidden)] if drawn else []
+def _trend(live: LiveWorkflow, trend_ms: Sequence[float]) -> list[Component]:
+    predicted = live.deployed.predicted
+    drawn = sparkline(trend_ms, predicted.slo_ms if predicted else None)
+    told = "p95 at the last looks; the dashed line is the SLO"
+    return [html.Img(src=picture(drawn), alt="", title=told, className="trend")] if drawn else []
 
 
 def _side(latency: Latency | None, predicted: DeployedPrediction | None) -> str:

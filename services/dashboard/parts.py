@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from dash import html
 from dash.development.base_component import Component
 
 from chiron.workflow.errors import ChironError
+
+#: The property of an element that ``assets/still.js`` draws: output `still` of parts to it.
+STILL = "data-still"
 
 
 def labelled(text: str) -> dict[str, Any]:
@@ -42,19 +47,26 @@ def _written(text: str) -> Component:
     return html.Details([html.Summary("As it is written"), html.Pre(text, tabIndex=0)])
 
 
-def table(caption: str, heads: list[str], rows: list[list[Any]], body: str = "") -> Component:
-    """A table that can be scrolled sideways, also by keyboard.
+def table(
+    caption: str,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    none: str = "",
+    ids: Sequence[str] = (),
+) -> Component:
+    """A table that can be scrolled sideways, also by keyboard; without rows it is `none`.
 
-    Where rows change, they are to be the new children of its `body`, by this id: what has the
-    focus then keeps it. A table in which nothing has an id is `still`.
+    If rows come and go, `ids` tell them apart where the table is drawn again.
     """
-    name: dict[str, Any] = {"id": body} if body else {}
-    made = html.Div(
+    if not rows:
+        return html.P(none, className="quiet")
+    body = [_row(heads, row, name) for row, name in zip_longest(rows, ids)]
+    return html.Div(
         html.Table(
             [
                 html.Caption(caption),
                 html.Thead(html.Tr([html.Th(head, scope="col") for head in heads])),
-                html.Tbody(table_rows(rows, heads), **name),
+                html.Tbody(body),
             ]
         ),
         className="scroll",
@@ -62,18 +74,23 @@ def table(caption: str, heads: list[str], rows: list[list[Any]], body: str = "")
         role="region",
         **labelled(caption),
     )
-    ids: Iterator[Any] = made._traverse_ids()  # type: ignore[no-untyped-call]
-    return made if any(True for _ in ids) else still(made)
 
 
-def still(part: Component) -> Component:
-    """`part`, which no callback knows, as one component of Dash, drawn by ``assets/still.js``.
+def still(*parts: Component | str) -> str:
+    """The value of `STILL` that has an element show `parts`, which no callback knows.
 
-    Dash looks at each of its components whenever anything changes: with thousands of them a page
-    takes minutes to settle.
+    Dash makes all children of an output anew, and looks at each of its components whenever
+    anything changes: with thousands of them a page takes minutes to settle. Here an element that is
+    in the old and in the new parts stays, with its focus, and while it is pressed. An id tells it
+    from its siblings.
     """
-    drawn: dict[str, Any] = {"data-still": json.dumps(_plain(part))}
-    return html.Div(**drawn)
+    return json.dumps([_plain(part) for part in parts])
+
+
+def link(text: str, address: str) -> Component:
+    """A link to a page of the dashboard, which ``assets/address.js`` shows without a load."""
+    named: dict[str, Any] = {"data-page": address}
+    return html.A(text, href=address, **named)
 
 
 def _plain(part: Any) -> Any:
@@ -87,16 +104,23 @@ def _plain(part: Any) -> Any:
     return [found["type"].lower(), properties, [_plain(each) for each in inner]]
 
 
-def table_rows(rows: list[list[Any]], heads: Sequence[str]) -> list[Component]:
-    """Rows of a table; each cell knows its head, which a narrow page writes beside it."""
-    return [
-        html.Tr([_cell(head, cell) for head, cell in zip(heads, row, strict=True)]) for row in rows
-    ]
+def _row(heads: Sequence[str], row: Sequence[Any], name: str | None) -> Component:
+    """A row; each cell knows its head, which a narrow page writes beside it."""
+    cells = [_cell(head, cell) for head, cell in zip(heads, row, strict=True)]
+    named: dict[str, Any] = {"id": name} if name else {}
+    return html.Tr(cells, **named)
 
 
 def _cell(head: str, content: Any) -> Component:
     named: dict[str, Any] = {"data-label": head}
     return html.Td(content, **named)
+
+
+def warned(lines: Iterable[str]) -> list[Component]:
+    """Why a prediction is not to be relied on, each line once; nothing without any."""
+    items = [html.Li(line) for line in dict.fromkeys(lines)]
+    summary = html.Summary(f"Why the prediction is unreliable ({len(items)})")
+    return [html.Details([summary, html.Ul(items)])] if items else []
 
 
 def facts(named: Mapping[str, Any]) -> Component:
@@ -108,6 +132,11 @@ def facts(named: Mapping[str, Any]) -> Component:
 def empty(title: str, what_to_do: list[Any]) -> Component:
     """What stands in the place of what is not there."""
     return html.Div([html.Strong(title), html.P(what_to_do)], className="empty")
+
+
+def picture(svg: str) -> str:
+    """The address of a picture."""
+    return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
 
 
 def number(value: float | None) -> str:

@@ -12,7 +12,7 @@ from dash.development.base_component import Component
 
 from chiron.services.dashboard import deploying, front, options
 from chiron.services.dashboard.graph import WRAPS
-from chiron.services.dashboard.parts import empty, faults_of, table
+from chiron.services.dashboard.parts import STILL, empty, faults_of, still, table, warned
 from chiron.services.dashboard.reading import plan_of
 from chiron.services.host import host
 from chiron.services.planning import ScheduleRequest
@@ -20,10 +20,17 @@ from chiron.workflow.documents import validate
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan, Prediction
 
-_NO_PLAN = empty(
-    "No plan yet",
-    ["Show a workflow above: a plan needs its profile and the platform, which buttons measure."],
-)
+_NO_PLAN: dict[str, Any] = {
+    STILL: still(
+        empty(
+            "No plan yet",
+            [
+                "Show a workflow above: a plan needs its profile and the platform, which buttons "
+                "measure."
+            ],
+        )
+    )
+}
 
 
 def layout() -> Component:
@@ -47,7 +54,7 @@ def layout() -> Component:
                 id="options",
             ),
             html.Div(id="plan-faults", role="alert"),
-            html.Div(_NO_PLAN, id="summary"),
+            html.Div(id="summary", **_NO_PLAN),
             html.Div(
                 [
                     html.Button("Export plan.json", id="export", disabled=True),
@@ -80,11 +87,11 @@ def _add_planning(dash: Dash) -> None:
     @dash.callback(
         Output("planned", "data"),
         Output("plan-faults", "children"),
-        Output("summary", "children"),
+        Output("summary", STILL),
         Output("graph", "elements", allow_duplicate=True),
         Output("export", "disabled"),
         Output("keep", "disabled"),
-        Output("differences", "children"),
+        Output("differences", STILL),
         Output("forget", "hidden"),
         Output("planned-first", "data"),
         Input("known", "data"),
@@ -104,16 +111,17 @@ def _add_planning(dash: Dash) -> None:
         given = options.slo_of(slo)
         first = time.time() if "known.data" in ctx.triggered_prop_ids else no_update
         if not known or not {"profile", "platform"} <= known.keys():
-            return None, [], _NO_PLAN, no_update, True, True, [], True, first
+            return None, [], _NO_PLAN[STILL], no_update, True, True, still(), True, first
         try:
             asked = known | {"slo": given} | options.chosen(values, ids)
             body = validate(ScheduleRequest, asked, "the plan")
             other = validate(Plan, kept, "the kept plan") if kept else None
             found = host().compute(plan_of, body, other)
         except ChironError as error:
-            return None, faults_of(error), "", no_update, True, True, [], True, first
+            return None, faults_of(error), still(), no_update, True, True, still(), True, first
         summary, differences = _summary(found["plan"]), _differences(found) if kept else []
-        told = (summary, found["graph"], False, False, differences, not kept, first)
+        shown = (still(*summary), found["graph"], False, False, still(*differences))
+        told = (*shown, not kept, first)
         return found["plan"], [], *told
 
 
@@ -193,7 +201,7 @@ def _summary(plan: dict[str, Any]) -> list[Component]:
             id="verdict",
             role="status",
         ),
-        *[html.P(f"Warning: {line}") for line in (predicted or {}).get("warnings", ())],
+        *warned((predicted or {}).get("warnings", ())),
         *([html.H3("Why"), html.Ul([html.Li(line) for line in plan["why"]])] * bool(plan["why"])),
         table("Wraps", ["Wrap", "CPUs", "Memory", "Mechanism", "Processes"], rows),
     ]

@@ -54,18 +54,18 @@ def panel(job: Job, owner: Host) -> Component:
     """The job with its steps, a bar, and a button that cancels it; its error if it failed."""
     title = html.P([html.Strong(job.kind.capitalize()), " ", html.A(job.id, href=job.location)])
     badge = html.Strong(job.status, className=f"badge {job.status}")
-    head = html.Div([badge, title, *_cancel(job)], className="row")
-    if job.error:
-        return html.Div([head, *faults([job.error.model_dump()])], className="job")
-    if job.status == "queued":
-        told: list[Component] = [
-            html.P("It waits until the jobs before it are done.", className="quiet")
-        ]
+    button = cancel(job)
+    head = html.Div([badge, title, *([button] if button else [])], className="row")
+    told: list[Component] = []
+    if job.error and job.status == "failed":
+        told = faults([job.error.model_dump()])
+    elif job.error:
+        told = [html.P(job.error.message, className="quiet")]
+    elif job.status == "queued":
+        told = [html.P("It waits until the jobs before it are done.", className="quiet")]
     elif job.status == "running":
         told = _running(job, usual_s(owner.store.newest(job.kind)))
-    else:
-        told = []
-    return html.Div([head, *told], className="job")
+    return html.Div([head, *told], className="job", id=f"job-{job.id}")
 
 
 def _running(job: Job, like_s: float | None) -> list[Component]:
@@ -86,11 +86,12 @@ def _running(job: Job, like_s: float | None) -> list[Component]:
     ]
 
 
-def _cancel(job: Job) -> list[Component]:
+def cancel(job: JobSummary) -> Component | None:
+    """The button that cancels the job, which ``assets/cancel.js`` does; None for one that ended."""
     if job.status not in ("queued", "running"):
-        return []
-    identity = {"type": "cancel", "place": "panel", "job": job.id}
-    return [html.Button("Cancel", id=identity, **labelled(f"Cancel this {job.kind}"))]
+        return None
+    named = {"data-cancel": job.location, **labelled(f"Cancel {job.kind} {job.id}")}
+    return html.Button("Cancel", **named)
 
 
 def _at(time: str) -> datetime:

@@ -9,7 +9,7 @@ from dash.development.base_component import Component
 
 from chiron.services.dashboard.address import workflow_at
 from chiron.services.dashboard.gantt import LABELS, REQUESTS, drawn, measured
-from chiron.services.dashboard.parts import empty, faults_of, labelled, table
+from chiron.services.dashboard.parts import STILL, empty, faults_of, labelled, still, table
 from chiron.services.host import host
 from chiron.services.planning import PredictRequest
 from chiron.workflow.documents import validate
@@ -17,10 +17,17 @@ from chiron.workflow.errors import ChironError
 
 #: How many times the width of the page.
 _MOST_ZOOM = 40
-_NOTHING = empty(
-    "No timeline yet",
-    ["Show a workflow with its profile and platform, or press Measure for one that is deployed."],
-)
+_NOTHING: dict[str, Any] = {
+    STILL: still(
+        empty(
+            "No timeline yet",
+            [
+                "Show a workflow with its profile and platform, or press Measure for one that is "
+                "deployed."
+            ],
+        )
+    )
+}
 
 
 def layout() -> Component:
@@ -38,7 +45,7 @@ def layout() -> Component:
                 className="row",
             ),
             html.Div(id="timeline-faults", role="alert"),
-            html.Div(_NOTHING, id="timeline-told", role="status"),
+            html.Div(id="timeline-told", role="status", **_NOTHING),
             html.Ul(id="timeline-kinds", className="kinds"),
             html.Div(id="gantt", tabIndex=0, role="region", **labelled("Timeline"), hidden=True),
             html.Details([html.Summary("Timeline as a table"), html.Div(id="timeline-table")]),
@@ -87,9 +94,9 @@ def _add_measuring(dash: Dash) -> None:
 
 def _add_drawing(dash: Dash) -> None:
     @dash.callback(
-        Output("timeline-told", "children"),
-        Output("timeline-kinds", "children"),
-        Output("timeline-table", "children"),
+        Output("timeline-told", STILL),
+        Output("timeline-kinds", STILL),
+        Output("timeline-table", STILL),
         Output("drawn", "data"),
         Input("planned", "data"),
         Input("measured", "data"),
@@ -106,7 +113,7 @@ def _add_drawing(dash: Dash) -> None:
         if seen and seen["workflow"] != _about(path, known):
             seen = None
         if not planned and not seen:
-            return _NOTHING, [], [], None
+            return _NOTHING[STILL], still(), still(), None
         try:
             body = None
             if planned and known:
@@ -114,12 +121,12 @@ def _add_drawing(dash: Dash) -> None:
                 body = validate(PredictRequest, parts | {"plan": planned}, "the prediction")
             found = host().compute(drawn, body, seen and seen["timeline"])
         except ChironError as error:
-            return faults_of(error), [], [], None
+            return still(*faults_of(error)), still(), still(), None
         told = [html.P(line) for line in _sentences(found, seen)]
         kinds = [
             html.Li([html.Span(className=f"bar {kind}"), LABELS[kind]]) for kind in found["kinds"]
         ]
-        return told, kinds, _table(found["tasks"]), found
+        return still(*told), still(*kinds), still(_table(found["tasks"])), found
 
     # A thousand tasks are more elements than Dash's components are fast enough for.
     dash.clientside_callback(  # type: ignore[no-untyped-call]

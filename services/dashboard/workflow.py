@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from base64 import b64encode
 from typing import Any
 
 import dash_cytoscape
@@ -14,7 +13,7 @@ from dash.development.base_component import Component
 from chiron.services.dashboard import measuring
 from chiron.services.dashboard.address import workflow_at
 from chiron.services.dashboard.graph import STYLE
-from chiron.services.dashboard.parts import empty, faults, labelled, table
+from chiron.services.dashboard.parts import STILL, empty, faults, labelled, picture, still, table
 from chiron.services.dashboard.reading import find_named, look_at_named, look_at_upload
 from chiron.services.dashboard.uploads import LARGEST, SKIPPED, Upload
 from chiron.services.host import host
@@ -113,7 +112,7 @@ def add_callbacks(dash: Dash) -> None:
         Output("choose", "open"),
         Output("workflow-faults", "children"),
         Output("seen", "children"),
-        Output("tasks", "children"),
+        Output("tasks", STILL),
         Output("graph", "elements"),
         Output("canvas", "hidden"),
         Output("drawing", "children"),
@@ -150,7 +149,8 @@ def add_callbacks(dash: Dash) -> None:
                 return (no_update,) * 14
             found = host().compute(find_named, page, host().config.root)
             if found is None:
-                return None, None, True, [], "", "", *_graph([], None), no_update, True, no_update
+                graph = _graph([], None)
+                return None, None, True, [], "", still(), *graph, no_update, True, no_update
             source = {"directory": found}
         elif asked != "measured-parts":
             source = {} if asked == "dropped" else {"directory": directory or ""}
@@ -164,11 +164,12 @@ def _told(
     """What the page has of a folder that was `seen`, or what is wrong with that."""
     if "faults" in seen:
         wrong, graph = faults(seen["faults"]), _graph(seen.get("graph", []), None)
-        return None, None, True, wrong, "", "", *graph, no_update, True, no_update
+        return None, None, True, wrong, "", still(), *graph, no_update, True, no_update
     known, told = _with_measured(seen["known"], seen["name"])
     told = [f"{seen['name']}: {len(seen['tasks'])} tasks. ", *told]
     most = max(_longest_slo_ms(known), math.ceil(float(slo or 0)))  # which is the user's
-    shown = told, table("Tasks", _TASKS, seen["tasks"]), *_graph(seen["graph"], seen["svg"])
+    tasks = still(table("Tasks", _TASKS, seen["tasks"]))
+    shown = told, tasks, *_graph(seen["graph"], seen["svg"])
     return known, source, page is None, [], *shown, most, False, seen["request"]
 
 
@@ -198,9 +199,8 @@ def _graph(elements: list[dict[str, Any]], drawn: str | None) -> tuple[Any, ...]
     """The elements, whether they are hidden, a picture, whether that is, and whether both are."""
     if drawn is None:
         return elements, not elements, [], True, bool(elements)
-    source = f"data:image/svg+xml;base64,{b64encode(drawn.encode()).decode()}"
-    picture = html.Img(src=source, alt="The states and what follows them; the table has the tasks")
-    return [], True, picture, False, True
+    told = "The states and what follows them; the table has the tasks"
+    return [], True, html.Img(src=picture(drawn), alt=told), False, True
 
 
 def _with_measured(

@@ -243,10 +243,12 @@ def place(gateway) -> Iterator[Place]:
 def watcher(place, pair, platform, profile_by_hand, build, tmp_path) -> Callable[..., Watcher]:
     """A watcher of the workflow."""
 
-    def make(build=build, profile=profile_by_hand, switch_s=SWITCH_S, **rules) -> Watcher:
+    def make(
+        build=build, profile=profile_by_hand, switch_s=SWITCH_S, slo_ms=5000.0, **rules
+    ) -> Watcher:
         chosen = Rules(**({"window_s": 0.3, "windows": 2, "fewest": 1} | rules))
         return Watcher(
-            request=DeploymentRequest(pair, slo_ms=5000.0, platform=platform),
+            request=DeploymentRequest(pair, slo_ms=slo_ms, platform=platform),
             launcher=Launcher(place.gateway, build),
             latencies=GatewayMetrics(place.gateway, f"{place.gateway.url}/metrics", place.wait),
             profile=profile,

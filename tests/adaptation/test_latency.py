@@ -175,6 +175,23 @@ def test_replicas_that_were_heard_twice_stand_for_all(page):
     assert (window.requests, window.mean_ms, window.arrived) == (80, pytest.approx(210.0), 80)
 
 
+@pytest.mark.parametrize("others", [{}, {"b": (20, 6.0)}])
+def test_a_replica_that_is_new_has_counted_since_it_started(others, page):
+    """All replicas were heard before: one was replaced, or there are more of them now."""
+    wraps = Wraps(replicas=1)
+    wraps.counted = {"a": (7, 3.0)}
+
+    def pass_time(_: float) -> None:
+        wraps.replicas, wraps.counted = 1 + len(others), {"new": (10, 2.0)} | others
+
+    requests, seconds = 10 + 20 * len(others), 2.0 + 6.0 * len(others)
+    page.texts = [counted(30, 4.0), counted(30 + requests, 4.0 + seconds + requests * 0.01)]
+    metrics = GatewayMetrics(cast(Gateway, wraps), f"{page.url}/metrics", pass_time)
+    window = metrics.window("w1", 60.0, None)
+    assert (window.requests, window.arrived) == (requests, requests)
+    assert window.mean_ms == pytest.approx(1000 * seconds / requests + 10)
+
+
 @pytest.mark.parametrize(("slo_ms", "timed", "late"), [(500.0, 20, 3), (400.0, 0, 0)])
 def test_requests_over_the_slo_are_those_that_wraps_have_counted(slo_ms, timed, late, page, wraps):
     """Of two replicas one is heard; an SLO that is no bound of its buckets is not known."""
@@ -201,6 +218,12 @@ def test_what_is_no_gateways_page_is_told_with_its_url(text, page, metrics):
     with pytest.raises(ChironError, match=f"{page.url}/metrics") as raised:
         metrics.totals("w1")
     assert raised.value.code == "no-metrics"
+
+
+def test_a_gateway_that_is_away_is_told_as_that():
+    metrics = GatewayMetrics(cast(Gateway, None), "http://127.0.0.1:9/metrics", no_wait)
+    with pytest.raises(ChironError, match="nothing answers at http"):
+        metrics.totals("w1")
 
 
 def test_probes_are_sent_where_the_gateway_has_no_metrics_and_none_were_named(page):

@@ -120,7 +120,40 @@ def test_what_is_not_to_be_relied_on_is_told_with_the_plan_and_with_what_it_make
     assert 0 <= checked.figures["others"] <= 1
     watch(SLOW, SLOW, profile=no_profile)
     (adapting,) = (event for event in place.events if event.kind == "adapting")
-    assert adapting.figures["reason"].endswith("predicted; busy when calibrated")
+    assert adapting.figures["reason"].endswith(
+        "predicted; the prediction is unreliable: chiron list says why"
+    )
+
+
+def test_an_slo_that_what_serves_was_not_deployed_for_is_planned_for(watch, deployed, place):
+    kinds = watch(GOOD, slo_ms=6000.0)
+    assert kinds[0] == "adapting" and "switched" in kinds and kinds[-1] == "window"
+    reason = "the SLO is 6000 ms, and what serves was deployed for 5000 ms"
+    assert place.events[0].figures["reason"] == reason
+    assert serving(place.gateway, "pair", "pgp").prediction.slo_ms == 6000
+    assert watch(GOOD, slo_ms=6000.0, profile=no_profile) == ["window"]
+
+
+def test_a_window_of_too_few_requests_says_that_it_tells_nothing(watch, deployed, place):
+    watch(Window(9, 900.0), fewest=10)
+    assert place.events[0].message.endswith(
+        "; a window tells nothing below 10: use a longer --window"
+    )
+
+
+def test_a_kept_platform_is_used_and_looked_for_once(watcher, platform, place):
+    made, asked = watcher(every_s=0.0), []
+
+    class Kept:
+        def platform(self, launcher, progress):
+            asked.append(launcher)
+            return platform
+
+    made.request = replace(made.request, platform=None, platforms=Kept())
+    for _ in range(2):
+        made.run(once=True)
+    assert asked == [made.launcher]
+    assert [event.kind for event in place.events if event.kind == "adapting"] == ["adapting"] * 2
 
 
 def test_a_failure_is_told_and_watching_goes_on_but_for_who_asked_once(

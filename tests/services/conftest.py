@@ -182,12 +182,18 @@ def live_workflow() -> Callable[..., LiveWorkflow]:
     """A deployed workflow of which so many requests met its SLO, and with so many failures."""
 
     def make(
-        name: str, slo_ms: float | None, within: float | None, *failures: FailedExecution
+        name: str,
+        slo_ms: float | None,
+        within: float | None,
+        *failures: FailedExecution,
+        requests: int = 1000,
     ) -> LiveWorkflow:
         predicted = DeployedPrediction(
             latency_ms=40.0, low_ms=30.0, high_ms=50.0, cpus=1, slo_ms=slo_ms
         )
-        latency = Latency(mean_ms=1.0, p50_ms=1.0, p95_ms=2.0, p99_ms=3.0, within_slo=within)
+        met = None if within is None else round(within * requests)
+        times = {"mean_ms": 1.0, "p50_ms": 1.0, "p95_ms": 2.0, "p99_ms": 3.0}
+        latency = Latency(requests=requests, met=met, **times)
         deployed = DeployedWorkflow(
             workflow=name,
             planner="pgp",

@@ -312,3 +312,15 @@ def descriptors(wanted):
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_connection_that_broke_as_its_answer_was_sent_is_closed_once_more_without_a_fault(
+    server, connect, wait_until
+):
+    connect()
+    there = connections._Connection
+    (channel,) = wait_until(lambda: [c for c in server._map.values() if isinstance(c, there)])
+    channel.handle_close()
+    channel.will_close = True
+    channel.handle_close()
+    assert channel.socket is None

@@ -68,7 +68,7 @@ def deploying(profile, platform):
     values = {
         "source": {"directory": "demo"},
         "dropped": None,
-        "known": {"profile": profile, "platform": platform},
+        "known": {"profile": profile, "platform": platform, "name": "demo"},
     }
     state = [{"id": name, "property": "data", "value": value} for name, value in values.items()]
     return {
@@ -84,7 +84,7 @@ def test_deploying_queues_the_job_that_the_api_queues(client, deploying, deploym
     answer = client.post(UPDATE, json=deploying, headers={"X-Request-Id": "ours"})
 
     (job,) = client.get("/jobs").json["jobs"]
-    assert answer.json["response"]["deployment"]["data"] == job["id"]
+    assert answer.json["response"]["deployment"]["data"] == [job["id"], "demo"]
     client.post("/deployments", json=deployment)
     dashboards, apis = (app.extensions["chiron"].store.claim(["deployment"]) for _ in range(2))
     assert dashboards.request_id == "ours"

@@ -17,23 +17,40 @@ def overview():
 
 
 @each_row(
-    ("slo_ms", "within", "word"),
+    ("slo_ms", "within", "requests", "word", "why"),
     [
-        (200.0, 0.95, "met"),
-        (200.0, 0.949, "missed"),
-        (200.0, None, "unknown"),
-        (None, 0.99, "unknown"),
+        (200.0, 0.95, 1000, "met", "950 of 1000 requests were within it"),
+        (200.0, 0.949, 1000, "missed", "949 of 1000 requests were within it"),
+        (200.0, 1.0, 20, "met", "20 of 20 requests"),
+        (200.0, 1.0, 19, "unknown", "19 of 19 requests"),
+        (200.0, None, 1000, "unknown", "no request was counted"),
+        (None, 0.99, 1000, "unknown", "it was deployed without an SLO"),
     ],
 )
 def test_the_word_is_what_the_requests_of_the_last_minute_say(
-    overview, live_workflow, slo_ms, within, word
+    overview, live_workflow, slo_ms, within, requests, word, why
 ):
-    assert overview.verdict(live_workflow("w", slo_ms, within)).word == word
+    verdict = overview.verdict(live_workflow("w", slo_ms, within, requests=requests))
+    assert verdict.word == word
+    assert verdict.why.startswith(why)
 
 
-@each_row(("values", "drawn"), [([], ""), ([0.0], ""), ([0.0, 3.5, 7.0], "▁▅█")])
-def test_a_sparkline_goes_from_zero_to_the_largest(overview, values, drawn):
-    assert overview.sparkline(values) == drawn
+@each_row(
+    ("values", "slo", "points", "dashed"),
+    [
+        ([], None, None, None),
+        ([4.0], 8.0, None, None),
+        ([0.0, 0.0], None, None, None),
+        ([0.0, 4.0, 8.0], None, "0.0,39.0 120.0,20.0 240.0,1.0", None),
+        ([4.0, 8.0], 4.0, "0.0,20.0 240.0,1.0", "M0 20.0H240"),
+        ([2.0, 2.0], 4.0, "0.0,20.0 240.0,20.0", "M0 1.0H240"),
+    ],
+)
+def test_a_trend_begins_at_zero_and_has_the_slo(overview, values, slo, points, dashed):
+    drawn = overview.sparkline(values, slo)
+    assert bool(drawn) == (points is not None)
+    assert points is None or f'points="{points}"' in drawn
+    assert (f'd="{dashed}"' in drawn) if dashed else "stroke-dasharray" not in drawn
 
 
 def test_the_promise_of_a_plan_for_a_rate_names_the_rate(overview, live_workflow):

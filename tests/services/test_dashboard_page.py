@@ -143,6 +143,24 @@ def test_a_page_is_about_its_workflow_alone(open_page, deployed, orders, root, d
 
 
 @browser
+def test_a_link_that_is_pressed_while_the_page_asks_for_news_is_followed(open_page, deployed):
+    page = open_page()
+    page.evaluate(
+        "() => { window.asked = 0; const ask = fetch;"
+        " window.fetch = (...all) => { window.asked += 1; return ask(...all) } }"
+    )
+    link = page.get_by_role("link", name="orders")
+    link.focus()
+    link.hover()
+    page.mouse.down()
+    page.wait_for_function("() => window.asked >= 12")
+    assert link.evaluate("link => link === document.activeElement")
+    page.mouse.up()
+    page.locator(".verdict").get_by_text("SLO missed").wait_for()
+    assert page.evaluate("window.asked >= 12")  # nothing was loaded anew
+
+
+@browser
 def test_what_is_not_deployed_is_said_with_what_to_do(open_page, deployed, sound):
     page = open_page("workflow/nobody")
     page.get_by_text("nobody is not deployed on this gateway").wait_for()
@@ -173,8 +191,25 @@ def test_a_profile_that_lacks_is_measured_by_a_button(
 
     measure.click()
     panel.get_by_text("queued").wait_for()
-    panel.get_by_role("button", name="Cancel").click()
-    panel.get_by_text("cancelled").first.wait_for()
+    second = store.claim(["profile"])
+    cancel = panel.get_by_role("button", name="Cancel")
+    cancel.focus()
+    cancel.hover()
+    page.mouse.down()
+    store.add_progress(second.id, "tracing second")
+    panel.get_by_text("tracing second").wait_for()
+    assert cancel.evaluate("button => button === document.activeElement")
+    page.mouse.up()
+    panel.get_by_text("cancelling: what it has deployed is removed first").wait_for()
+    store.fail(second.id, Problem(code="stopped", message="it was told to end"))
+    panel.get_by_text("the job was cancelled").wait_for()
+    page.get_by_role("link", name="Deployed").first.click()
+    page.get_by_role("link", name="orders").click()
+    page.locator(".verdict").get_by_text("SLO missed").wait_for()
+    page.wait_for_function("() => !document.querySelector('#measuring .job')")
+    page.go_back()
+    page.get_by_role("link", name="demo").click()
+    page.get_by_text("demo: 2 tasks.").wait_for()
 
     measure.click()
     panel.get_by_text("queued").wait_for()

@@ -9,3 +9,11 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
     },
   },
 });
+
+// A click on a link with data-page loads nothing; with a key or another button it is the browser's.
+document.addEventListener("click", (event) => {
+  const page = event.target.closest("[data-page]")?.dataset.page;
+  if (!page || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  dash_clientside.set_props("address", { pathname: page });
+});
