@@ -47,9 +47,7 @@ def by_store(place, store):
 
 
 @STORES
-@pytest.mark.parametrize("calls", ["direct", "by-gateway"])
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
-@pytest.mark.each_once
+@pytest.mark.parametrize(("mechanism", "calls"), [("fork", "direct"), ("pool", "by-gateway")])
 def test_a_static_workflow(
     store, by_store, calls, mechanism, write_folder, plan_by_hand, tmp_path, wait_until, monkeypatch
 ):
