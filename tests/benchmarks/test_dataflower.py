@@ -37,7 +37,9 @@ def ran(run: ReferenceRun) -> Counter[str]:
     return Counter(name.rpartition("#")[0].removesuffix("_foreach") for name in run.inputs)
 
 
-@pytest.mark.parametrize("name", ["wordcount", "svd", "recognition"])
+@pytest.mark.parametrize(
+    "name", ["wordcount", "svd", pytest.param("recognition", marks=pytest.mark.slow)]
+)
 def test_parts_are_as_many_as_asked_and_the_answer_is_the_same(name: str, benchmarks: Path) -> None:
     answers = {}
     for parts in (2, 5):
