@@ -104,6 +104,7 @@ def test_events_that_are_sent_at_a_rate_are_all_counted(launcher):
     assert launcher.gateway.functions() == []
 
 
+@pytest.mark.slow
 @pytest.mark.redis
 def test_nothing_is_lost_or_counted_twice_where_the_wrap_is_killed(launcher):
     with (
