@@ -77,14 +77,6 @@ def test_a_stopped_function_is_replaced_and_its_calls_are_answered(
     assert "it is stopped; next start" in function.logs()
 
 
-def test_a_function_stopped_from_outside_is_replaced(deploy):
-    function = deploy(SERVER)
-    pid = int(function.post().text)
-    os.kill(pid, signal.SIGSTOP)
-    assert function.post().status_code == 502
-    assert int(function.post().text) != pid
-
-
 def test_a_function_that_listens_no_more_is_replaced(deploy, wait_until, in_background):
     function = deploy(SERVER)
     pid = function.post().text

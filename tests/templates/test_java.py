@@ -132,11 +132,10 @@ TOLD = {
 }  # fmt: skip
 
 
-@in_each_place
-def test_its_errors_are_told_by_name_message_and_place(place: str, serve: Any) -> None:
+def test_its_errors_are_told_by_name_message_and_place(serve: Any) -> None:
     after = {"after": "def handle(req):\n    return req"}
     server = serve(
-        FAILS, place, others=after, processes=[*PLACES[place], [1]],
+        FAILS, "fork", others=after, processes=[*PLACES["fork"], [1]],
         inputs={0: None, 1: 0}, entry={"output": 1},
     )  # fmt: skip
     for given, (code, message, error, said) in TOLD.items():
@@ -276,11 +275,11 @@ def hang(body: str) -> dict[str, str]:
     return files(f'if (req.getBody().equals("hang")) {{ {body} }} res.setBody("ok");')
 
 
-@in_each_place
 def test_a_handler_that_computes_for_ever_is_killed_and_the_next_run_answers(
-    place: str, serve: Any, eventually: Any
+    serve: Any, eventually: Any
 ) -> None:
-    server = serve(hang("while (System.nanoTime() != 0) { }"), place, timeouts_s={"run": 8.0})
+    """As a handler of Node is in every place: test_node.py."""
+    server = serve(hang("while (System.nanoTime() != 0) { }"), timeouts_s={"run": 8.0})
     assert server.request(body="fine").text == "ok"
     (java,) = [each for each in server.family() if each.name() == "java"]
     told = server.request(body="hang").json

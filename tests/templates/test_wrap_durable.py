@@ -202,7 +202,7 @@ def check(known: set[int], store: Any, tmp_path: Path, eventually: Any, seed: st
     assert len(known) > 0, seed
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 3])
+@pytest.mark.parametrize("replicas", [1, 3])
 def test_whenever_replicas_are_killed_nothing_acknowledged_is_lost_or_counted_twice(
     begin, store, connect, tmp_path, eventually, replicas
 ):
@@ -217,7 +217,7 @@ def test_whenever_replicas_are_killed_nothing_acknowledged_is_lost_or_counted_tw
 
     servers += [another() for _ in range(replicas)]
     sender = Sender(servers)
-    for kill in range(6):
+    for kill in range(4):
         time.sleep(moments.uniform(0.05, 1.0))
         if kill % 2 and (term := connect().get("chiron:test:evaluator")):
             killed = started[int(term.split(b".")[0])]  # they are numbered as they start

@@ -210,16 +210,14 @@ def go_through(
     [
         ("fork", "main"),
         ("pool", "further"),
-        ("fork", "remote"),
+        pytest.param("fork", "remote", marks=pytest.mark.slow),
         pytest.param("fork", "further", marks=pytest.mark.slow),
-        pytest.param("pool", "main", marks=pytest.mark.slow),
-        pytest.param("pool", "remote", marks=pytest.mark.slow),
     ],
 )
 def test_a_fault_ends_its_request_as_it_should_and_nothing_else(
     mechanism: str, place: str, deploy: Any, eventually: Any
 ) -> None:
-    go_through(deploy(mechanism, place), 5, eventually)
+    go_through(deploy(mechanism, place), 2, eventually)
 
 
 @pytest.mark.soak
