@@ -64,9 +64,8 @@ def two_wraps(mechanism: str) -> Plan:
     return Plan.model_validate_json(json.dumps(plan | {"wraps": wraps, "cpus": 2}))
 
 
-#: One of each kind: a client calls each function, each has a process, or a thread, or groups of
-#: them are wraps that call each other.
-KINDS = ("one-to-one", "sand", "faastlane-t", "faasflow")
+#: A client calls each function, or groups of them are wraps that call each other.
+KINDS = ("one-to-one", "faasflow")
 
 
 def plans(folder, profile_of, platform, *mechanisms: str, planners=PLANNERS) -> list[Plan]:

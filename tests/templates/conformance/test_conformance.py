@@ -34,10 +34,11 @@ CODES = {"raised", "exited", "bad-output", "status", "process-died"}
 
 
 def _chosen() -> Iterator[Any]:
-    """Each family in the places where it may differ; one place of each is for every day."""
+    """Each family in each place, but imports in one; one place of each is for every day."""
     for number, name in enumerate(FAMILIES):
-        daily = PLACES[number % len(PLACES)]
-        for place in dict.fromkeys([daily, *(IMPORTING if name in AT_IMPORTS else PLACES)]):
+        places = IMPORTING if name in AT_IMPORTS else PLACES
+        daily = places[number % len(places)]
+        for place in [daily] if name in AT_IMPORTS else places:
             yield pytest.param(name, place, marks=[] if place == daily else [pytest.mark.slow])
 
 
