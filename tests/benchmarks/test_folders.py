@@ -89,6 +89,7 @@ def test_environment_in_stack_yaml_is_text(name: str, benchmarks: Path) -> None:
     assert all(isinstance(value, str) for value in values)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("services")
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_output_is_json_and_the_same_under_another_hash_seed(

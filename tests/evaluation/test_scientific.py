@@ -149,6 +149,7 @@ def test_variants_are_measured_alone_and_all_at_once(
     assert (again[0][0].variants, told) == (row.variants, [])
 
 
+@pytest.mark.slow
 @pytest.mark.redis
 def test_objects_that_go_by_a_redis_are_counted_there(
     diamond, launcher, profile_of, platform, tmp_path
