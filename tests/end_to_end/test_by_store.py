@@ -64,6 +64,7 @@ def test_a_static_workflow(
         wait_until(lambda: store.names() == [])
 
 
+@pytest.mark.slow
 @STORES
 def test_a_workflow_that_decides(store, by_store, write_folder, plan_by_hand, tmp_path, wait_until):
     folder = write_folder(tmp_path / "order", MACHINE, FUNCTIONS, {})

@@ -41,6 +41,7 @@ def tracers() -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.strace
 def test_slapp_shows_who_computes_and_who_waits_and_leaves_nothing(
     launcher: Launcher, strace: str

@@ -275,6 +275,7 @@ def hang(body: str) -> dict[str, str]:
     return files(f'if (req.getBody().equals("hang")) {{ {body} }} res.setBody("ok");')
 
 
+@pytest.mark.slow
 def test_a_handler_that_computes_for_ever_is_killed_and_the_next_run_answers(
     serve: Any, eventually: Any
 ) -> None:
@@ -297,6 +298,7 @@ def test_a_handler_that_waits_for_ever_is_interrupted_in_its_jvm(serve: Any) -> 
     assert [each.pid for each in server.family() if each.name() == "java"] == [java]
 
 
+@pytest.mark.slow
 def test_its_jvm_ends_with_the_wrap(serve: Any, eventually: Any) -> None:
     server = serve(files(""))
     (java,) = [each for each in server.family() if each.name() == "java"]
@@ -304,6 +306,7 @@ def test_its_jvm_ends_with_the_wrap(serve: Any, eventually: Any) -> None:
     assert eventually(lambda: not java.is_running())
 
 
+@pytest.mark.slow
 def test_jars_and_resources_are_on_its_class_path(
     wrap_image: Any, start: Any, tmp_path: Path
 ) -> None:

@@ -118,6 +118,7 @@ def test_a_server_that_never_gets_its_gil_is_ended_with_its_traceback(
     assert not alive
 
 
+@pytest.mark.slow
 def test_a_handler_may_hold_the_gil_for_as_long_as_a_request_may_last(
     start: Any, wrap_image: Any
 ) -> None:
@@ -128,6 +129,7 @@ def test_a_handler_may_hold_the_gil_for_as_long_as_a_request_may_last(
     assert server.process.poll() is None
 
 
+@pytest.mark.slow
 def test_what_was_paused_goes_on(start: Any, wrap_image: Any) -> None:
     server = start(wrap_image({"one": HOLDS}, timeout_s=0.5, entry=ONE))
     everyone = [psutil.Process(server.process.pid), *server.family()]
@@ -140,6 +142,7 @@ def test_what_was_paused_goes_on(start: Any, wrap_image: Any) -> None:
     assert server.process.poll() is None
 
 
+@pytest.mark.slow
 def test_a_loop_that_stands_still_fails_the_health_probe_and_ends_the_wrap(
     start: Any, wrap_image: Any, eventually: Any
 ) -> None:
@@ -171,6 +174,7 @@ def test_a_fork_server_that_ends_says_why_and_is_replaced_before_a_request_needs
     assert not alive
 
 
+@pytest.mark.slow
 def test_clients_of_the_gateway_see_a_restart_and_no_hang(
     wrap_image: Any, tmp_path: Path, eventually: Any
 ) -> None:

@@ -104,6 +104,7 @@ def test_a_wrap_begins_anew_as_it_was_begun_whatever_its_handlers_have_done(
     assert server.process.poll() is None
 
 
+@pytest.mark.slow
 def test_requests_that_come_while_it_begins_anew_wait(
     start: Any, wrap_image: Any, lose: Any, in_background: Any
 ) -> None:

@@ -452,6 +452,7 @@ FAR: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.each_once
 @each_mechanism
 @pytest.mark.parametrize("place", ["main", "further", "remote-further"])
