@@ -16,7 +16,6 @@ import pytest
 pytestmark = pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK: install a JDK 17")
 #: Where the task is: in the server, or in a further process.
 PLACES = {"main": [[0]], "fork": [[], [0]], "pool": [[], [0]]}
-in_each_place = pytest.mark.parametrize("place", PLACES)
 FILE = "src/main/java/com/openfaas/function/Handler.java"
 
 
@@ -67,7 +66,7 @@ SEES = files("""
 """)
 
 
-@in_each_place
+@pytest.mark.parametrize("place", PLACES)
 def test_a_handler_gets_the_request_and_its_answer_is_the_tasks(place: str, serve: Any) -> None:
     server = serve(SEES, place)
     for _ in range(3):
@@ -273,20 +272,6 @@ def test_what_changes_nothing_is_seen_to_change_nothing(serve: Any) -> None:
 
 def hang(body: str) -> dict[str, str]:
     return files(f'if (req.getBody().equals("hang")) {{ {body} }} res.setBody("ok");')
-
-
-@pytest.mark.slow
-def test_a_handler_that_computes_for_ever_is_killed_and_the_next_run_answers(
-    serve: Any, eventually: Any
-) -> None:
-    """As a handler of Node is in every place: test_node.py."""
-    server = serve(hang("while (System.nanoTime() != 0) { }"), timeouts_s={"run": 8.0})
-    assert server.request(body="fine").text == "ok"
-    (java,) = [each for each in server.family() if each.name() == "java"]
-    told = server.request(body="hang").json
-    assert (told["code"], told["function"]) == ("timeout", "run")
-    assert eventually(lambda: not java.is_running())
-    assert server.request(body="fine").text == "ok"
 
 
 def test_a_handler_that_waits_for_ever_is_interrupted_in_its_jvm(serve: Any) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -124,9 +123,10 @@ def serve(
     return serve
 
 
-def combinations() -> list[Any]:
-    every = product(LAYOUTS, TRIGGERS, MECHANISMS)
-    return [pytest.param(*each, id="-".join(each)) for each in every]
+def each_combination(test: Any) -> Any:
+    for name, values in {"layout": LAYOUTS, "trigger": TRIGGERS, "mechanism": MECHANISMS}.items():
+        test = pytest.mark.parametrize(name, tuple(values))(test)
+    return test
 
 
 def go_through(
@@ -158,9 +158,7 @@ def go_through(
 
 
 @pytest.mark.each_once
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("trigger", TRIGGERS)
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@each_combination
 def test_a_machine_answers_what_it_does_in_the_reference_executor(
     layout: str, trigger: str, mechanism: str, serve: Any, platform: Platform, profile_of: Any
 ) -> None:
@@ -170,7 +168,7 @@ def test_a_machine_answers_what_it_does_in_the_reference_executor(
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("layout", "trigger", "mechanism"), combinations())
+@each_combination
 def test_very_many_machines_do(
     layout: str, trigger: str, mechanism: str, serve: Any, platform: Platform, profile_of: Any
 ) -> None:
