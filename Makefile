@@ -23,10 +23,10 @@ demo: .venv/installed ## What the FINRA workflow takes as it is, and as chiron d
 	@$(BIN)/python -m chiron.installation strace
 	@$(BIN)/chiron evaluate gain benchmarks/finra --slo 100ms --local --output out/demo
 
-test: .venv/developing ## Run the tests: all that matters once (15 to 40 minutes on two cores)
+test: .venv/developing ## Run the tests: all that matters once (8 to 25 minutes on two cores)
 	@$(PYTEST)
 
-test-all: test test-slow test-alone ## Run the other tests too: real commands, containers, every combination
+test-all: test test-slow test-alone ## Run the other tests too: real commands, containers, measurements
 
 test-slow: .venv/developing
 	@$(PYTEST) -m 'slow and not quiet'
@@ -34,7 +34,7 @@ test-slow: .venv/developing
 test-alone: .venv/developing
 	@$(BIN)/pytest -m quiet
 
-soak: .venv/developing ## Run the tests that take minutes: load, faults (CHIRON_SOAK_SECONDS=1800), fuzzing
+soak: .venv/developing ## Run the tests that take minutes: load, faults (CHIRON_SOAK_SECONDS=1800), fuzzing, every combination
 	@$(BIN)/pytest -m soak --timeout 1800 --hypothesis-profile new
 
 lint: .venv/developing ## Check style, types and the direction of imports

@@ -75,14 +75,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what is more than ``each_once`` asks for."""
+    """Leave to a soak what is more than ``each_once`` asks for."""
     combinations: dict[str, list[pytest.Function]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and item.get_closest_marker("each_once"):
             combinations.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for of_one_test in combinations.values():
         for item in more_than_each_once(of_one_test):
-            item.add_marker("slow")
+            item.add_marker("soak")
 
 
 def pytest_collection_finish() -> None:
@@ -417,8 +417,8 @@ def plan_by_hand() -> Callable[..., Plan]:
     scope="session",
     params=[
         pytest.param("redis", marks=pytest.mark.redis),
-        pytest.param("minio", marks=pytest.mark.minio),
         "moto",
+        pytest.param("minio", marks=pytest.mark.minio),  # the last: it is seldom there
     ],
 )
 def store(request: pytest.FixtureRequest) -> Iterator[RunningStore]:

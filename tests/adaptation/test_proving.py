@@ -260,6 +260,7 @@ def test_an_interruption_leaves_nothing_that_was_not_there_before(proof, place):
     assert answer(place) == ANSWER
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gateway", ["strict"], indirect=True)
 def test_where_a_switch_would_lose_requests_the_version_that_serves_hands_them_on(proof, place):
     _, lines = proof(60.0, 45.0, build=build_local)

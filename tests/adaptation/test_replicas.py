@@ -264,6 +264,7 @@ def test_what_never_said_anything_stays_as_it_is() -> None:
     assert (wrap.asked, wrap.answers) == ([], 0)
 
 
+@pytest.mark.slow
 def test_replicas_follow_the_load_and_nothing_is_lost(watcher, place, knob, load, one_client):
     watcher().run(once=True)
 

@@ -35,6 +35,7 @@ def switched(watcher, place, knob, seconds, **settings):
     return current(place)
 
 
+@pytest.mark.slow
 def test_versions_change_under_load_without_a_failed_request(watcher, place, knob, load):
     watcher().run(once=True)
     with load:

@@ -62,6 +62,7 @@ def test_a_slower_function_is_noticed_under_load_and_switched_without_a_failed_r
     assert place.drains == [client_timeout_s(old.entry.env_vars)]
 
 
+@pytest.mark.slow
 def test_replicas_labels_annotations_and_variables_that_others_have_set_stay(
     watcher, place, knob, load
 ):

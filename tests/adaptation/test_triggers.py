@@ -49,6 +49,7 @@ class TestExchanged:
         assert place.gateway.describe("pair-wrap1").annotations["topic"] == "bills"
 
 
+@pytest.mark.slow
 class TestHandedOn:
     """The entry stays, and hands its requests on."""
 

@@ -37,7 +37,10 @@ def ran(run: ReferenceRun) -> Counter[str]:
     return Counter(name.rpartition("#")[0].removesuffix("_foreach") for name in run.inputs)
 
 
-@pytest.mark.parametrize("name", ["wordcount", "svd", "recognition"])
+@pytest.mark.parametrize(
+    "name",
+    ["wordcount", *(pytest.param(n, marks=pytest.mark.slow) for n in ("svd", "recognition"))],
+)
 def test_parts_are_as_many_as_asked_and_the_answer_is_the_same(name: str, benchmarks: Path) -> None:
     answers = {}
     for parts in (2, 5):
@@ -52,6 +55,7 @@ def test_every_word_is_counted_once(benchmarks: Path, functions: SimpleNamespace
     assert answer["words"] == Counter(start.text_of(round(MEGABYTES * 1e6)).split())
 
 
+@pytest.mark.slow
 def test_singular_values_are_those_of_the_whole_matrix(
     benchmarks: Path, functions: SimpleNamespace
 ) -> None:
@@ -63,6 +67,7 @@ def test_singular_values_are_those_of_the_whole_matrix(
     assert answer["singular_values"] == pytest.approx(whole, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "reviews"), [(0, 0), (90, 1)])
 def test_only_doubtful_pictures_are_reviewed(noise: int, reviews: int, benchmarks: Path) -> None:
     answer, run = answered(benchmarks, "recognition", parts=2, noise=noise, megabytes=0.1)
@@ -71,7 +76,8 @@ def test_only_doubtful_pictures_are_reviewed(noise: int, reviews: int, benchmark
 
 
 @pytest.mark.ffmpeg
-@pytest.mark.parametrize("parts", [2, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("parts", [2, 10])
 def test_a_video_of_parts_has_all_pictures_in_order(
     parts: int, benchmarks: Path, tmp_path: Path
 ) -> None:

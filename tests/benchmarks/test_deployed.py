@@ -64,15 +64,9 @@ def none_left(started: set[psutil.Process]) -> bool:
 @pytest.mark.parametrize(
     ("name", "planner", "mechanism"),
     [
-        pytest.param("slapp-v", "pgp", "fork", marks=pytest.mark.slow),
         ("orders", "pgp", "pool"),
-        pytest.param("orders", "sand", "fork", marks=pytest.mark.slow),
-        ("wordcount", "pgp", "pool"),
-        pytest.param("svd", "one-to-one", "fork", marks=pytest.mark.slow),
         pytest.param("video", "pgp", "fork", marks=[pytest.mark.ffmpeg, pytest.mark.slow]),
-        pytest.param("illegal-recognizer", "one-to-one", "fork", marks=pytest.mark.slow),
-        pytest.param("social-network", "faastlane", "fork", marks=pytest.mark.redis),
-        pytest.param("movie-review", "pgp", "pool", marks=pytest.mark.redis),
+        pytest.param("movie-review", "pgp", "pool", marks=[pytest.mark.redis, pytest.mark.slow]),
     ],
 )
 def test_deployed_workflow_answers_as_the_reference_does(

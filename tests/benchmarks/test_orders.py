@@ -45,12 +45,14 @@ def test_an_order_is_packed_reserved_paid_and_confirmed(orders: Path) -> None:
     assert ran(run) == {"Charge": 1, "Check Order": 1, "Confirm": 1, "Pack": 6, "Reserve": 6}
 
 
+@pytest.mark.slow
 def test_a_large_order_is_looked_at_first(orders: Path) -> None:
     answer, run = answered(orders, "payloads/large.json")
     assert (answer["payment"]["paid_cents"], len(answer["lines"])) == (199_072, 24)
     assert ran(run) == dict.fromkeys(FUNCTIONS, 1) | {"Pack": 24, "Reserve": 24}
 
 
+@pytest.mark.slow
 def test_a_large_order_of_one_who_did_not_pay_is_refused(orders: Path) -> None:
     answer, run = answered(orders, "payloads/debtor.json")
     assert answer == {"order": "A024", "refused": "the buyer may be Anan Quinyan"}

@@ -3,9 +3,13 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from tests.rows import each_row
 
 #: Their requests say how many megabytes of what their first functions make, in how many parts.
 CUT = ["wordcount", "svd", "recognition", "video", "mapreduce-sort", "mapreduce-count"]
@@ -26,46 +30,61 @@ NAMES = [
 SIZES = ["test", "small", "large"]
 
 
-def made(benchmarks: Path, *arguments: str, seed: str = "0") -> subprocess.CompletedProcess[str]:
+#: Prints a digest of each benchmark's large request.
+DIGESTS = """
+import hashlib, sys
+from payload import payload_text
+for name in sys.argv[1:]:
+    print(name, hashlib.sha256(payload_text(name, "large").encode()).hexdigest())
+"""
+Text = Callable[[str, str], str]
+
+
+def made(benchmarks: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command."""
-    return subprocess.run(
-        [sys.executable, str(benchmarks / "payload.py"), *arguments],
-        env={"PYTHONHASHSEED": seed},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, str(benchmarks / "payload.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_small_is_the_payload_that_is_shipped(name: str, benchmarks: Path) -> None:
+@pytest.fixture
+def text(benchmarks: Path, functions: SimpleNamespace) -> Text:
+    """The text of a benchmark's request in a size."""
+    found: Text = functions.load(benchmarks, "payload").payload_text
+    return found
+
+
+@each_row("name", NAMES)
+def test_small_is_the_payload_that_is_shipped(name: str, text: Text, benchmarks: Path) -> None:
     shipped = (benchmarks / name / "payload.json").read_text()
-    assert json.loads(made(benchmarks, name, "small").stdout) == json.loads(shipped)
+    assert json.loads(text(name, "small")) == json.loads(shipped)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_size_is_the_same_bytes_under_any_hash_seed(name: str, benchmarks: Path) -> None:
-    assert (
-        made(benchmarks, name, "large", seed="1").stdout
-        == made(benchmarks, name, "large", seed="2").stdout
+def test_a_size_is_the_same_bytes_under_any_hash_seed(benchmarks: Path) -> None:
+    command = [sys.executable, "-c", DIGESTS, *NAMES]
+    one, other = (
+        subprocess.check_output(
+            command, env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(benchmarks)}, text=True
+        )
+        for seed in "12"
     )
+    assert one == other and len(one.splitlines()) == len(NAMES)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in MAKING])
-def test_sizes_grow(name: str, benchmarks: Path) -> None:
-    lengths = [len(made(benchmarks, name, size).stdout) for size in SIZES]
+@each_row("name", [name for name in NAMES if name not in MAKING])
+def test_sizes_grow(name: str, text: Text) -> None:
+    lengths = [len(text(name, size)) for size in SIZES]
     assert 0 < 2 * lengths[0] < lengths[1] < lengths[2] / 2
 
 
-@pytest.mark.parametrize("name", CUT)
-def test_a_larger_size_is_more_megabytes_in_more_parts(name: str, benchmarks: Path) -> None:
-    sizes = [json.loads(made(benchmarks, name, size).stdout) for size in SIZES]
+@each_row("name", CUT)
+def test_a_larger_size_is_more_megabytes_in_more_parts(name: str, text: Text) -> None:
+    sizes = [json.loads(text(name, size)) for size in SIZES]
     for field in ("megabytes", "parts"):
         assert sizes[0][field] < sizes[1][field] < sizes[2][field]
 
 
-def test_every_function_of_slapp_does_more_in_a_larger_size(benchmarks: Path) -> None:
-    sizes = [json.loads(made(benchmarks, "slapp", size).stdout)["sizes"] for size in SIZES]
+def test_every_function_of_slapp_does_more_in_a_larger_size(text: Text) -> None:
+    sizes = [json.loads(text("slapp", size))["sizes"] for size in SIZES]
     for function in sizes[0]:
         least, middle, most = (tuple(size[function].values()) for size in sizes)
         assert least < middle < most

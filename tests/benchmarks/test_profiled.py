@@ -1,4 +1,4 @@
-"""Every benchmark can be profiled, planned and deployed; `deploy` compares the answers."""
+"""Each kind of benchmark can be profiled, planned and deployed; `deploy` compares the answers."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 _JAVA = pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK: install a JDK 17")
 #: What needs a program to be installed.
 NEEDS = {
-    "video": [pytest.mark.ffmpeg],
     "streams/sound": [pytest.mark.ffmpeg],
     "social-network": [pytest.mark.redis],
-    "movie-review": [pytest.mark.redis],
-    "slapp-java": [_JAVA],
     "finra-java": [_JAVA],
 }
+#: Of benchmarks that are alike one is deployed here; finra is in a container, and video by a plan.
+ALIKE = {
+    *("finra", "mapreduce-count", "movie-review", "recognition", "slapp-java", "slapp-v"),
+    *("streams/lines", "svd", "video"),
+}
 FOLDERS = sorted(
-    str(file.parent.relative_to(BENCHMARKS)) for file in BENCHMARKS.rglob("payload.json")
+    {str(file.parent.relative_to(BENCHMARKS)) for file in BENCHMARKS.rglob("payload.json")} - ALIKE
 )
 #: Its first function answers bytes that are not UTF-8.
 OF_BYTES = "streams/copies"
 #: Of what has no payload.py, requests that take as little as those of its size for tests.
 STREAMS: dict[str, dict[str, Any]] = {
     "copies": {"megabytes": 1},
-    "lines": {"megabytes": 1},
     "preview": {"rounds": 3000},
     "sound": {"seconds": 1},
 }

@@ -88,6 +88,7 @@ def good_and_bad(artefacts, small, profile_of, write_folder, tmp_path) -> list[s
     return ["broken", "lacking", "small"]
 
 
+@pytest.mark.slow
 def test_a_bad_folder_ends_no_run_over_several(good_and_bad, chiron, tmp_path):
     result = chiron(
         "evaluate", "latency", *good_and_bad, "--local", "--slo=1s", "--samples=3", "-o", "found",

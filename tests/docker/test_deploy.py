@@ -1,4 +1,4 @@
-"""The whole way from a workflow to a measured deployment, as processes and as containers."""
+"""The whole way from a workflow to a measured deployment, as containers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ pytestmark = pytest.mark.slow
 FINRA = Path(__file__).parents[2] / "benchmarks" / "finra"
 
 
+@pytest.mark.docker
 @pytest.mark.strace
-@pytest.mark.usefixtures("briefly_profiled", "briefly_proven")
-def test_finra_is_profiled_planned_deployed_and_measured(backend, home, strace, platform, tmp_path):
+@pytest.mark.usefixtures("engine", "home", "strace", "briefly_profiled", "briefly_proven")
+def test_finra_is_profiled_planned_deployed_and_measured(platform, tmp_path):
     (tmp_path / "platform.json").write_text(dump(platform))
-    flags = ["--slo=60s", "--local", "--backend", backend, "--platform=platform.json", "--json"]
+    flags = ["--slo=60s", "--local", "--backend", "docker", "--platform=platform.json", "--json"]
     words = ["deploy", str(FINRA), *flags]
     done = run_here(words, b"", {**os.environ, "OPENFAAS_URL": ""}, tmp_path)
     assert done.status == 0, done.stderr

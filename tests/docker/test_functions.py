@@ -17,7 +17,11 @@ import psutil
 import pytest
 import requests
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.docker,
+    pytest.mark.parametrize("backend", ["docker"], indirect=True, scope="session"),
+]
 
 TIMEOUT_S = 60
 INSTANCE = """

@@ -16,7 +16,11 @@ from chiron.openfaas.client import Gateway
 from chiron.predictor.mechanisms import MECHANISMS
 from chiron.workflow.plan import Plan
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.docker,
+    pytest.mark.parametrize("backend", ["docker"], indirect=True, scope="session"),
+]
 
 REQUESTS = [b'{"a": 1.0}', "ü".encode(), b"", json.dumps("x" * 2_000_000).encode()]
 

@@ -47,9 +47,7 @@ def by_store(place, store):
 
 
 @STORES
-@pytest.mark.parametrize("calls", ["direct", "by-gateway"])
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
-@pytest.mark.each_once
+@pytest.mark.parametrize(("mechanism", "calls"), [("fork", "direct"), ("pool", "by-gateway")])
 def test_a_static_workflow(
     store, by_store, calls, mechanism, write_folder, plan_by_hand, tmp_path, wait_until, monkeypatch
 ):
@@ -66,6 +64,7 @@ def test_a_static_workflow(
         wait_until(lambda: store.names() == [])
 
 
+@pytest.mark.slow
 @STORES
 def test_a_workflow_that_decides(store, by_store, write_folder, plan_by_hand, tmp_path, wait_until):
     folder = write_folder(tmp_path / "order", MACHINE, FUNCTIONS, {})

@@ -20,6 +20,7 @@ from chiron.scheduler.schedule import schedule
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.plan import Plan
+from tests.rows import each_row
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MEGABYTE = 1_000_000
@@ -63,9 +64,8 @@ def two_wraps(mechanism: str) -> Plan:
     return Plan.model_validate_json(json.dumps(plan | {"wraps": wraps, "cpus": 2}))
 
 
-#: One of each kind: a client calls each function, each has a process, or a thread, or groups of
-#: them are wraps that call each other.
-KINDS = ("one-to-one", "sand", "faastlane-t", "faasflow")
+#: A client calls each function, or groups of them are wraps that call each other.
+KINDS = ("one-to-one", "faasflow")
 
 
 def plans(folder, profile_of, platform, *mechanisms: str, planners=PLANNERS) -> list[Plan]:
@@ -101,19 +101,12 @@ def all_answer_right(
             assert [answer == expected for answer in answers] == [True] * len(different)
 
 
-#: The mechanisms that the planners have in turn.
-@pytest.fixture(
-    scope="module",
-    params=[tuple(MECHANISMS), pytest.param(tuple(MECHANISMS)[::-1], marks=pytest.mark.slow)],
-    ids=" then ".join,
-)
-def small_running(
-    request, place, write_folder, profile_of, platform, tmp_path_factory
-) -> Iterator[Running]:
+@pytest.fixture(scope="module")
+def small_running(place, write_folder, profile_of, platform, tmp_path_factory) -> Iterator[Running]:
     # Room for requests that are much larger than the payload that wraps are sized for.
     roomy = {"split": {"limits": {"memory": "256Mi"}}}
     folder = write_folder(tmp_path_factory.mktemp("small"), fields=roomy)
-    chosen = plans(folder, profile_of, platform, *request.param)
+    chosen = plans(folder, profile_of, platform, *MECHANISMS)
     with place.deployed(folder, chosen) as deployments:
         by_planner = dict(zip(PLANNERS, deployments, strict=True))
         yield Running(folder, by_planner, place.gateway.url)
@@ -138,14 +131,14 @@ REQUESTS = {
 }
 
 
-@pytest.mark.parametrize("body", REQUESTS.values(), ids=REQUESTS)
+@each_row("body", REQUESTS.values(), ids=REQUESTS)
 def test_the_output_is_the_same_bytes_for_every_planner(body, small_running):
     expected = small_running.expected(body)
     answers = {name: d.invoke(body).output for name, d in small_running.deployments.items()}
     assert answers == dict.fromkeys(PLANNERS, expected)
 
 
-@pytest.mark.parametrize("megabytes", [1, 5])
+@each_row("megabytes", [1, 5])
 def test_large_payloads_arrive_whole(megabytes, small_running):
     body = json.dumps({"text": "ü€x" * (megabytes * MEGABYTE // 6)}, ensure_ascii=False).encode()
     assert len(body) >= megabytes * MEGABYTE
@@ -325,7 +318,7 @@ def test_commands_are_tasks_like_any_other(place, write_folder, profile_of, plat
     all_answer_right(place, folder, chosen, requests)
 
 
-@pytest.mark.parametrize("planner", PLANNERS)
+@each_row("planner", PLANNERS)
 def test_a_failing_function_is_named_and_later_requests_are_right(planner, small_running):
     deployment = small_running.deployments[planner]
     with pytest.raises(ChironError) as failed:

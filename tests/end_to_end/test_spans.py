@@ -182,6 +182,7 @@ def test_who_is_not_sampled_is_not_exported_and_what_has_no_trace_begins_one(
     assert traces[0] != traces[1]
 
 
+@pytest.mark.slow
 def test_wraps_that_the_client_calls_are_one_trace(
     deployed: Deploy, collector: Any, plan_by_hand: Any
 ) -> None:

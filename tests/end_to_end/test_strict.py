@@ -48,17 +48,14 @@ def names(launcher):
     return {function.name for function in launcher.gateway.functions()}
 
 
-def test_a_wrap_is_removed_at_the_first_attempt(launcher, launch):
+def test_replicas_are_counted_and_a_wrap_is_removed_at_the_first_attempt(launcher, launch):
+    """Though the list does not say which replicas are ready."""
     with launch() as deployment:
+        (found,) = deployed(launcher.gateway).deployments
         (name,) = deployment.names
         launcher.gateway.remove(name)
-    assert names(launcher) == set()
-
-
-def test_replicas_are_counted_though_the_list_does_not_say_which_are_ready(launcher, launch):
-    with launch():
-        (found,) = deployed(launcher.gateway).deployments
     assert (found.available, found.replicas) == (1, 1)
+    assert names(launcher) == set()
 
 
 def test_a_removal_that_fails_is_tried_again_and_discards_nothing(launcher, launch, sleepless):
@@ -136,7 +133,10 @@ def test_of_a_build_that_does_not_start_the_one_before_is_not_taken(
     code = "raise ValueError('broken')\n\ndef handle(req):\n    return req\n"
     broken = write_folder(tmp_path / "broken", one, {"wave": code}, {})
     plan = solo_plan(good.workflow)
-    with EmbeddedGateway(strict=strict) as embedded, Gateway(embedded.url) as gateway:
+    with (
+        EmbeddedGateway(strict=strict, grace_s=KILLS_S) as embedded,
+        Gateway(embedded.url) as gateway,
+    ):
         launcher = Launcher(gateway, build_local)
         with launcher.launch(good.workflow, good, plan):
             with launcher.launch(good.workflow, good, plan) as again:

@@ -118,6 +118,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(measure, launcher, tmp_path
     assert said == []
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_has_left_is_removed(
     measure, launcher, write_folder, profile_of, platform, tmp_path
 ):
@@ -134,6 +135,7 @@ def test_what_a_killed_run_has_left_is_removed(
     assert not noted.exists()
 
 
+@pytest.mark.slow
 def test_a_variant_that_is_refused_is_left_out_with_its_reason(measure, launcher, monkeypatch):
     gateway = launcher.gateway
     accept = type(gateway).deploy
@@ -150,6 +152,7 @@ def test_a_variant_that_is_refused_is_left_out_with_its_reason(measure, launcher
     assert (row.value, row.note) == (None, "no more than 15 functions")
 
 
+@pytest.mark.slow
 def test_answers_that_differ_are_not_measured_unless_they_are_known_to_vary(measure, launcher):
     with pytest.raises(ChironError, match="and not '0' as its function does alone"):
         measure((REQUESTS,), functions=UNSTABLE, answers=["[0, 0]"], planners=ONE)

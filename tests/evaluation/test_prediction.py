@@ -164,6 +164,7 @@ def test_batches_have_what_is_not_measured_yet(profile_of):
     assert list(missing_batches(drawn, drawn)) == []
 
 
+@pytest.mark.slow
 def test_plans_are_measured_and_one_of_a_batch_twice(
     launcher, write_folder, profile_of, platform, tmp_path
 ):
@@ -181,6 +182,7 @@ def test_plans_are_measured_and_one_of_a_batch_twice(
     assert not leftovers.file.exists()
 
 
+@pytest.mark.slow
 def test_every_payload_has_its_turns_by_weight_and_is_checked_by_its_own_answer(
     launcher, write_folder, profile_of, platform, tmp_path
 ):

@@ -29,11 +29,8 @@ def test_the_plans_run_every_task_of_their_workflows(shape):
     shape.plan.check_against(shape.workflow)
 
 
-@pytest.mark.parametrize(
-    "part",
-    [PARTS[0], *(pytest.param(part, marks=pytest.mark.slow) for part in PARTS[1:])],
-    ids=lambda part: part.name,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
 def test_every_figure_is_found(part, launcher, monkeypatch):
     monkeypatch.setattr(rounds, "_WARM_UP", 1)
     told = []

@@ -91,6 +91,7 @@ def test_a_window_that_ran_twice_is_read_once_and_by_its_first_run(tmp_path):
     assert windows_in(tmp_path / "none") == []
 
 
+@pytest.mark.slow
 def test_events_that_are_sent_at_a_rate_are_all_counted(launcher):
     with measuring._deployed(launcher, durable=False) as wrap:
         first, second = wrap.hold(200.0, 2.0), wrap.hold(400.0, 2.0)
@@ -104,6 +105,7 @@ def test_events_that_are_sent_at_a_rate_are_all_counted(launcher):
     assert launcher.gateway.functions() == []
 
 
+@pytest.mark.slow
 @pytest.mark.redis
 def test_nothing_is_lost_or_counted_twice_where_the_wrap_is_killed(launcher):
     with (
@@ -130,6 +132,7 @@ SHUFFLED = [
 ]
 
 
+@pytest.mark.slow
 def test_what_is_shuffled_is_measured_where_the_answers_are_right(launcher, without_stores):
     figures = measure_mapreduce(launcher, 1, 17.0, lambda line: None)
     jobs = ("mapreduce-sort", "mapreduce-count")
@@ -165,12 +168,14 @@ def test_answers_that_are_not_of_all_parts_are_wrong():
     assert count.counts(["a b", "b", "a b"]) == Counter(a=2, b=3)
 
 
+@pytest.mark.slow
 def test_the_first_two_answers_are_compared_with_all(launcher):
     figures = {f.name: f.median for f in measure_redundant(launcher, 1, lambda line: None)}
     assert figures["p99, all three"] > 3 * figures["p99, first two of three"] > 0
     assert launcher.gateway.functions() == []
 
 
+@pytest.mark.slow
 def test_what_passes_between_functions_of_a_query_is_within_the_request(launcher):
     names, medians = zip(
         *((f.name, f.median) for f in measure_runtime(launcher, 2, lambda line: None, [query()])),

@@ -110,6 +110,7 @@ def test_a_gateway_that_counts_no_bytes_is_none_that_moved_none():
     assert gateway_bytes("http://127.0.0.1:9", ["any"]) is None
 
 
+@pytest.mark.slow
 def test_variants_are_measured_alone_and_all_at_once(
     diamond, launcher, profile_of, platform, tmp_path
 ):
@@ -148,6 +149,7 @@ def test_variants_are_measured_alone_and_all_at_once(
     assert (again[0][0].variants, told) == (row.variants, [])
 
 
+@pytest.mark.slow
 @pytest.mark.redis
 def test_objects_that_go_by_a_redis_are_counted_there(
     diamond, launcher, profile_of, platform, tmp_path

@@ -77,14 +77,7 @@ def test_a_stopped_function_is_replaced_and_its_calls_are_answered(
     assert "it is stopped; next start" in function.logs()
 
 
-def test_a_function_stopped_from_outside_is_replaced(deploy):
-    function = deploy(SERVER)
-    pid = int(function.post().text)
-    os.kill(pid, signal.SIGSTOP)
-    assert function.post().status_code == 502
-    assert int(function.post().text) != pid
-
-
+@pytest.mark.slow
 def test_a_function_that_listens_no_more_is_replaced(deploy, wait_until, in_background):
     function = deploy(SERVER)
     pid = function.post().text
@@ -106,7 +99,8 @@ def test_a_call_of_a_stopped_function_ends_at_its_time_limit(deploy):
     assert time.monotonic() - start < 10
 
 
-@pytest.mark.parametrize("path", ["/wait", pytest.param("/compute", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ["/wait", "/compute"])
 def test_a_busy_function_is_left_alone(path, deploy, in_background):
     function = deploy(ONE_AT_A_TIME)
     pid = function.post().text

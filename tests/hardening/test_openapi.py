@@ -104,9 +104,9 @@ def test_every_operation_is_here(schema):
     } == set(OPERATIONS)
 
 
-@pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_some_cases(schema, method, path):
-    exchange(schema, method, path, CASES)
+def test_some_cases(schema):
+    for method, path in OPERATIONS:
+        exchange(schema, method, path, CASES)
 
 
 @pytest.mark.soak

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.rows import each_row
+
 PARSERS = [
     *("asl", "machine", "dag", "flat", "nested", "dataflows", "buckets", "yaml"),
     *("profile", "plan", "stack", "requirements", "strace"),
@@ -67,8 +69,8 @@ def test_inputs_that_are_almost_right(parser, fuzzer, tmp_path):
         fuzzer.check(parser[0], fuzzer.mutated(parser[1], number), tmp_path)
 
 
-@pytest.mark.parametrize("size", [1_000, 100_000])
-@pytest.mark.parametrize("piece", ["[", '{"a":', "a", "${A:-", "- ", "(", "9", "\n", "&a ", "? "])
+@each_row("size", [1_000, 100_000])
+@each_row("piece", ["[", '{"a":', "a", "${A:-", "- ", "(", "9", "\n", "&a ", "? "])
 def test_inputs_that_go_on_and_on(parser, fuzzer, tmp_path, piece, size):
     fuzzer.check(parser[0], (piece * size).encode()[:500_000], tmp_path)
 

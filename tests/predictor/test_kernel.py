@@ -19,7 +19,7 @@ from chiron.predictor.execution import Execution, Node
 from chiron.predictor.mechanisms.mechanism import Costs
 from chiron.predictor.simulator import Interpreter, Processes, Simulator, Span, Work
 
-several = settings(deadline=None, max_examples=100)
+several = settings(deadline=None, max_examples=50)
 
 times = st.one_of(
     st.just(0.0),

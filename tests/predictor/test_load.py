@@ -194,7 +194,7 @@ def test_requests_that_meet_no_others_take_what_is_predicted_for_one(number, pro
         assert seen.loaded_ms[0] == pytest.approx(predicted.latency_ms, abs=1e-3)
 
 
-@pytest.mark.parametrize("number", RANDOM)
+@pytest.mark.parametrize("number", RANDOM[::4])
 def test_load_only_makes_slower_and_replicas_only_faster(number, profile, platform):
     """Of replicas with cores of their own; of means, up to a little noise."""
     planned, flow, functions, place = random_case(number, profile, platform)

@@ -30,7 +30,7 @@ from chiron.wrap.core.triggers import buckets, groups
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(120, method="thread")
 
-several = settings(deadline=None, max_examples=100)
+several = settings(deadline=None, max_examples=50)
 times = st.just(0.0) | st.integers(1, 12).map(float) | st.floats(0, 30).map(lambda t: round(t, 3))
 parts = st.sampled_from([0.0, 0.25, 1.0])
 MECHANISMS = st.sampled_from(["fork", "pool"])

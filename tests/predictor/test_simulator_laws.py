@@ -41,7 +41,7 @@ interpreters = st.builds(
     thread_ready_ms=st.sampled_from([None, 0.0, 0.6]) | floats(0.0, 5.0),
 )
 cores = st.integers(1, 5)
-several = settings(deadline=None, max_examples=60)
+several = settings(deadline=None, max_examples=30)
 
 
 def time_ms(work, *kinds):

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(90, method="thread")
 FREE = Interpreter(switch_interval_ms=5.0, switch_cost_ms=0.0, thread_startup_ms=0.0)
 #: More cores than any of these processes has threads.
 MANY = 64
-several = settings(deadline=None, max_examples=60)
+several = settings(deadline=None, max_examples=30)
 
 times = st.integers(0, 40).map(float) | st.floats(0.0, 40.0).map(lambda time: round(time, 3))
 periods = st.tuples(st.sampled_from(["cpu", "native", "block"]), times)

@@ -13,7 +13,7 @@ from chiron.predictor.simulator import Interpreter, Work
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
 pytestmark = pytest.mark.timeout(90, method="thread")
 
-several = settings(deadline=None, max_examples=80)
+several = settings(deadline=None, max_examples=40)
 
 whole = st.integers(1, 12).map(float)
 whole_works = st.lists(

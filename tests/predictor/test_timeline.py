@@ -43,7 +43,7 @@ free = st.builds(
     Interpreter, st.sampled_from([0.5, 1.0, 5.0, 12.3]), st.just(0.0), st.sampled_from([0.0, 0.1])
 )
 cores = st.integers(1, 5)
-several = settings(deadline=None, max_examples=60)
+several = settings(deadline=None, max_examples=30)
 MANY = 64
 
 

@@ -101,11 +101,22 @@ def test_a_missing_module_is_said_with_the_wraps_name(
         profile(folder, LocalLauncher(str), samples=4)
 
 
+NAP = """
+import os, time, urllib.request
+os.environ["REGION"] = "x"
+urllib.request.urlopen = print
+
+def handle(req):
+    getattr(os, "umask")(0o77)  # as code that nothing but a run shows
+    time.sleep(0.02)
+    return req
+"""
+
+
 def test_without_strace_the_local_launcher_profiles_by_the_probe_alone(
     write_folder: MakeFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = "import time\n\n\ndef handle(req):\n    time.sleep(0.02)\n    return req\n"
-    folder = write_folder(tmp_path, {"tasks": {"a": "nap"}, "edges": []}, functions={"nap": code})
+    folder = write_folder(tmp_path, {"tasks": {"a": "nap"}, "edges": []}, functions={"nap": NAP})
     nowhere = tmp_path / "nowhere"
     nowhere.mkdir()
     monkeypatch.setenv("PATH", os.fspath(nowhere))
@@ -118,6 +129,9 @@ def test_without_strace_the_local_launcher_profiles_by_the_probe_alone(
     assert nap.sources == ("probe",)
     assert nap.time_ms("block") / nap.latency_ms > 0.5
     assert max(nap.periods, key=lambda p: p.duration_ms).syscall == "clock_nanosleep"
+    assert nap.unshareable == ("os.umask",)
+    assert nap.set_at_import == ("os.environ['REGION']",)
+    assert nap.patched_at_import == ("urllib.request.urlopen",)
     assert any("strace" in line and "install" in line for line in said)
     (busy,) = found.warnings
     assert "62% of the cores" in busy and f"warning: {busy}" in said

@@ -38,6 +38,7 @@ def handle(req):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("briefly_profiled")
 def test_what_each_forked_process_imports_has_room_for_all_requests_at_once(
     write_folder: Callable[..., WorkflowFolder],

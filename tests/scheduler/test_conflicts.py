@@ -308,7 +308,7 @@ def worlds(draw: st.DrawFn):
     return facts, {"isolate": isolate, "together": draw(st.lists(pairs, max_size=1))}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     worlds(),
     st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=5), min_size=1, max_size=3),

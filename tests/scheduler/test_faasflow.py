@@ -349,7 +349,7 @@ def genes() -> tuple[Workflow, Profile]:
 
 
 SCIENTIFIC = (crops(), genes())
-several = settings(deadline=None, max_examples=60)
+several = settings(deadline=None, max_examples=30)
 places = st.fixed_dictionaries(
     {
         "cpus": st.sampled_from([1, 2, 4]),

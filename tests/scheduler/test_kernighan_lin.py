@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chiron.scheduler.kernighan_lin import TRIED, Exchange, Functions, exchanged, kernighan_lin
 
-several = settings(deadline=None, max_examples=60)
+several = settings(deadline=None, max_examples=30)
 sides = st.lists(st.integers(0, 9), min_size=1, max_size=5).map(lambda side: tuple(sorted(side)))
 
 

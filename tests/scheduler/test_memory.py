@@ -63,7 +63,7 @@ def test_a_task_is_there_with_what_it_reads_while_that_is_written(third, most):
     assert at_once_mib("abc", workflow, profile) == most
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.sets(st.integers(0, 6), max_size=3), st.integers(0, 9)), max_size=7))
 def test_no_tasks_that_can_run_at_once_take_more(edges):
     names = "abcdefg"[: len(edges)]

@@ -22,7 +22,7 @@ texts = st.lists(periods, min_size=1, max_size=3).map(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     st.fixed_dictionaries(dict.fromkeys("abcd", texts)),
     st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=5).map(" ".join), min_size=1),

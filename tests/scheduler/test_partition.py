@@ -19,7 +19,7 @@ from chiron.scheduler.shapes import Shape, bounds_ms, slots_of
 from chiron.scheduler.slots import Slots, water_level_ms
 from chiron.workflow.constraints import NO_CONSTRAINTS
 
-several = settings(deadline=None, max_examples=40)
+several = settings(deadline=None, max_examples=20)
 periods = st.tuples(st.sampled_from(["cpu", "cpu", "block", "native"]), st.integers(0, 20))
 texts = st.lists(periods, min_size=1, max_size=3).map(
     lambda listed: " ".join(f"{kind} {duration}" for kind, duration in listed)

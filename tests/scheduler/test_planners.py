@@ -91,7 +91,7 @@ def test_tasks_wait_for_what_is_chosen_but_a_client_goes_stage_by_stage(
 names = st.from_regex(NAME.pattern, fullmatch=True)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     names,
     st.lists(st.lists(names, min_size=1, max_size=7), min_size=1, max_size=3),

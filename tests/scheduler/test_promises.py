@@ -11,7 +11,7 @@ from chiron.scheduler.choices import Choices
 from chiron.scheduler.schedule import schedule
 from chiron.workflow.plan import Plan
 
-several = settings(deadline=None, max_examples=40)
+several = settings(deadline=None, max_examples=20)
 periods = st.tuples(st.sampled_from(["cpu", "cpu", "block", "native"]), st.integers(0, 20))
 texts = st.lists(periods, min_size=1, max_size=3).map(
     lambda listed: " ".join(f"{kind} {duration}" for kind, duration in listed)

@@ -99,7 +99,7 @@ def test_the_plan_is_the_same_for_any_hash_seed_and_order_of_keys(
             check=True,
             timeout=60,
         ).stdout
-        for seed, question in (("0", job), ("4242", job), ("1", reversed_keys(job)))
+        for seed, question in (("0", job), ("4242", reversed_keys(job)))
     }
     assert len(plans) == 1
     plan = validate(Plan, parse_json(plans.pop(), "plan"), "plan")

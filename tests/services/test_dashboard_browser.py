@@ -227,6 +227,7 @@ def test_an_archive_and_a_folder_of_the_root_are_shown(open_page, root, drop):
     page.get_by_text("demo: 2 tasks.").wait_for()
 
 
+@pytest.mark.slow
 def test_a_thousand_tasks_are_shown_and_the_page_answers(open_page, drop, platform):
     page = open_page()
     page.set_default_timeout(90_000)

@@ -76,6 +76,7 @@ def check(job, gateway_url):
     assert answer.status_code == 200
 
 
+@pytest.mark.usefixtures("briefly_proven")
 def test_a_directory_and_an_slo_become_a_measured_deployment(deployed, request_body, embedded):
     job = deployed(json={"directory": "benchmarks/finra", **request_body})
 

@@ -190,6 +190,7 @@ def test_a_crowd_of_strangers_takes_neither_threads_nor_descriptors_nor_the_plac
     assert len(told) * 50 < strangers.ended
 
 
+@pytest.mark.slow
 def test_of_few_descriptors_strangers_have_a_share(
     pair: Pair, strangers_at: Any, in_background: Any, eventually: Callable[..., bool]
 ) -> None:

@@ -16,7 +16,6 @@ import pytest
 pytestmark = pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK: install a JDK 17")
 #: Where the task is: in the server, or in a further process.
 PLACES = {"main": [[0]], "fork": [[], [0]], "pool": [[], [0]]}
-in_each_place = pytest.mark.parametrize("place", PLACES)
 FILE = "src/main/java/com/openfaas/function/Handler.java"
 
 
@@ -67,7 +66,7 @@ SEES = files("""
 """)
 
 
-@in_each_place
+@pytest.mark.parametrize("place", PLACES)
 def test_a_handler_gets_the_request_and_its_answer_is_the_tasks(place: str, serve: Any) -> None:
     server = serve(SEES, place)
     for _ in range(3):
@@ -132,11 +131,10 @@ TOLD = {
 }  # fmt: skip
 
 
-@in_each_place
-def test_its_errors_are_told_by_name_message_and_place(place: str, serve: Any) -> None:
+def test_its_errors_are_told_by_name_message_and_place(serve: Any) -> None:
     after = {"after": "def handle(req):\n    return req"}
     server = serve(
-        FAILS, place, others=after, processes=[*PLACES[place], [1]],
+        FAILS, "fork", others=after, processes=[*PLACES["fork"], [1]],
         inputs={0: None, 1: 0}, entry={"output": 1},
     )  # fmt: skip
     for given, (code, message, error, said) in TOLD.items():
@@ -276,19 +274,6 @@ def hang(body: str) -> dict[str, str]:
     return files(f'if (req.getBody().equals("hang")) {{ {body} }} res.setBody("ok");')
 
 
-@in_each_place
-def test_a_handler_that_computes_for_ever_is_killed_and_the_next_run_answers(
-    place: str, serve: Any, eventually: Any
-) -> None:
-    server = serve(hang("while (System.nanoTime() != 0) { }"), place, timeouts_s={"run": 8.0})
-    assert server.request(body="fine").text == "ok"
-    (java,) = [each for each in server.family() if each.name() == "java"]
-    told = server.request(body="hang").json
-    assert (told["code"], told["function"]) == ("timeout", "run")
-    assert eventually(lambda: not java.is_running())
-    assert server.request(body="fine").text == "ok"
-
-
 def test_a_handler_that_waits_for_ever_is_interrupted_in_its_jvm(serve: Any) -> None:
     sleep = "try { Thread.sleep(1_000_000); } catch (InterruptedException given_up) { }"
     server = serve(hang(sleep), timeouts_s={"run": 1.0})
@@ -298,6 +283,7 @@ def test_a_handler_that_waits_for_ever_is_interrupted_in_its_jvm(serve: Any) -> 
     assert [each.pid for each in server.family() if each.name() == "java"] == [java]
 
 
+@pytest.mark.slow
 def test_its_jvm_ends_with_the_wrap(serve: Any, eventually: Any) -> None:
     server = serve(files(""))
     (java,) = [each for each in server.family() if each.name() == "java"]
@@ -305,6 +291,7 @@ def test_its_jvm_ends_with_the_wrap(serve: Any, eventually: Any) -> None:
     assert eventually(lambda: not java.is_running())
 
 
+@pytest.mark.slow
 def test_jars_and_resources_are_on_its_class_path(
     wrap_image: Any, start: Any, tmp_path: Path
 ) -> None:

@@ -202,7 +202,7 @@ def check(known: set[int], store: Any, tmp_path: Path, eventually: Any, seed: st
     assert len(known) > 0, seed
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 3])
+@pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_whenever_replicas_are_killed_nothing_acknowledged_is_lost_or_counted_twice(
     begin, store, connect, tmp_path, eventually, replicas
 ):
@@ -217,7 +217,7 @@ def test_whenever_replicas_are_killed_nothing_acknowledged_is_lost_or_counted_tw
 
     servers += [another() for _ in range(replicas)]
     sender = Sender(servers)
-    for kill in range(6):
+    for kill in range(4):
         time.sleep(moments.uniform(0.05, 1.0))
         if kill % 2 and (term := connect().get("chiron:test:evaluator")):
             killed = started[int(term.split(b".")[0])]  # they are numbered as they start
@@ -266,6 +266,7 @@ def test_what_a_replica_has_not_ended_when_it_is_told_to_end_is_run_by_another_o
     check(set(events), store, tmp_path, eventually)
 
 
+@pytest.mark.slow
 def test_a_replica_that_stood_still_for_long_finds_all_taken_over(
     begin, store, connect, tmp_path, eventually
 ):
@@ -306,6 +307,7 @@ def test_what_one_replica_has_no_room_for_is_run_by_others(begin, store, tmp_pat
     assert eventually(lambda: is_empty(store))
 
 
+@pytest.mark.slow
 def test_what_kills_its_replica_again_and_again_is_set_aside_and_all_else_goes_on(
     begin, store, connect, tmp_path, eventually
 ):
@@ -339,6 +341,7 @@ def test_what_kills_its_replica_again_and_again_is_set_aside_and_all_else_goes_o
     assert eventually(lambda: is_empty(store) and not client.hlen("chiron:test:deaths"))
 
 
+@pytest.mark.slow
 def test_what_is_larger_than_a_replicas_memory_is_set_aside_and_can_run_again(
     begin, store, connect, tmp_path, eventually
 ):
@@ -360,6 +363,7 @@ def test_what_is_larger_than_a_replicas_memory_is_set_aside_and_can_run_again(
     assert sorted(fired(tmp_path)[0]) == [*range(2000)]
 
 
+@pytest.mark.slow
 def test_what_buckets_held_is_taken_up_in_pieces_by_a_replica_with_less_memory(
     begin, store, connect, tmp_path, eventually
 ):
@@ -408,6 +412,7 @@ def test_without_redis_a_durable_wrap_says_so_and_ends(store, wrap_image, run_to
     assert status == 1 and f"store: the store redis://127.0.0.1:{free_port}" in said
 
 
+@pytest.mark.slow
 def test_the_end_of_the_keepers_thread_ends_the_wrap_and_nothing_is_lost(
     begin, tmp_path, eventually
 ):

@@ -158,9 +158,9 @@ def test_what_has_connected_before_sigterm_is_answered(
     assert ending.result(60) == 0
 
 
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+@pytest.mark.parametrize(("mechanism", "seconds"), [("fork", "1e300"), ("pool", "inf")])
 def test_a_time_of_any_length_that_a_caller_or_a_function_sets_is_no_longer_than_the_wraps(
-    mechanism: str, start: Any, wrap_image: Any, eventually: Any
+    mechanism: str, seconds: str, start: Any, wrap_image: Any, eventually: Any
 ) -> None:
     slow = "import time\ndef handle(req):\n    time.sleep(float(req or 0))\n    return 'x'\n"
     limits = dict.fromkeys(["one", "two"], 1e300)
@@ -173,13 +173,12 @@ def test_a_time_of_any_length_that_a_caller_or_a_function_sets_is_no_longer_than
         entry={"output": [0, 1]},
     )
     server = start(image)
-    for seconds in ("1e300", "inf", "99999999"):
-        for _ in range(2):
-            assert server.request(X_Chiron_Timeout=seconds).json == ["x", "x"]
-        before = len(server.family())
-        assert server.request(body="60", X_Chiron_Timeout=seconds).status == 504
+    for _ in range(2):
         assert server.request(X_Chiron_Timeout=seconds).json == ["x", "x"]
-        assert eventually(lambda before=before: len(server.family()) <= before)
+    before = len(server.family())
+    assert server.request(body="60", X_Chiron_Timeout=seconds).status == 504
+    assert server.request(X_Chiron_Timeout=seconds).json == ["x", "x"]
+    assert eventually(lambda: len(server.family()) <= before)
     assert server.terminate() == 0
 
 

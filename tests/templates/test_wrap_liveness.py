@@ -102,14 +102,11 @@ def test_the_end_of_an_essential_thread_ends_the_wrap_with_the_reason(
     assert not alive
 
 
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
 def test_a_server_that_never_gets_its_gil_is_ended_with_its_traceback(
-    mechanism: str, start: Any, wrap_image: Any
+    start: Any, wrap_image: Any
 ) -> None:
     handlers = {"one": HOLDS, "two": "def handle(req):\n    return req\n"}
-    image = wrap_image(
-        handlers, [[0], [1]], mechanism=mechanism, timeout_s=0.5, entry={"output": [0, 1]}
-    )
+    image = wrap_image(handlers, [[0], [1]], timeout_s=0.5, entry={"output": [0, 1]})
     server = start(image)
     family = server.family()
     with pytest.raises(ConnectionError):
@@ -121,6 +118,7 @@ def test_a_server_that_never_gets_its_gil_is_ended_with_its_traceback(
     assert not alive
 
 
+@pytest.mark.slow
 def test_a_handler_may_hold_the_gil_for_as_long_as_a_request_may_last(
     start: Any, wrap_image: Any
 ) -> None:
@@ -131,17 +129,20 @@ def test_a_handler_may_hold_the_gil_for_as_long_as_a_request_may_last(
     assert server.process.poll() is None
 
 
+@pytest.mark.slow
 def test_what_was_paused_goes_on(start: Any, wrap_image: Any) -> None:
     server = start(wrap_image({"one": HOLDS}, timeout_s=0.5, entry=ONE))
     everyone = [psutil.Process(server.process.pid), *server.family()]
-    for number in (signal.SIGSTOP, signal.SIGCONT):
+    # Longer than the server's loops may stand still, and until it has looked at them again.
+    for number, seconds in ((signal.SIGSTOP, 5), (signal.SIGCONT, 2)):
         for each in everyone:
             each.send_signal(number)
-        time.sleep(5)  # longer than the server's loops may stand still
+        time.sleep(seconds)
     assert server.request().text == "x"
     assert server.process.poll() is None
 
 
+@pytest.mark.slow
 def test_a_loop_that_stands_still_fails_the_health_probe_and_ends_the_wrap(
     start: Any, wrap_image: Any, eventually: Any
 ) -> None:
@@ -173,20 +174,15 @@ def test_a_fork_server_that_ends_says_why_and_is_replaced_before_a_request_needs
     assert not alive
 
 
-@pytest.mark.parametrize("what", ["loop", "a regular expression"])
+@pytest.mark.slow
 def test_clients_of_the_gateway_see_a_restart_and_no_hang(
-    what: str, wrap_image: Any, tmp_path: Path, eventually: Any
+    wrap_image: Any, tmp_path: Path, eventually: Any
 ) -> None:
     handler = """
-        import ctypes, os, re, threading
+        import os, re
 
         def handle(req):
-            for thread in threading.enumerate():
-                if req == thread.name:
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                        ctypes.c_ulong(thread.ident), ctypes.py_object(ZeroDivisionError)
-                    )
-            if req == "a regular expression":
+            if req:
                 re.match("(a+)+$", "a" * 60 + "b")
             return str(os.getpid())
     """
@@ -205,5 +201,5 @@ def test_clients_of_the_gateway_see_a_restart_and_no_hang(
         assert made.status_code == 202, made.text
         assert eventually(lambda: ask().ok)
         first = ask().text
-        ask(what)  # answered in whatever way
+        ask("hang")  # answered in whatever way
         assert eventually(lambda: ask().ok and ask().text not in ("", first))

@@ -104,20 +104,6 @@ def test_a_wrap_begins_anew_as_it_was_begun_whatever_its_handlers_have_done(
     assert server.process.poll() is None
 
 
-def test_requests_that_come_while_it_begins_anew_wait(
-    start: Any, wrap_image: Any, lose: Any, in_background: Any
-) -> None:
-    slow = STUCK.replace("PIPE =", "time.sleep(1)\n    PIPE =")
-    server = start(wrap_image({"one": slow}, entry=ONE), WAITRESS_THREADS="16")
-    first = server.request().text
-    for _ in range(BOUND // 16):
-        lose(server, 16)
-    answers = [in_background(server.request) for _ in range(20)]
-    statuses = {answer.result(60).status for answer in answers}
-    assert statuses <= {200, 503}
-    assert server.request().text != first
-
-
 @pytest.mark.parametrize("mechanism", ["fork", "pool"])
 def test_processes_that_never_come_back_are_killed(
     mechanism: str, start: Any, wrap_image: Any, lose: Any, eventually: Any

@@ -1,12 +1,11 @@
 """Every fault in every place of every mechanism: the request ends as it should, and nothing else.
 
 The short form asks for a few right answers after each fault; the long one (``-m soak``) for a
-hundred, for an answer within a second of the deadline, and for memory that does not grow.
+hundred, and for memory that does not grow.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -210,16 +209,14 @@ def go_through(
     [
         ("fork", "main"),
         ("pool", "further"),
-        ("fork", "remote"),
+        pytest.param("fork", "remote", marks=pytest.mark.slow),
         pytest.param("fork", "further", marks=pytest.mark.slow),
-        pytest.param("pool", "main", marks=pytest.mark.slow),
-        pytest.param("pool", "remote", marks=pytest.mark.slow),
     ],
 )
 def test_a_fault_ends_its_request_as_it_should_and_nothing_else(
     mechanism: str, place: str, deploy: Any, eventually: Any
 ) -> None:
-    go_through(deploy(mechanism, place), 5, eventually)
+    go_through(deploy(mechanism, place), 2, eventually)
 
 
 @pytest.mark.soak
@@ -239,17 +236,3 @@ def test_faults_leave_nothing_behind_however_often_they_come(
         go_through(deployment, 10, eventually, again)
     print(f"{mechanism} {place}: {before >> 10} KiB, then {deployment.memory() >> 10} KiB")
     assert deployment.memory() < 1.05 * before
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("fault", ["infinite loop", "sleeps"])
-@pytest.mark.parametrize("place", ["main", "further", "remote"])
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
-def test_a_request_that_hangs_ends_within_a_second_of_its_deadline(
-    mechanism: str, place: str, fault: str, deploy: Any
-) -> None:
-    deployment = deploy(mechanism, place)
-    assert deployment.is_right(0)
-    began = time.monotonic()
-    inflict(deployment, fault)
-    assert time.monotonic() - began < DEADLINE_S + 1.0

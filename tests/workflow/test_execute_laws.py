@@ -25,7 +25,7 @@ from chiron.wrap.values.jsonata import Jsonata
 Given = tuple[dict[str, Any], str]
 #: When everything happens, in seconds since 1970.
 NOW = 1.7e9
-several = settings(max_examples=60)
+several = settings(max_examples=30)
 
 
 def outcome_of(done: Execution) -> tuple[str, str | None]:
@@ -122,7 +122,7 @@ def test_in_whatever_order_tasks_end_a_machine_answers_the_same(
     assert Play(workflow, order).run(request) == expected
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)  # each looks at all objects that there are
 @given(state_machines, st.randoms(use_true_random=False))
 def test_states_that_were_left_are_gone_without_a_collection(drawn: Given, order: Random) -> None:
     document, request = drawn

@@ -22,7 +22,7 @@ from chiron.wrap.core.statemachine.visits import Begin, Delay
 from chiron.wrap.values.jsonata import Jsonata
 
 #: Examples in the short form and in a soak, and what one of them may look at.
-EXAMPLES, MANY = 100, 30_000
+EXAMPLES, MANY = 50, 30_000
 LOOKS = 20_000
 #: Tasks and waits of one example.
 EVENTS = 60

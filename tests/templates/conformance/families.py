@@ -8,6 +8,7 @@ from language import FILES, NAMES, PLAIN_NAMES
 from over_http import EVENT, FAILS, RAW, REQUEST, RETURNED_BY_FLASK, RETURNED_BY_HTTP
 from process import PROCESS, RANDOM_OBJECTS, SEEDED_AT_IMPORT, VARIES
 
+AT_IMPORTS = {f"import: {name}": family for name, family in AT_IMPORT.items()}
 FAMILIES: dict[str, Family] = {
     "names": NAMES,
     "files": FILES,
@@ -23,5 +24,5 @@ FAMILIES: dict[str, Family] = {
     "returned by flask": RETURNED_BY_FLASK,
     "returned by http": RETURNED_BY_HTTP,
     "fails": FAILS,
-    **{f"import: {name}": family for name, family in AT_IMPORT.items()},
+    **AT_IMPORTS,
 }

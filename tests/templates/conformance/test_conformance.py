@@ -11,7 +11,7 @@ import pytest
 from alone import ALONE, BOUND_S, answers, items
 from behaviour import Family
 from differences import DOCUMENTED, listed
-from families import FAMILIES
+from families import AT_IMPORTS, FAMILIES
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(ALONE.read_text())["answers"]
 #: Row of the table in templates/README.md -> what differs for that reason.
@@ -25,6 +25,8 @@ WRAPS: dict[str, dict[str, Any]] = {
     "two wraps": {},
 }
 PLACES = ("plain", *WRAPS)
+#: Where behaviours at the import differ: the process that imports serves requests, or is forked.
+IMPORTING = ("thread", "fork")
 #: After so many seconds the plain runner has not answered what the template never answers.
 NO_ANSWER_S = 1.0
 #: What a failed request of a wrap may have as its code where the template answers 500 or nothing.
@@ -32,11 +34,12 @@ CODES = {"raised", "exited", "bad-output", "status", "process-died"}
 
 
 def _chosen() -> Iterator[Any]:
-    """Each family in each place; one place of each is for every day."""
+    """Each family in each place, but imports in one; one place of each is for every day."""
     for number, name in enumerate(FAMILIES):
-        for place in PLACES:
-            daily = place == PLACES[number % len(PLACES)]
-            yield pytest.param(name, place, marks=[] if daily else [pytest.mark.slow])
+        places = IMPORTING if name in AT_IMPORTS else PLACES
+        daily = places[number % len(places)]
+        for place in [daily] if name in AT_IMPORTS else places:
+            yield pytest.param(name, place, marks=[] if place == daily else [pytest.mark.slow])
 
 
 def _never_answered(name: str, behaviour: str) -> bool:

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from neighbours import CHANGING, CHANGING_AT_IMPORT, KEEPING
 
-from chiron.deployment.local_launcher import LocalLauncher
-from chiron.profiler.profile import profile
 from chiron.profiler.shared_resources import unshareable
 from chiron.scheduler.schedule import schedule
 from chiron.workflow.plan import Plan
@@ -61,14 +59,3 @@ def test_what_changes_its_process_has_a_process_of_its_own(
             functions[name] = function.model_copy(update=found)
         known = known.model_copy(update={"functions": functions})
         _are_apart(schedule(folder.workflow, known, platform, 60_000.0))
-
-
-@pytest.mark.usefixtures("briefly_profiled")
-def test_what_a_profile_finds_has_a_process_of_its_own(
-    write_folder: Any, platform: Any, tmp_path: Path
-) -> None:
-    names = [next(iter(CHANGING)), next(iter(CHANGING_AT_IMPORT)), *list(KEEPING)[:2]]
-    tasks = {"tasks": {name: name for name in names}, "edges": []}
-    folder = write_folder(tmp_path, tasks, {name: _CODE[name] for name in names}, {})
-    measured = profile(folder, LocalLauncher(str), samples=4, probe_alone=True)
-    _are_apart(schedule(folder.workflow, measured, platform, 60_000.0))

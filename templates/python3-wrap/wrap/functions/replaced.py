@@ -15,6 +15,7 @@ from wrap.functions.snapshot import FUNCTION, is_ours
 
 #: So many containers are in each other in a registry, at most, below the outermost.
 _DEPTH = 1
+_CODE = (FunctionType, MethodType)
 
 
 def modules() -> Iterator[ModuleType]:
@@ -46,7 +47,10 @@ def methods_replaced(modules: Iterable[ModuleType]) -> set[str]:
     classes = {id(value): value for module in modules for value in _classes_of(module)}
     for each in classes.values():
         for name, value in list(vars(each).items()):
-            if any(map(_is_own, list(value.values()) if type(value) is dict else [value])):
+            # Most attributes are neither: a call for each would take most of the time.
+            if (type(value) in _CODE and _is_own(value)) or (
+                type(value) is dict and any(map(_is_own, list(value.values())))
+            ):
                 found.add(f"{each.__module__}.{each.__qualname__}.{name}")
     return found
 
