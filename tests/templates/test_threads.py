@@ -22,3 +22,37 @@ def test_as_many_idle_threads_stay_as_are_to_be_kept(
             pool.start(at_once.wait)
         at_once.wait()
         assert eventually(lambda: threading.active_count() == before + min(wanted, kept))
+
+
+def test_what_is_next_is_run_by_the_thread_that_asks_for_it_when_it_is_done() -> None:
+    pool, by = threads.ThreadPool(), dict[str, int]()
+    ends, ran = threading.Event(), {name: threading.Event() for name in ("other", "next")}
+
+    def note(name: str) -> None:
+        by[name] = threading.get_ident()
+        ran[name].set()
+
+    def first() -> None:
+        pool.start_next(lambda: note("next"))
+        by["first"] = threading.get_ident()
+        assert ends.wait(60)
+
+    pool.start(first)
+    pool.start(lambda: note("other"))
+    assert ran["other"].wait(60)
+    assert not ran["next"].is_set()
+    ends.set()
+    assert ran["next"].wait(60)
+    assert by["first"] == by["next"] != by["other"]
+
+
+def test_a_thread_of_no_pool_has_another_one_run_what_is_next() -> None:
+    by, ran = list[int](), threading.Event()
+
+    def note() -> None:
+        by.append(threading.get_ident())
+        ran.set()
+
+    threads.ThreadPool().start_next(note)
+    assert ran.wait(60)
+    assert by != [threading.get_ident()]

@@ -135,17 +135,18 @@ class Execution:
         self.admission: Admission | None = None
         self._outcome: Outcome | Callable[[], Outcome] | None = None
 
-    def start(self, work: Work | None = None) -> None:
+    def start(self, work: Work | None = None, is_leaving: bool = False) -> None:
         """Begin, as soon as there are workers for it.
 
-        The thread of `work`, if that is the calling one, runs tasks itself where it can.
+        The thread of `work`, if that is the calling one, runs tasks itself where it can; and a
+        thread of the pool that `is_leaving` does so as soon as it is done with what it does.
         """
         if missing := self.data.missing:
             self.event(fetched, self, missing, self._start)
         else:
-            self._start(work)
+            self._start(work, is_leaving)
 
-    def _start(self, work: Work | None = None) -> None:
+    def _start(self, work: Work | None = None, is_leaving: bool = False) -> None:
         self.event(self.wake_at, self.deadline)
         if self._registered_with is not None:
             self._registered_with.begin(self.streams)
@@ -153,7 +154,7 @@ class Execution:
             self.admission = Admission(self)
             self.admission.wait()
         elif work is None:
-            self.event_of(len(self.part.place_of), self.begin)
+            self.event_of(len(self.part.place_of), self.begin, is_leaving)
         else:
             self.threads.serve(self._first, work)
 
@@ -198,14 +199,14 @@ class Execution:
         with self.lock:
             return self.run.attempts.attempt_of(task)
 
-    def begin(self) -> None:
+    def begin(self, is_leaving: bool = False) -> None:
         """Begin what runs first; while an event is handled."""
         if self._program.evaluates:  # neither the loop nor a thread of the server waits for it
             self.runtime.threads.start(partial(self.threads.serve, self._first))
             return
         if self.peers is not None:
             self.peers.begin(self)
-        self.threads.start(self._first())
+        self.threads.start(self._first(), is_leaving)
 
     def from_loop(self, handle: Callable[[], list[int]]) -> None:
         """Handle an event that the loop reports: in another thread where paths are evaluated.

@@ -86,10 +86,13 @@ class TaskThreads:
         """The execution, which whoever calls this has in hand."""
         return cast("Execution", self._execution_ref())
 
-    def start(self, begins: Iterable[int]) -> None:
-        """Run tasks as threads; the loop waits for workers, and further threads for other wraps."""
+    def start(self, begins: Iterable[int], is_leaving: bool = False) -> None:
+        """Run tasks as threads; the loop waits for workers, and further threads for other wraps.
+
+        A thread of the pool that `is_leaving`, with nothing else to do, runs the first task.
+        """
         self._queue.add(begins)
-        self._start(self._execution)
+        self._start(self._execution, is_leaving)
 
     def send_first(self, begins: Iterable[int], go_on: Callable[[], None]) -> bool:
         """Have calls of other wraps sent, then go on; False if that is not needed.
@@ -144,20 +147,20 @@ class TaskThreads:
         thread.workers.clear()
         self._start(execution)
 
-    def _start(self, execution: Execution) -> None:
+    def _start(self, execution: Execution, is_leaving: bool = False) -> None:
         execution.workers.watch_called()
         if self.unsent:
             self._call_wraps()
-        self._call()
+        self._call(is_leaving)
 
-    def _call(self) -> None:
+    def _call(self, is_leaving: bool = False) -> None:
         """Start a thread for the tasks that wait, unless a task is being prepared."""
         first = self._queue.call()
         if first is not None:
             thread, name = TaskThread(), self._runtime.wrap.function_of(first)
-            thread.work = self._runtime.threads.start(
-                partial(self._come, self._execution, thread), name
-            )
+            threads = self._runtime.threads
+            start = threads.start_next if is_leaving else threads.start
+            thread.work = start(partial(self._come, self._execution, thread), name)
 
     def _come(self, execution: Execution, thread: TaskThread) -> None:
         execution.event(self._came, execution, thread)

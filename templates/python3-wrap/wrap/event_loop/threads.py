@@ -10,7 +10,7 @@ from queue import SimpleQueue
 
 #: Idle threads that are kept; more, after a burst, end.
 _kept = 64
-#: Has as `work` what a thread does.
+#: Has as `work` what a thread does, and as `inbox` where a thread of a pool gets more.
 _own = threading.local()
 
 
@@ -109,9 +109,26 @@ class ThreadPool:
         inbox.put(given)
         return given
 
+    def start_next(self, work: Callable[[], None], name: str = "") -> Work:
+        """Run `work` on the calling thread, of a pool, as soon as it is done with what it does.
+
+        That is to be soon, and is not to be cancelled. No thread has to be woken then. A thread of
+        no pool has another one run it.
+        """
+        inbox: SimpleQueue[Work] | None = getattr(_own, "inbox", None)
+        if inbox is None or not inbox.empty():
+            return self.start(work, name)
+        given = Work(work, name)
+        inbox.put(given)
+        return given
+
     def _serve(self, inbox: SimpleQueue[Work]) -> None:
+        _own.inbox = inbox
         try:
-            while inbox.get().execute() and len(self._idle) < _kept:
-                self._idle.append(inbox)
+            while inbox.get().execute():
+                if inbox.empty():
+                    if len(self._idle) >= _kept:
+                        return
+                    self._idle.append(inbox)
         except Cancelled:
             return  # it may arrive at any bytecode: a thread that was cancelled is not reused

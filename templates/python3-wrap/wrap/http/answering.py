@@ -87,7 +87,7 @@ class Answering:
         )
         if coordinator is not None:
             coordinator.protocol.add(execution)
-        execution.start()
+        execution.start(is_leaving=True)
 
     def _reply(self, execution: Execution, outcome: Outcome) -> None:
         runtime, ident, arrived = self._runtime, self._ident, self._arrived
