@@ -1,4 +1,4 @@
-"""Each kind of benchmark can be profiled, planned and deployed; `deploy` compares the answers."""
+"""Every benchmark can be profiled, planned and deployed; `deploy` compares the answers."""
 
 from __future__ import annotations
 
@@ -22,23 +22,27 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 _JAVA = pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK: install a JDK 17")
 #: What needs a program to be installed.
 NEEDS = {
+    "video": [pytest.mark.ffmpeg],
     "streams/sound": [pytest.mark.ffmpeg],
     "social-network": [pytest.mark.redis],
+    "movie-review": [pytest.mark.redis],
+    "slapp-java": [_JAVA],
     "finra-java": [_JAVA],
 }
-#: Of benchmarks that are alike one is deployed here; finra is in a container, and video by a plan.
+#: Like one of the others, which is deployed more often.
 ALIKE = {
     *("finra", "mapreduce-count", "movie-review", "recognition", "slapp-java", "slapp-v"),
     *("streams/lines", "svd", "video"),
 }
 FOLDERS = sorted(
-    {str(file.parent.relative_to(BENCHMARKS)) for file in BENCHMARKS.rglob("payload.json")} - ALIKE
+    str(file.parent.relative_to(BENCHMARKS)) for file in BENCHMARKS.rglob("payload.json")
 )
 #: Its first function answers bytes that are not UTF-8.
 OF_BYTES = "streams/copies"
 #: Of what has no payload.py, requests that take as little as those of its size for tests.
 STREAMS: dict[str, dict[str, Any]] = {
     "copies": {"megabytes": 1},
+    "lines": {"megabytes": 1},
     "preview": {"rounds": 3000},
     "sound": {"seconds": 1},
 }
@@ -58,17 +62,18 @@ def small(name: str, place: Path) -> Path:
     return folder
 
 
+def _tier(name: str) -> list[pytest.MarkDecorator]:
+    if name in ALIKE:
+        return [pytest.mark.soak]
+    return [] if name == OF_BYTES else [pytest.mark.slow]
+
+
 @pytest.mark.timeout(900)  # beside other tests it takes minutes
 @pytest.mark.strace
 @pytest.mark.usefixtures("home", "briefly_profiled", "briefly_proven")
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(
-            name, marks=[*NEEDS.get(name, []), *([] if name == OF_BYTES else [pytest.mark.slow])]
-        )
-        for name in FOLDERS
-    ],
+    [pytest.param(name, marks=[*NEEDS.get(name, []), *_tier(name)]) for name in FOLDERS],
 )
 def test_a_benchmark_is_profiled_planned_and_deployed(
     name: str, platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

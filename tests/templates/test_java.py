@@ -274,6 +274,19 @@ def hang(body: str) -> dict[str, str]:
     return files(f'if (req.getBody().equals("hang")) {{ {body} }} res.setBody("ok");')
 
 
+@pytest.mark.slow
+def test_a_handler_that_computes_for_ever_is_killed_and_the_next_run_answers(
+    serve: Any, eventually: Any
+) -> None:
+    server = serve(hang("while (System.nanoTime() != 0) { }"), timeouts_s={"run": 8.0})
+    assert server.request(body="fine").text == "ok"
+    (java,) = [each for each in server.family() if each.name() == "java"]
+    told = server.request(body="hang").json
+    assert (told["code"], told["function"]) == ("timeout", "run")
+    assert eventually(lambda: not java.is_running())
+    assert server.request(body="fine").text == "ok"
+
+
 def test_a_handler_that_waits_for_ever_is_interrupted_in_its_jvm(serve: Any) -> None:
     sleep = "try { Thread.sleep(1_000_000); } catch (InterruptedException given_up) { }"
     server = serve(hang(sleep), timeouts_s={"run": 1.0})
