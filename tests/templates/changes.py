@@ -11,7 +11,7 @@ from textwrap import dedent
 from typing import Any
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "templates" / "python3-wrap"
-#: Runs each handler folder of the arguments in a process of its own, twice, as the profiler.
+#: Runs each handler folder of the arguments in a process of its own, three times, as the profiler.
 RUNS = """
     import gc, json, os, sys, traceback
     from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +34,7 @@ RUNS = """
                     with function.observed():
                         return function.call("in")
                 with ThreadPoolExecutor(1) as thread:
-                    for _ in range(2):
+                    for _ in range(3):
                         assert thread.submit(run).result() == "in"
                 told = function.changes
             except BaseException:
