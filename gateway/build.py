@@ -43,6 +43,8 @@ _SHARED = (
     "http/server",
     "values/malloc.py",
 )
+#: Where a function is in its container.
+_FOLDER = "/home/app/function"
 #: Of faas-cli: the handler folder has a Dockerfile.
 _DOCKERFILE = "dockerfile"
 #: The languages of functions that `build` takes.
@@ -81,11 +83,16 @@ def build(
         templates: folder with one folder per template (``plain``, ``python3-wrap``).
         store: where the image goes.
         venv_cache: where venvs are kept; ``$CHIRON_HOME/venvs`` if None.
-        say: told what is installed for it, if anything.
+        say: told what is installed for it, if anything, and what it looks for and will not find.
 
     Raises GatewayError: unknown lang, missing template or handler, requirements pip cannot install.
     """
     checked = check(function, templates)
+    if _names(function.handler, _FOLDER) and not Path(_FOLDER).exists():
+        say(
+            f"function {function.name} names {_FOLDER}, which only containers have: run it with "
+            "--backend docker, or name its files by Path(__file__).parent"
+        )
     cache = venv_cache or home() / "venvs"
     python = requirements.interpreter(function.name, checked.requirements, cache, say)
     with store.new_version(checked.reference) as folder:
@@ -156,6 +163,11 @@ def _check_handler(function: FunctionSource, entry: str) -> None:
     if not {bound for bound, _ in bindings(module)} & {entry, "*"}:
         said = f"{path} defines no {entry} at its top level: add one"
         raise function.fault("handler-without-entry", said)
+
+
+def _names(handler: Path, text: str) -> bool:
+    files = filter(Path.is_file, handler.rglob("*.py"))
+    return any(text.encode() in file.read_bytes() for file in files)
 
 
 def compose(function: FunctionSource, template: Path, folder: Path) -> None:

@@ -15,7 +15,7 @@ from chiron.openfaas.handlers import OF_FAAS_CLI
 from chiron.profiler.blocking import LINKING, LOOKING
 from chiron.profiler.handler_run import HandlerRun
 from chiron.profiler.strace_text import Call
-from chiron.workflow.profile import ANY_NAME
+from chiron.workflow.profile import ANY_NAME, IN_CONTAINER
 
 _PORT = re.compile(r"\bsin6?_port=htons\((\d+)\)")
 _NAMES = {
@@ -53,6 +53,7 @@ MODULES = frozenset({"multiprocessing"})
 _PER_CALL = frozenset({"contextvars", "flask", "threading"})
 #: What a function uses that finds its folder by a path from its working directory.
 RELATIVE = "a path relative to its working directory"
+_IN_CONTAINER = re.compile(r"/home/app/function(/|$)")
 _OWN_PATH = re.compile(r"\./function(/|$)|function/")
 _FOLDER = "function"
 _BELOW = re.compile(r"(^|/)function(/|$)")
@@ -97,8 +98,8 @@ def ports(runs: Sequence[HandlerRun]) -> tuple[int, ...]:
 def unshareable(*places: Path) -> tuple[str, ...]:
     """What the Python files in the `places` of a function's code name: ``module.name``, sorted.
 
-    `RELATIVE` may be among them. Names are followed through imports and their aliases, not through
-    other assignments. A file that is no Python has none.
+    `RELATIVE` and `IN_CONTAINER` may be among them. Names are followed through imports and their
+    aliases, not through other assignments. A file that is no Python has none.
     """
     found: set[str] = set()
     own = {"", _FOLDER, *_PER_CALL, *(file.stem for place in places for file in place.glob("*"))}
@@ -110,6 +111,8 @@ def unshareable(*places: Path) -> tuple[str, ...]:
             found.update(_named(tree, names, CALLS))
             if any(_own_paths(tree)):
                 found.add(RELATIVE)
+            if any(map(_IN_CONTAINER.match, _texts(tree))):
+                found.add(IN_CONTAINER)
     return tuple(sorted(found))
 
 

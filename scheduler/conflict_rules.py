@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, combinations_with_replacement
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,7 +13,7 @@ from chiron.scheduler.conflicts import Conflicts, Pair
 from chiron.scheduler.folder_settings import Environments
 from chiron.workflow.constraints import Constraints
 from chiron.workflow.errors import ChironError
-from chiron.workflow.profile import ANY_NAME, Profile
+from chiron.workflow.profile import ANY_NAME, IN_CONTAINER, Profile
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -44,6 +44,7 @@ def find_conflicts(
         **_files(names, profile),
         **_ports(names, profile),
         **_patched_at_import(names, profile),
+        **_in_container(names, profile),
         **variable_conflicts({name: environments[name] for name in names if name in environments}),
         **_requirements(names, profile),
         **_runtimes(names, profile, alike=True),
@@ -91,8 +92,15 @@ def _patched_at_import(names: Sequence[str], profile: Profile) -> dict[Pair, str
     return _changing(combinations(names, 2), changes, reason)
 
 
+def _in_container(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
+    """A wrap's container has the folder of a function there only where it has no other function."""
+    changes = {name: profile.functions[name].unshareable for name in names}
+    found = {name: {IN_CONTAINER}.intersection(its) for name, its in changes.items()}
+    return _changing(combinations(names, 2), found, "{} names a file where it is alone ({})")
+
+
 def _changing(
-    pairs: Iterable[Pair], changes: Mapping[str, Sequence[str]], reason: str
+    pairs: Iterable[Pair], changes: Mapping[str, Collection[str]], reason: str
 ) -> dict[Pair, str]:
     """Those of `pairs` of which one changes something; `reason` has places for it and for what."""
     return {

@@ -25,6 +25,8 @@ ROUNDING_MS = 0.002
 
 #: Stands for a file of a folder that has another name in each run.
 ANY_NAME = "**"
+#: Of what a function names: its folder in a container, which only a wrap with no other one has.
+IN_CONTAINER = "a path below /home/app/function"
 #: More cores than any machine has.
 MOST_PARALLELISM = 4096.0
 

@@ -62,6 +62,21 @@ def test_the_output_is_the_references(mechanism, backend, gateway, small):
             assert deployment.invoke(request).output == expected
 
 
+def test_a_function_alone_in_a_wrap_has_its_files_where_its_container_has_them(
+    backend, gateway, write_folder, tmp_path, plan_by_hand
+):
+    code = 'from pathlib import Path\n\n\ndef handle(req):\n    return Path("{}").read_text()\n'
+    folder = write_folder(
+        tmp_path / "alone",
+        {"tasks": {"reads": "reads"}, "edges": []},
+        {"reads": code.format("/home/app/function/words.txt")},
+        {"reads": {"words.txt": "as alone"}},
+    )
+    plan = plan_by_hand({"reads-wrap1": [["reads"]]})
+    with Launcher(gateway, BUILDERS[backend]).launch(folder.workflow, folder, plan) as deployment:
+        assert deployment.invoke(b"{}").output == "as alone"
+
+
 @pytest.mark.parametrize("path", ["auto", "gateway"])
 def test_objects_go_from_wrap_to_wrap_and_not_through_the_gateway(
     path, backend, gateway, small, plan_by_hand

@@ -53,6 +53,15 @@ def test_of_an_images_tags_those_in_use_and_the_newest_stay(empty_store):
     os.close(lock)
 
 
+def test_a_path_that_only_containers_have_is_said(source, minimal_templates, empty_store):
+    said = []
+    for place in ("/home/app/function/model", "function/model"):
+        function = source(f"def handle(req): return open({place!r}).read()\n")
+        build(function, minimal_templates, empty_store, say=said.append)
+    (line,) = said
+    assert line.startswith("function side names /home/app/function, which only containers have: ")
+
+
 def test_an_image_is_the_template_with_the_handler_in_it(
     source, minimal_templates, empty_store, tmp_path
 ):

@@ -16,6 +16,7 @@ from chiron.profiler.shared_resources import (
     ports,
     unshareable,
 )
+from chiron.workflow.profile import IN_CONTAINER
 
 
 def test_ports_are_those_that_are_bound_and_not_left_to_the_kernel(
@@ -166,6 +167,22 @@ def test_a_path_from_its_working_directory_wants_a_process_of_its_own(
 ) -> None:
     (tmp_path / "handler.py").write_text(code)
     assert unshareable(tmp_path) == ((RELATIVE,) if found else ())
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("MODEL = load('/home/app/function/model')", True),
+        ("sys.path.insert(0, '/home/app/function')", True),
+        ("LOG = '/home/app/functions/log'", False),
+        ("def handle(req):\n    'Reads /home/app/function/model.'", False),
+    ],
+)
+def test_a_path_in_its_container_wants_a_wrap_of_its_own(
+    code: str, found: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "handler.py").write_text(code)
+    assert unshareable(tmp_path) == ((IN_CONTAINER,) if found else ())
 
 
 @pytest.mark.parametrize(

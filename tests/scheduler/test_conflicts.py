@@ -18,6 +18,7 @@ from chiron.workflow.dag import parse_dag
 from chiron.workflow.documents import validate
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan
+from chiron.workflow.profile import IN_CONTAINER
 from tests.rows import each_row
 
 
@@ -90,6 +91,14 @@ def test_what_cannot_share_a_wrap_has_a_reason(facts, a, b, reason):
     conflicts = find_conflicts("ab", facts(a=a, b=b), NO_CONSTRAINTS, {})
     assert conflicts.wrap == {("a", "b"): reason}
     assert conflicts.process == conflicts.wrap
+
+
+def test_a_function_that_names_its_folder_in_a_container_has_a_wrap_of_its_own(facts):
+    conflicts = find_conflicts(
+        "ab", facts(a={}, b={"unshareable": (IN_CONTAINER,)}), NO_CONSTRAINTS, {}
+    )
+    reason = "b names a file where it is alone (a path below /home/app/function)"
+    assert conflicts.wrap == {("a", "b"): reason}
 
 
 def test_functions_of_two_languages_share_a_wrap_and_no_process(facts):
