@@ -248,7 +248,7 @@ def _compared(served: Served, plan: Plan, new: DeployedPrediction | None, rules:
         before = f"{prediction.per_s:g}/s" if prediction.per_s else "single requests"
         return Verdict(True, f"for {new.per_s:g}/s instead of {before}")
     if not served.same_asked:
-        return Verdict(True, "what serves was planned with other options, or it is not known with which")
+        return Verdict(True, "what serves was planned with other or unknown options")
     if new.cpus != prediction.cpus:
         return Verdict(True, f"{_cpus(new.cpus)} instead of {prediction.cpus}")
     if side(predicted_ms - served.hop_ms, prediction, rules.tolerance) != "within":
