@@ -12,7 +12,7 @@ from chiron.workflow.profile import FunctionProfile, PeriodKind, Profile
 
 _FACTS = (
     "files_read", "files_written", "ports", "unshareable", "set_at_import", "patched_at_import",
-    "runtime", "requirements", "sources",
+    "runtime", "requirements", "optional_imports", "sources",
 )  # fmt: skip
 
 

@@ -16,7 +16,13 @@ from chiron.profiler.periods import Piece, laid_out, periods
 from chiron.profiler.probe_run import CORES, LEAST_PARALLELISM, SHORTEST_SEEN_MS, ProbeRun
 from chiron.profiler.reconcile import probed_periods, reconciled
 from chiron.profiler.sampling import Samples
-from chiron.profiler.shared_resources import files, perhaps_unshareable, ports, unshareable
+from chiron.profiler.shared_resources import (
+    files,
+    optional_imports,
+    perhaps_unshareable,
+    ports,
+    unshareable,
+)
 from chiron.profiler.typical_run import traced_run, typical_run
 from chiron.workflow.model import Workflow
 from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, in_a_row
@@ -93,7 +99,9 @@ def with_code(seen: FunctionProfile, handler: Handler | None) -> FunctionProfile
     if handler is None:
         return seen
     in_code: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
     if handler.in_python:
+        optional = optional_imports(*handler.places)
         in_code = unshareable(*handler.places)
         if not seen.sources:  # no run has shown what else it changes
             in_code += perhaps_unshareable(*handler.places)
@@ -104,6 +112,7 @@ def with_code(seen: FunctionProfile, handler: Handler | None) -> FunctionProfile
             "parallel": handler.parallel,
             "runtime": handler.runtime or seen.runtime,
             "requirements": tuple(map(str, read_requirements(handler))),
+            "optional_imports": optional,
         }
     )
 

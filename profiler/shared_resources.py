@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from chiron.openfaas.handlers import OF_FAAS_CLI
@@ -67,6 +68,8 @@ _STARTING = frozenset(
 )
 #: Calls whose first argument is a path, also where that is the folder's name.
 _OF_FOLDERS = _OF_PATHS | _OF_LOADERS | {"listdir", "scandir", "walk"}
+#: What handlers of the lack of a module catch.
+_MISSING = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 #: Calls that return the working directory.
 _CURRENT = frozenset({"cwd", "getcwd"})
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -126,6 +129,36 @@ def perhaps_unshareable(*places: Path) -> tuple[str, ...]:
                 if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
                     found.update(_named(each, names, PERHAPS))
     return tuple(sorted(found))
+
+
+def optional_imports(*places: Path) -> tuple[str, ...]:
+    """The packages that the Python files in `places` do without where they are missing, sorted."""
+    found: set[str] = set()
+    for tree in _trees(places):
+        for node in ast.walk(tree):
+            match node:
+                case ast.Try(body=body, handlers=handlers) if any(map(_is_of_import, handlers)):
+                    found.update(name.partition(".")[0] for name in _modules_in(body))
+                case ast.Call(args=[ast.Constant(value=str(name)), *_]):
+                    if _called(node) == "find_spec":
+                        found.add(name.partition(".")[0])
+    return tuple(sorted(found - sys.stdlib_module_names - {"", _FOLDER}))
+
+
+def _is_of_import(handler: ast.ExceptHandler) -> bool:
+    """Whether it goes on where a module is missing."""
+    if handler.type is None:
+        return True
+    return any(_called(each) in _MISSING for each in ast.walk(handler.type))
+
+
+def _modules_in(body: Iterable[ast.stmt]) -> Iterator[str]:
+    for node in chain.from_iterable(map(ast.walk, body)):
+        match node:
+            case ast.Import(names=names):
+                yield from (each.name for each in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module
 
 
 def _trees(places: Iterable[Path]) -> Iterator[ast.Module]:

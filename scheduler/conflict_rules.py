@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 Need: TypeAlias = "tuple[str, Requirement]"
 #: Files that are none, and those below them that are.
 _OF_KERNEL, _SHARED_MEMORY = ("/dev/", "/proc/"), "/dev/shm/"  # noqa: S108
+#: Packages of which the module has another name.
+_PACKAGES = {
+    "PIL": "pillow",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "dateutil": "python-dateutil",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}
 #: Appended to a version, the next one that any bound can tell from it.
 _NEXT = ".0.0.0.1"
 #: A version that is below every bound that anybody sets.
@@ -47,6 +56,7 @@ def find_conflicts(
         **_in_container(names, profile),
         **variable_conflicts({name: environments[name] for name in names if name in environments}),
         **_requirements(names, profile),
+        **_optional_imports(names, profile),
         **_runtimes(names, profile, alike=True),
     }
     process = {
@@ -117,6 +127,30 @@ def _requirements(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
     for name in names:
         needs += [(name, _parsed(text, name)) for text in profile.functions[name].requirements]
     return {(a, b): reason for (a, b), reason in excluding(needs) if a != b}
+
+
+def _optional_imports(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
+    """A wrap has the packages of all its functions: one that does without would find them."""
+    optional = {name: profile.functions[name].optional_imports for name in names}
+    if not any(optional.values()):
+        return {}
+    from packaging.utils import canonicalize_name  # loaded only where there is something to compare
+
+    required = {
+        name: {
+            canonicalize_name(_parsed(text, name).name)
+            for text in profile.functions[name].requirements
+        }
+        for name in names
+    }
+    return {
+        _pair(name, other): f"{name} uses {module} where it is installed, and {other} requires it"
+        for name in names
+        for module in optional[name]
+        for package in [canonicalize_name(_PACKAGES.get(module, module))]
+        for other in names
+        if package in required[other] - required[name]
+    }
 
 
 def excluding(needs: Sequence[Need]) -> Iterator[tuple[Pair, str]]:

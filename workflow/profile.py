@@ -133,6 +133,8 @@ class FunctionProfile(Document):
     runtime, cooperative, parallel
         What it runs in, such as ``python3.11``; whether others of its process run while it waits
         and never while it computes; and whether they always do.
+    optional_imports
+        Packages that its code uses where they are installed, and does without elsewhere.
     input_bytes, output_bytes
         The size of its request and of its answer; medians where it had several.
     emits
@@ -175,6 +177,7 @@ class FunctionProfile(Document):
     cooperative: bool = False
     parallel: bool = False
     requirements: tuple[str, ...] = ()
+    optional_imports: tuple[str, ...] = ()
 
     @field_validator("periods")
     @classmethod

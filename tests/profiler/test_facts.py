@@ -12,6 +12,7 @@ from chiron.profiler.shared_resources import (
     RELATIVE,
     Files,
     files,
+    optional_imports,
     perhaps_unshareable,
     ports,
     unshareable,
@@ -167,6 +168,26 @@ def test_a_path_from_its_working_directory_wants_a_process_of_its_own(
 ) -> None:
     (tmp_path / "handler.py").write_text(code)
     assert unshareable(tmp_path) == ((RELATIVE,) if found else ())
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("try:\n    import orjson as json\nexcept ImportError:\n    import json", ("orjson",)),
+        ("try:\n    from a.b import c\nexcept (OSError, ModuleNotFoundError):\n    c = 1", ("a",)),
+        ("try:\n    import uvloop\nexcept Exception:\n    pass", ("uvloop",)),
+        ("def handle(req):\n    return importlib.util.find_spec('numpy.fft')", ("numpy",)),
+        ("try:\n    import tomllib\nexcept ImportError:\n    pass", ()),
+        ("try:\n    from . import util\nexcept ImportError:\n    pass", ()),
+        ("try:\n    import orjson\nexcept OSError:\n    pass", ()),
+        ("import orjson", ()),
+    ],
+)
+def test_packages_that_are_done_without_are_found(
+    code: str, found: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "handler.py").write_text(code)
+    assert optional_imports(tmp_path) == found
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,11 @@ def constraints(**fields) -> Constraints:
             "a needs numpy<3,>=2 and b needs numpy<2",
         ),
         ({"ports": (8080, 9000)}, {"ports": (9000,)}, "a and b both take port 9000"),
+        (
+            {"optional_imports": ("yaml",), "requirements": ("flask",)},
+            {"requirements": ("PyYAML>=6",)},
+            "a uses yaml where it is installed, and b requires it",
+        ),
     ],
 )
 def test_what_cannot_share_a_wrap_has_a_reason(facts, a, b, reason):
@@ -122,6 +127,11 @@ def test_functions_of_two_languages_share_a_wrap_and_no_process(facts):
         ({"requirements": ("numpy<2",)}, {"requirements": ("numpy!=1.26",)}),
         ({"requirements": ("numpy===old",)}, {"requirements": ("numpy===old",)}),
         ({"ports": (8080,)}, {"ports": (9000,)}),
+        (
+            {"optional_imports": ("orjson",), "requirements": ("orjson",)},
+            {"requirements": ("orjson",)},
+        ),
+        ({"optional_imports": ("orjson",)}, {"optional_imports": ("orjson",)}),
         (
             {"requirements": ("numpy==1.0; python_version < '3'",)},
             {"requirements": ("numpy==2.0",)},
