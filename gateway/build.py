@@ -23,7 +23,7 @@ from chiron.gateway import docker_engine, javac, names, npm, requirements
 from chiron.gateway.docker_engine import engine_errors, one_line
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.images import Image, ImageStore, home
-from chiron.openfaas.handler_folder import STYLES, bindings
+from chiron.openfaas.handler_folder import CONTAINER_FOLDER, STYLES, bindings
 
 #: What tools leave beside code, perhaps while it is copied.
 _SKIPPED = re.compile(r"__pycache__|\..*_cache|\.git|.*\.pyc\.\d+")
@@ -43,8 +43,6 @@ _SHARED = (
     "http/server",
     "values/malloc.py",
 )
-#: Where a function is in its container.
-_FOLDER = "/home/app/function"
 #: Of faas-cli: the handler folder has a Dockerfile.
 _DOCKERFILE = "dockerfile"
 #: The languages of functions that `build` takes.
@@ -88,10 +86,10 @@ def build(
     Raises GatewayError: unknown lang, missing template or handler, requirements pip cannot install.
     """
     checked = check(function, templates)
-    if _names(function.handler, _FOLDER) and not Path(_FOLDER).exists():
+    if _names(function.handler, CONTAINER_FOLDER) and not Path(CONTAINER_FOLDER).exists():
         say(
-            f"function {function.name} names {_FOLDER}, which only containers have: run it with "
-            "--backend docker, or name its files by Path(__file__).parent"
+            f"function {function.name} names {CONTAINER_FOLDER}, which only containers have: "
+            "run it with --backend docker, or name its files by Path(__file__).parent"
         )
     cache = venv_cache or home() / "venvs"
     python = requirements.interpreter(function.name, checked.requirements, cache, say)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Style = Literal["flask", "http", "http-debian"]
 
+#: Where OpenFaaS's templates put the folder of a handler.
+CONTAINER_FOLDER = "/home/app/function"
 #: How handlers of each supported template are called.
 STYLES: dict[str, Style] = {
     "python3-flask": "flask",

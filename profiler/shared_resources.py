@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
+from chiron.openfaas.handler_folder import CONTAINER_FOLDER
 from chiron.openfaas.handlers import OF_FAAS_CLI
 from chiron.profiler.blocking import LINKING, LOOKING
 from chiron.profiler.handler_run import HandlerRun
@@ -54,7 +55,7 @@ MODULES = frozenset({"multiprocessing"})
 _PER_CALL = frozenset({"contextvars", "flask", "threading"})
 #: What a function uses that finds its folder by a path from its working directory.
 RELATIVE = "a path relative to its working directory"
-_IN_CONTAINER = re.compile(r"/home/app/function(/|$)")
+_IN_CONTAINER = re.compile(rf"{CONTAINER_FOLDER}(/|$)")
 _OWN_PATH = re.compile(r"\./function(/|$)|function/")
 _FOLDER = "function"
 _BELOW = re.compile(r"(^|/)function(/|$)")
@@ -68,7 +69,7 @@ _STARTING = frozenset(
 )
 #: Calls whose first argument is a path, also where that is the folder's name.
 _OF_FOLDERS = _OF_PATHS | _OF_LOADERS | {"listdir", "scandir", "walk"}
-#: What handlers of the lack of a module catch.
+#: Errors that tell of a missing module, and those that include them.
 _MISSING = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 #: Calls that return the working directory.
 _CURRENT = frozenset({"cwd", "getcwd"})

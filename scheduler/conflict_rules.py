@@ -63,7 +63,7 @@ def find_conflicts(
         **_isolated(names, constraints, "process"),
         **_runtimes(names, profile, alike=False),
         **_set_at_import(names, profile),
-        **unshareable_conflicts({name: profile.functions[name].unshareable for name in names}),
+        **unshareable_conflicts({name: _of_process(name, profile) for name in names}),
         **wrap,
     }
     return Conflicts(names, process, wrap, constraints.together)
@@ -77,6 +77,11 @@ def _isolated(names: Sequence[str], constraints: Constraints, level: str) -> dic
         for other in names
         if other != name
     }
+
+
+def _of_process(name: str, profile: Profile) -> tuple[str, ...]:
+    """What a function changes of its process; where its files are concerns its wrap."""
+    return tuple(each for each in profile.functions[name].unshareable if each != IN_CONTAINER)
 
 
 def unshareable_conflicts(changes: Mapping[str, Sequence[str]]) -> dict[Pair, str]:
@@ -130,7 +135,7 @@ def _requirements(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
 
 
 def _optional_imports(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
-    """A wrap has the packages of all its functions: one that does without would find them."""
+    """A function that does without a package would find that of another function of its wrap."""
     optional = {name: profile.functions[name].optional_imports for name in names}
     if not any(optional.values()):
         return {}

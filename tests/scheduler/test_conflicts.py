@@ -104,6 +104,7 @@ def test_a_function_that_names_its_folder_in_a_container_has_a_wrap_of_its_own(f
     )
     reason = "b names a file where it is alone (a path below /home/app/function)"
     assert conflicts.wrap == {("a", "b"): reason}
+    assert conflicts.process == conflicts.wrap  # and tasks of its own share a process
 
 
 def test_functions_of_two_languages_share_a_wrap_and_no_process(facts):
