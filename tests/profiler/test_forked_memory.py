@@ -55,7 +55,8 @@ def test_what_each_forked_process_imports_has_room_for_all_requests_at_once(
     )
     found = profile(folder, LocalLauncher(str), samples=4, probe_alone=True)
     for function in found.functions.values():
-        assert MIB < function.forked_mib < MIB + 12
+        # A process that imports for itself has its share of an interpreter beside it.
+        assert MIB < function.forked_mib < 1.5 * MIB
     payload = folder.payloads()[0].content
     for mechanism in ("fork", "pool"):
         choices = Choices(planner="sand", mechanism=mechanism)
