@@ -55,6 +55,11 @@ def source_of(sources: Sources) -> str:
     return digest([sources.folder.text, *_functions(sources)])
 
 
+def digest_of(folder: Path) -> str:
+    """A short name for the code in `folder`."""
+    return digest(_files(folder))
+
+
 def digest(parts: Iterable[str]) -> str:
     """A short name for `parts`, fit for the name of a function."""
     return hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()[:_DIGITS]

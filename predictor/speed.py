@@ -14,6 +14,8 @@ from chiron.workflow.profile import FunctionProfile, Profile, in_a_row
 
 #: Constants that are as they are set, however fast the machine is, or say that.
 _SET = {"switch_interval_ms", "short_release_ms", "cpu_probe_ms"}
+#: How a request's own way varies, of which all is computing.
+_WAYS = ("request_variation", "idle_variation")
 
 
 def slower(then_ms: float | None, now_ms: float | None) -> float:
@@ -73,14 +75,15 @@ def platform_slower(platform: Platform, factor: float) -> Platform:
     spread = {name: _times(platform.spread[name], factor) for name in timed & {*platform.spread}}
     paths = {path: _path_slower(cost, factor) for path, cost in platform.paths.items()}
     idle = {name: factor * more_ms for name, more_ms in platform.idle.items()}
-    update = {**constants, "idle": idle, "paths": paths, "spread": platform.spread | spread}
+    ways = {name: _times(getattr(platform, name), factor) for name in _WAYS}
+    update = {**constants, **ways, "idle": idle, "paths": paths, "spread": platform.spread | spread}
     return platform.model_copy(update=update)
 
 
 def at_any_speed(platform: Platform) -> dict[str, object]:
     """What is the same of a calibration at any speed of the machine, and of no other."""
     return platform.model_dump(
-        exclude={*_timed(platform), "spread", "idle", "paths", "cpu_probe_ms"}, mode="json"
+        exclude={*_timed(platform), *_WAYS, "spread", "idle", "paths", "cpu_probe_ms"}, mode="json"
     )
 
 
@@ -123,8 +126,8 @@ def _path_slower(cost: PathCost, factor: float) -> PathCost:
     return cost.model_copy(update={**times, "spread": spread})
 
 
-def _times(ends: tuple[float, float], factor: float) -> tuple[float, float]:
-    return factor * ends[0], factor * ends[1]
+def _times(values: tuple[float, ...], factor: float) -> tuple[float, ...]:
+    return tuple(factor * each for each in values)
 
 
 def _all_at(

@@ -5,7 +5,8 @@ A request takes its plan's median, and besides
 - what its computing takes longer than usual, by the variation of known work on the platform;
 - what its tasks take more or less than their medians, by the variation in their profiles, along the
   longest path through the workflow;
-- what its way to the first wrap and back takes more or less, by that of no-ops.
+- what its way to the first wrap and back takes more or less, by that of no-ops in a row, and after
+  a pause.
 
 None of the three depends on the plan but for how much it computes. So one simulation of a plan is
 enough for every percentile, and a search can judge by any of them.
@@ -21,7 +22,7 @@ from random import Random
 from statistics import fmean, quantiles
 
 from chiron.workflow.model import Workflow
-from chiron.workflow.platform import Platform
+from chiron.workflow.platform import IDLE_MS, Platform
 from chiron.workflow.profile import Profile
 
 #: So many requests stand for all.
@@ -59,7 +60,7 @@ class Spread:
 
         def drawn(values: Sequence[float]) -> list[float]:
             """One of evenly spaced quantiles for each request, all as often as others."""
-            found = [values[number * len(values) // DRAWS] for number in range(DRAWS)]
+            found = _each(values)
             draw.shuffle(found)
             return found
 
@@ -73,8 +74,8 @@ class Spread:
         if not (varied or platform.work_variation or platform.request_variation):
             return cls(waiting_ms)
         slower = drawn(platform.work_variation or (1.0,))
-        way_ms = drawn(platform.request_variation or (0.0,))
         usual_ms = _longest_ms(workflow, lambda name: functions[name].latency_ms)
+        way_ms = drawn(_way_ms(platform, usual_ms))
 
         def further_ms(number: int) -> float:
             """What the tasks of a request take beyond the usual."""
@@ -106,6 +107,23 @@ class Spread:
             )
         )
         return each[-_rank(share, len(each))]
+
+
+def _way_ms(platform: Platform, usual_ms: float) -> list[float]:
+    """What the way takes more or less than usual of requests whose functions take `usual_ms`."""
+    idle = min(1.0, usual_ms / IDLE_MS)
+    in_row_ms, pausing_ms = (
+        _each(values or (0.0,)) for values in (platform.request_variation, platform.idle_variation)
+    )
+    return [
+        (1 - idle) * brief_ms + idle * pause_ms
+        for brief_ms, pause_ms in zip(in_row_ms, pausing_ms, strict=True)
+    ]
+
+
+def _each(values: Sequence[float]) -> list[float]:
+    """Evenly spaced quantiles as those of `DRAWS` requests."""
+    return [values[number * len(values) // DRAWS] for number in range(DRAWS)]
 
 
 def longest_wait_ms(workflow: Workflow, profile: Profile) -> float:

@@ -28,7 +28,7 @@ from chiron.profiler.contention_overhead import (
     contention_overhead_quartiles,
     run_crowd,
 )
-from chiron.profiler.cpu_speed import CpuSpeed, mean_probe_ms, with_cpu_speed
+from chiron.profiler.cpu_speed import CpuSpeed, with_cpu_speed
 from chiron.profiler.known_work import NOTHING, PAUSE, WORK, Work
 from chiron.profiler.noop_handler import QUESTION
 from chiron.profiler.noop_shapes import Shape, chains, crowd, numerous, shape, shapes, write_folder
@@ -52,15 +52,20 @@ from chiron.workflow.platform import PathCost, Platform
 
 Progress = Callable[[str], None]
 #: Rounds that count, each of which runs every plan once, and rounds before that are thrown away.
-ROUNDS, _WARM_UP = 300, 3
+ROUNDS, _WARM_UP = 300, 1
+#: Rounds that there are at least: with fewer it is not known how requests vary.
+_FEWEST = 5
+#: Requests that tell how long no-ops run.
+_TRACED = 50
 #: Plans that are deployed at a time.
 _AT_ONCE = 4
-#: How often the plans of many no-ops are deployed, and rounds of each time that count.
-_NUMEROUS_TIMES, _NUMEROUS_ROUNDS = 3, 14
+#: Rounds of the plans of many no-ops that count, of each time that these are deployed.
+_NUMEROUS_ROUNDS = 14
 #: By which paths objects are sent where nothing is said: as wraps can, and through the gateway.
 PATHS: tuple[PathKind, ...] = ("auto", "gateway")
-#: How often in a round the first plan is asked besides, to tell how requests vary.
-_FURTHER = 3
+#: Requests to a plan until it is as warm as where a client asks again and again, and how many of
+#: each round are timed then.
+_WARMING, _IN_ROW = 6, 6
 #: The crowd, which differs more from one time to the next, is timed so often in a round.
 _CROWDS = 4
 #: Every constant is found once more for each of so many parts of the rounds, for its spread.
@@ -72,17 +77,19 @@ class Effort:
     """How thorough a calibration is.
 
     No new round is begun when the rounds have taken ``budget_s`` seconds. What objects cost is
-    timed ``object_rounds`` times. What is not to be relied on is measured once more: when the
-    machine has got quiet, or after ``quiet_s`` seconds. With 0 that is only if it is quiet now.
+    timed ``object_rounds`` times, and many no-ops are deployed ``numerous_times``. What is not to
+    be relied on is measured once more: when the machine has got quiet, or after ``quiet_s``
+    seconds. With 0 that is only if it is quiet now.
     """
 
     budget_s: float = 47.0
     object_rounds: int = 40
+    numerous_times: int = 3
     quiet_s: float = 20.0
 
 
 #: As for `chiron calibrate`, and as for a deployment, which waits for it and is measured anyway.
-THOROUGH, BRIEF = Effort(), Effort(budget_s=11.0, object_rounds=8, quiet_s=0.0)
+THOROUGH, BRIEF = Effort(), Effort(budget_s=8.0, object_rounds=8, numerous_times=1, quiet_s=0.0)
 
 
 def calibrate(
@@ -123,7 +130,7 @@ def calibrate(
         place = _Place(launcher, write_folder(Path(scratch)), say)
         # With nothing else there: some gateways have no room for more plans.
         objects, costs = _object_costs(place, paths, effort.object_rounds)
-        longer = _longer(place)
+        longer = _longer(place, effort.numerous_times)
         calibration = _Calibration(place, name or machine.node() or "platform", longer, stack)
 
         def attempt() -> Platform:
@@ -183,7 +190,7 @@ class _Timed(NamedTuple):
     """What an attempt has timed, and the platform by it."""
 
     platform: Platform
-    requests_ms: Sequence[float]
+    requests_ms: Mapping[Work, Sequence[float]]
     probes_ms: Sequence[float]
     looks: Sequence[float | None]
 
@@ -213,7 +220,8 @@ class _Calibration:
             *(lambda: looks.append(others_share()), budget_s),
         )
         self._place.say("timing the GIL")
-        interpreter = _interpreter(self._deployed["one"], self._deployed["stages"], rounds)
+        traced = min(rounds, _TRACED)
+        interpreter = _interpreter(self._deployed["one"], self._deployed["stages"], traced)
         solved = partial(self._solved, interpreter, median(probes_ms))
         parts = [solved(timed[part::_PARTS]) for part in range(min(_PARTS, len(timed)))]
         spread = constants.spread(parts)
@@ -231,7 +239,8 @@ class _Calibration:
             "speed_drift": speed_drift(timed.probes_ms),
             "prediction_error": self._check.prediction_error(platform),
             "work_variation": self._check.work_variation(),
-            "request_variation": request_variation(timed.requests_ms),
+            "request_variation": request_variation(timed.requests_ms[NOTHING]),
+            "idle_variation": request_variation(timed.requests_ms[PAUSE]),
             "others": (others := mean_share(timed.looks)),
         }
         found = platform.model_copy(update=wrong)
@@ -270,21 +279,22 @@ def _rounds(
     rounds: int,
     pause: Callable[[], None],
     budget_s: float,
-) -> tuple[list[Round], list[CrowdRound], list[float], list[float]]:
+) -> tuple[list[Round], list[CrowdRound], dict[Work, list[float]], list[float]]:
     """What was seen of every plan, and of the crowd, in each round; what requests to the first plan
-    took; and what the CPU-speed probe typically took in each round, whose median is the speed that
-    what was seen of the plans is for.
+    took in a row, by what it did; and what the CPU-speed probe typically took in each round, whose
+    median is the speed that what was seen of the plans is for.
 
-    `pause` is called after each, while nothing runs. No round begins after `budget_s` seconds.
+    `pause` is called after each, while nothing runs. No round begins after `budget_s` seconds, but
+    for the fewest that are needed.
     """
     stages = {shape.name: shape.workflow.stages for shape in shapes()}
     taken: list[dict[str, tuple[Seen, CpuSpeed]]] = []
     crowds: list[CrowdRound] = []
-    requests_ms: list[float] = []
-    first = next(iter(deployed))
+    requests_ms = dict[Work, list[float]]({NOTHING: [], PAUSE: []})
+    first = next(iter(deployed.values()))
     deadline = time.monotonic() + budget_s
     for number in range(_WARM_UP + rounds):
-        if number > _WARM_UP and time.monotonic() > deadline:
+        if number >= _WARM_UP + _FEWEST and time.monotonic() > deadline:
             break
         seen = {
             name: with_cpu_speed(partial(_seen, name, one, stages[name]))
@@ -293,8 +303,8 @@ def _rounds(
         if number < _WARM_UP:
             continue
         taken.append(seen)
-        requests_ms.append(seen[first][0].latency_ms)
-        requests_ms += [_cold(deployed[first], PAUSE).latency_ms for _ in range(_FURTHER)]
+        for work, latencies_ms in requests_ms.items():
+            latencies_ms += _in_row(first, work)
         if crowded is not None:
             crowds += [run_crowd(deployed["one"], crowded) for _ in range(_CROWDS)]
         check.measure()
@@ -308,14 +318,14 @@ def _rounds(
     return timed, crowds, requests_ms, probes_ms
 
 
-def _longer(place: _Place) -> Longer:
+def _longer(place: _Place, times: int) -> Longer:
     """How much longer the plans of many no-ops take than a single one.
 
-    Each is deployed several times: while the cores have different speeds, a process that stays on
-    the slower one would be compared with one on the faster.
+    Each is deployed so many `times`: while the cores have different speeds, a process that stays on
+    the slower one is compared with one on the faster.
     """
     rounds: list[tuple[dict[str, float], CpuSpeed]] = []
-    for _ in range(_NUMEROUS_TIMES):
+    for _ in range(times):
         with ExitStack() as several:
             plans = shape("single", [[1]]), *numerous()
             deployed = list(zip(plans, place.deploy(several, *plans), strict=True))
@@ -331,27 +341,27 @@ def _longer_ms(plans: Sequence[tuple[Shape, Deployment]]) -> dict[str, float]:
     return {shape.name: ms - first_ms for (shape, _), ms in zip(plans[1:], each_ms, strict=True)}
 
 
-def _cold(one: Deployment, work: Work, *, trace: bool = False) -> Answer:
-    """The answer to a request that comes after something else has run on every core.
-
-    Right after another one it takes a quarter less; but when plans are measured, and when a client
-    has other things to do, nothing is left of it in the caches.
-    """
-    mean_probe_ms()
-    return one.invoke(work.request, trace=trace)
-
-
 def _warm(one: Deployment, request: bytes) -> Answer:
     """The answer to a request that comes right after another."""
     one.invoke(request)
     return one.invoke(request)
 
 
+def _in_row(one: Deployment, work: Work) -> list[float]:
+    """What requests take that come right after others, as those do by which a plan is proven.
+
+    The first ones, of which nothing is in the caches, take a quarter longer.
+    """
+    for _ in range(_WARMING):
+        one.invoke(NOTHING.request)
+    return [one.invoke(work.request).latency_ms for _ in range(_IN_ROW)]
+
+
 def _seen(name: str, one: Deployment, stages: Sequence[Sequence[str]]) -> Seen:
     """What one sees of the plan called `name`, whose workflow has these `stages` of tasks."""
-    brief_ms = _warm(one, NOTHING.request).latency_ms if name in constants.BRIEF else math.nan
-    latency_ms = _cold(one, PAUSE).latency_ms
-    traced = _cold(one, PAUSE, trace=True)
+    brief_ms = median(_in_row(one, NOTHING)) if name in constants.BRIEF else math.nan
+    latency_ms = _warm(one, PAUSE.request).latency_ms
+    traced = one.invoke(PAUSE.request, trace=True)
     working = name in constants.WORKING
     ran = sorted(traced.timeline.tasks, key=lambda span: span.end_ms)
     stage_of = {task: number for number, stage in enumerate(stages) for task in stage}
@@ -360,7 +370,7 @@ def _seen(name: str, one: Deployment, stages: Sequence[Sequence[str]]) -> Seen:
         latency_ms=latency_ms,
         brief_ms=brief_ms,
         begins_ms=_begins_ms(traced),
-        working_begins_ms=_begins_ms(_cold(one, WORK, trace=True)) if working else (),
+        working_begins_ms=_begins_ms(one.invoke(WORK.request, trace=True)) if working else (),
         last_ms=sum(span.duration_ms for span in last.values()),
         tail_ms=traced.latency_ms - ran[-1].end_ms + traced.timeline.arrived_ms,
     )
@@ -376,9 +386,9 @@ def _begins_ms(answer: Answer) -> tuple[float, ...]:
     )
 
 
-def _interpreter(one: Deployment, stages: Deployment, rounds: int) -> Interpreter:
+def _interpreter(one: Deployment, stages: Deployment, requests: int) -> Interpreter:
     """What the GIL costs by the no-op `one`, and how long each of several in a row runs."""
-    traced = [stages.invoke(NOTHING.request, trace=True).timeline for _ in range(rounds)]
+    traced = [stages.invoke(NOTHING.request, trace=True).timeline for _ in range(requests)]
     noops_ms = [task.duration_ms for timeline in traced for task in timeline.tasks]
     try:
         (answer,) = json.loads(one.invoke(QUESTION.encode()).output)

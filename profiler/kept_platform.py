@@ -8,17 +8,18 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 from chiron.deployment.background_load import disturbance, is_quiet
 from chiron.deployment.launcher import Launcher
-from chiron.generator.fingerprint import digest
+from chiron.generator.fingerprint import digest, digest_of
+from chiron.generator.wrap_entry import WRAP
 from chiron.predictor.mechanisms import DEFAULT_MECHANISM
 from chiron.predictor.speed import platform_at
 from chiron.profiler.calibrate import BRIEF, calibrate
 from chiron.profiler.noop_shapes import few, shape, write_folder
 from chiron.profiler.self_check import LARGEST_ERROR, SelfCheck, alone_in
+from chiron.templates import TEMPLATES
 from chiron.workflow.documents import dump, read_document, write_atomically
 from chiron.workflow.errors import ChironError
 from chiron.workflow.platform import Platform
@@ -67,9 +68,10 @@ class KeptPlatforms:
 
     def _file(self, launcher: Launcher) -> Path:
         """The file of a place, of what runs there, and of the store that its objects go by."""
-        runs = version("chiron-openfaas"), machine.python_version()
+        runs = digest_of(TEMPLATES / WRAP), machine.python_version()
         cpus = str(len(os.sched_getaffinity(0)))
-        return self.folder / f"{digest([launcher.place, *runs, cpus, launcher.store.url])}.json"
+        known = (*runs, cpus, launcher.store.url, *Platform.model_fields)
+        return self.folder / f"{digest([launcher.place, *known])}.json"
 
 
 def platform_of(

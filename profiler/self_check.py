@@ -56,7 +56,7 @@ def warnings(measured: Platform, others: float | None) -> tuple[str, ...]:
     if measured.prediction_error > LARGEST_ERROR:
         wrong = f"{measured.prediction_error:.0%}"
         found.append(f"predictions of known work were {wrong} wrong")
-    if not (measured.work_variation and measured.request_variation):
+    if not (measured.work_variation and measured.request_variation and measured.idle_variation):
         found.append("too few requests were timed to tell how they vary, so p95 is as p50")
     quiet = others is not None and not busy
     mend = "chiron calibrate measures longer" if quiet else "calibrate again when it is quiet"

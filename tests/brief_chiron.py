@@ -8,10 +8,10 @@ from chiron.profiler import calibrate, kept_platform, profile
 
 #: Rounds that count, where `chiron` has as many as it has time for.
 ROUNDS = 4
-LEAST = calibrate.Effort(budget_s=60.0, object_rounds=ROUNDS, quiet_s=0.0)
+LEAST = calibrate.Effort(budget_s=60.0, object_rounds=ROUNDS, numerous_times=1, quiet_s=0.0)
 
 if __name__ == "__main__":
-    calibrate._WARM_UP = calibrate._NUMEROUS_TIMES = 1
+    calibrate._WARM_UP = 1
     calibrate._NUMEROUS_ROUNDS = ROUNDS
     calibrate.calibrate.__kwdefaults__ |= {"effort": LEAST, "rounds": ROUNDS}
     kept_platform.BRIEF = LEAST

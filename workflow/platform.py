@@ -129,9 +129,9 @@ class Platform(Document):
         How many times as long as its median computing takes of a request, in quantiles that stand
         for as many requests each. Where there are none, requests with one payload are predicted to
         differ by nothing but their functions.
-    request_variation
+    request_variation, idle_variation
         What a request's own way takes more or less than its median, in milliseconds, in such
-        quantiles.
+        quantiles: in a row, and after a function of `IDLE_MS`.
     spread
         Constant -> its quartiles when it is measured on several parts of the samples.
     assumed
@@ -179,6 +179,7 @@ class Platform(Document):
     idle: dict[Idle, Milliseconds] = Field(default_factory=dict)
     work_variation: Annotated[tuple[PositiveFloat, ...], AfterValidator(rising)] = ()
     request_variation: Annotated[tuple[float, ...], AfterValidator(rising)] = ()
+    idle_variation: Annotated[tuple[float, ...], AfterValidator(rising)] = ()
     spread: dict[str, tuple[Milliseconds, Milliseconds]] = Field(default_factory=dict)
     assumed: tuple[str, ...] = ()
     others: Annotated[float, Field(ge=0)] | None = None

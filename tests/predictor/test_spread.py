@@ -52,10 +52,16 @@ def test_what_a_request_waits_for_takes_no_longer_on_a_slow_core(profile, platfo
     assert max(known.each_ms(20.0)) == 20  # it waits for all of that
 
 
-def test_the_way_of_a_request_varies_by_milliseconds(profile, platform):
-    known = Spread.of(ALONE, profile(a="cpu 10"), platform(request_variation=(-1.0, 0.0, 0.0, 4.0)))
-    assert sorted(set(known.each_ms(10.0))) == [9.0, 10.0, 14.0]
-    assert min(known.each_ms(0.5)) == 0
+@pytest.mark.parametrize(
+    ("takes_ms", "least_ms", "most_ms"), [(0, -1.0, 4.0), (5, -0.75, 3.0), (10, -0.5, 2.0)]
+)
+def test_the_way_of_a_request_varies_by_how_long_it_was_idle(
+    profile, platform, takes_ms, least_ms, most_ms
+):
+    varies = {"request_variation": (-1.0, 0.0, 0.0, 4.0), "idle_variation": (-0.5, 0.0, 0.0, 2.0)}
+    known = Spread.of(ALONE, profile(a=f"cpu {takes_ms}"), platform(**varies))
+    assert sorted(set(known.each_ms(10.0))) == [10 + least_ms, 10.0, 10 + most_ms]
+    assert min(known.each_ms(0.1)) == 0
 
 
 def test_functions_vary_each_for_itself(profile, platform):

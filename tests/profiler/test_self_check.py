@@ -41,6 +41,7 @@ PLATFORM = Platform(
     switch_cost_ms=0,
     work_variation=(1.0,),
     request_variation=(0.0,),
+    idle_variation=(0.0,),
 )
 COSTS_MS = {CPU: 1e-4, NATIVE: 3e-4}
 #: What the CPU-speed probe takes where the functions run; beside the requests it takes 1 ms.
@@ -193,6 +194,7 @@ def test_a_calibration_that_agrees_with_itself_on_a_quiet_machine_is_relied_on()
         ({"prediction_error": 0.37}, 0.0, "37%"),
         ({"work_variation": ()}, 0.0, "how they vary"),
         ({"request_variation": ()}, 0.0, "how they vary"),
+        ({"idle_variation": ()}, 0.0, "how they vary"),
         ({"spread": {"rpc_ms": (2.1, 2.4)}}, 0.0, "rpc_ms is 1.00, by parts of its samples 2.10"),
         ({"spread": {"rpc_ms": (0.2, 7.0), "ipc_ms": (0.4, 0.6)}}, 0.0, "rpc_ms"),
         ({"spread": {"process_startup_ms": (0.0, 1.0)}}, 0.0, "process_startup_ms"),
