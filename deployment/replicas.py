@@ -42,32 +42,22 @@ _GOOD, _FAILURE = "2", "500"
 
 @dataclass(frozen=True)
 class Said:
-    """What a replica said, by its metrics, and when, in seconds of the monotonic clock.
-
-    Attributes
-    ----------
-    values
-        Those of metrics without labels.
-    answers
-        How many requests it has answered with each status.
-    good_s
-        How long those took, together, that were answered without an error, in seconds.
-    within
-        How many of these took no longer than so many seconds, by these bounds.
-    fired
-        Of each bucket, how much of what it has fired has ended within so many seconds, by these
-        bounds.
-    misfired
-        Of each bucket, how many runs of what it has fired have failed.
-    """
+    """What a replica said, by its metrics, and when, in seconds of the monotonic clock."""
 
     replica: str
     at: float
+    #: Those of metrics without labels.
     values: Mapping[str, float]
+    #: How many requests it has answered with each status.
     answers: Mapping[str, float] = field(default_factory=dict)
+    #: How long those took, together, that were answered without an error, in seconds.
     good_s: float = 0.0
+    #: How many of these took no longer than so many seconds, by these bounds.
     within: Mapping[float, float] = field(default_factory=dict)
+    #: Of each bucket, how much of what it has fired has ended within so many seconds, by these
+    #: bounds.
     fired: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
+    #: Of each bucket, how many runs of what it has fired have failed.
     misfired: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod

@@ -91,17 +91,7 @@ def declare(
 
 @dataclass(frozen=True)
 class _Part:
-    """The wrap at `index` of `plan`, and what the numbers of its tasks make of the workflow.
-
-    Attributes
-    ----------
-    by_client
-        The client calls every wrap: each is the entry of its only task.
-    decided
-        A state machine in the entry decides what runs.
-    known
-        The tasks, and outputs, that the wrap has to do with.
-    """
+    """The wrap at `index` of `plan`, and what the numbers of its tasks make of the workflow."""
 
     plan: Plan
     index: int
@@ -117,14 +107,17 @@ class _Part:
 
     @cached_property
     def by_client(self) -> bool:
+        """The client calls every wrap: each is the entry of its only task."""
         return self.plan.orchestrator == "client"
 
     @cached_property
     def decided(self) -> bool:
+        """A state machine in the entry decides what runs."""
         return self.workflow.machine is not None and not self.by_client
 
     @cached_property
     def known(self) -> Collection[str]:
+        """The tasks, and outputs, that the wrap has to do with."""
         return {*_given_by(self.wrap.tasks, self.workflow)} if self.by_client else self.numbers
 
     def functions_of(self, tasks: Iterable[str]) -> dict[int, str]:

@@ -20,14 +20,9 @@ DEFAULT_GATEWAY = "http://127.0.0.1:8080"
 
 @dataclass(frozen=True)
 class Credentials:
-    """What an Authorization header carries: a user and a password, or a token.
+    """What an Authorization header carries: a user and a password, or a token."""
 
-    Attributes
-    ----------
-    scheme
-        ``Basic`` or ``Bearer``.
-    """
-
+    #: ``Basic`` or ``Bearer``.
     scheme: str
     _value: str = field(repr=False)
 

@@ -23,17 +23,11 @@ _PARTS = 8
 
 
 class Computing(NamedTuple):
-    """How long something computed.
+    """How long something computed."""
 
-    Attributes
-    ----------
-    loops
-        Over what the CPU-speed probe took beside it.
-    uneven
-        How much the machine's speed differed beside it: see `chiron.profiler.cpu_speed.CpuSpeed`.
-    """
-
+    #: Over what the CPU-speed probe took beside it.
     loops: float
+    #: How much the machine's speed differed beside it: see `chiron.profiler.cpu_speed.CpuSpeed`.
     uneven: float
 
 

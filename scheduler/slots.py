@@ -20,24 +20,16 @@ PairLatency = Callable[[float, float], float]
 
 @dataclass(frozen=True)
 class Slots:
-    """Places for processes in wraps of the given sizes, a core each; the first is a main process.
+    """Places for processes in wraps of the given sizes, a core each, the main process first."""
 
-    Attributes
-    ----------
-    sizes
-        How many processes each wrap runs.
-    arrivals_ms
-        For each wrap, what is added to the end of its last process: the call of the wrap and the
-        gathering of its results.
-    offsets_ms
-        For each slot, what is added to the time of a process that runs there by itself.
-    computing_ms
-        How long starting the processes keeps cores busy, in all.
-    """
-
+    #: How many processes each wrap runs.
     sizes: tuple[int, ...]
+    #: For each wrap, what is added to the end of its last process: the call of the wrap and the
+    #: gathering of its results.
     arrivals_ms: tuple[float, ...]
+    #: For each slot, what is added to the time of a process that runs there by itself.
     offsets_ms: tuple[float, ...]
+    #: How long starting the processes keeps cores busy, in all.
     computing_ms: float = 0.0
 
     @cached_property

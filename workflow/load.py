@@ -89,24 +89,15 @@ class Throughput(Document):
 
 
 class LoadPrediction(LoadLatency):
-    """What is predicted of a plan under load.
+    """What is predicted of a plan under load."""
 
-    Attributes
-    ----------
-    replicas
-        Of each wrap, by name.
-    saturation
-        The throughput where requests always wait.
-    throughput_per_s
-        What is done in fact: the rate, or what the clients get.
-    cpu_ms
-        CPU time of a request.
-    memory_mib
-        Memory of all replicas while each has as many requests as it ever has.
-    """
-
+    #: Of each wrap, by name.
     replicas: dict[str, Annotated[int, Field(ge=1)]]
+    #: The throughput where requests always wait.
     saturation: Throughput
+    #: What is done in fact: the rate, or what the clients get.
     throughput_per_s: NonNegativeFloat
+    #: CPU time of a request.
     cpu_ms: NonNegativeFloat
+    #: Memory of all replicas while each has as many requests as it ever has.
     memory_mib: Annotated[int, Field(ge=1)]

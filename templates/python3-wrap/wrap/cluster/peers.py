@@ -58,17 +58,13 @@ class PeerProtocol:
     ----------
     address
         Where this replica takes messages.
-
-    Attributes
-    ----------
-    pressure
-        Says which tasks may begin that give something for other wraps.
     """
 
     def __init__(self, wrap: Wrap, direct: Direct, loop: Loop, address: str) -> None:
         self.wrap = wrap
         self.direct = direct
         self.address = address
+        #: Says which tasks may begin that give something for other wraps.
         self.pressure = Pressure(loop)
         self._loop = loop
         self._executions: Executions[Execution, Given] = Executions()

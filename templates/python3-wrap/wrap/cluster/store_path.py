@@ -68,20 +68,13 @@ def outputs(results: Iterable[Result]) -> dict[Key, Object]:
 
 @dataclass
 class _Kept:
-    """What a store has of an execution.
+    """What a store has of an execution."""
 
-    Attributes
-    ----------
-    names
-        Also of objects that are still to be put.
-    over
-        Whether the execution has ended.
-    putting
-        Held by the thread that puts an object, which others may want to put too.
-    """
-
+    #: Also of objects that are still to be put.
     names: set[str] = field(default_factory=set)
+    #: Whether the execution has ended.
     over: bool = False
+    #: Held by the thread that puts an object, which others may want to put too.
     putting: dict[Key, threading.Lock] = field(default_factory=dict)
 
 

@@ -62,15 +62,11 @@ class Limiter(Generic[Candidate]):
     """Which executions have workers, if there are workers for `limit` executions at once.
 
     The others wait in the order in which they came.
-
-    Attributes
-    ----------
-    admitted
-        The executions that have workers.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        #: The executions that have workers.
         self.admitted: set[Candidate] = set()
         self._waiting: OrderedDict[Candidate, None] = OrderedDict()
 

@@ -7,32 +7,28 @@ from typing import Any, Protocol
 
 
 class Deployment(Protocol):
-    """What a wrap declares about its tasks.
-
-    Attributes
-    ----------
-    name
-        Of the wrap.
-    attempts
-        How often a task may begin.
-    answers
-        The task whose answer the client gets, if one task does.
-    timeouts_s
-        Function -> its timeout in seconds.
-    emits
-        The outputs that tasks give before they end, by their numbers.
-    """
+    """What a wrap declares about its tasks."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Of the wrap."""
+
     @property
-    def attempts(self) -> int: ...
+    def attempts(self) -> int:
+        """How often a task may begin."""
+
     @property
-    def answers(self) -> int | None: ...
+    def answers(self) -> int | None:
+        """The task whose answer the client gets, if one task does."""
+
     @property
-    def timeouts_s(self) -> Mapping[str, float]: ...
+    def timeouts_s(self) -> Mapping[str, float]:
+        """Function -> its timeout in seconds."""
+
     @property
-    def emits(self) -> Mapping[int, Any]: ...
+    def emits(self) -> Mapping[int, Any]:
+        """The outputs that tasks give before they end, by their numbers."""
+
     def names(self, tasks: Iterable[int]) -> str:
         """The functions of some tasks, as an error lists them."""
 

@@ -65,15 +65,10 @@ class End(Enum):
 
 
 class MissedBeats:
-    """What a fork server has seen of its server.
-
-    Attributes
-    ----------
-    most
-        How many beats may be missed in a row; 0 for any number.
-    """
+    """What a fork server has seen of its server."""
 
     def __init__(self) -> None:
+        #: How many beats may be missed in a row; 0 for any number.
         self.most = 0
         self._missed = 0
 

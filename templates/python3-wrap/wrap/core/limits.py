@@ -17,20 +17,13 @@ _MOMENT_S = 0.001
 
 
 class Limits(NamedTuple):
-    """The limits of an execution.
+    """The limits of an execution."""
 
-    Attributes
-    ----------
-    deadline
-        Until when it may take, in seconds of the monotonic clock.
-    grace_s
-        Seconds after the deadline that a call to another wrap may take, which names the cause.
-    large_from
-        Bytes of an object from which its memory matters.
-    """
-
+    #: Until when it may take, in seconds of the monotonic clock.
     deadline: float
+    #: Seconds after the deadline that a call to another wrap may take, which names the cause.
     grace_s: float
+    #: Bytes of an object from which its memory matters.
     large_from: int
 
 
@@ -94,16 +87,12 @@ class TaskLimits:
     ----------
     commands
         Gets when the rules are to look at the time.
-
-    Attributes
-    ----------
-    until
-        Task -> its limit.
     """
 
     def __init__(
         self, program: Program, deployment: Deployment, limits: Limits, commands: list[Command]
     ) -> None:
+        #: Task -> its limit.
         self.until: dict[int, float] = {}
         self._program = program
         self._place_of = program.part.place_of

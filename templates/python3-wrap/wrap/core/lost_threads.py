@@ -15,24 +15,19 @@ _LIMIT = 64
 
 
 class Work(Protocol):
-    """What a thread does.
-
-    Attributes
-    ----------
-    name
-        The function that it runs.
-    over
-        Whether the thread is done with it.
-    lost
-        Whether it was cancelled, and the thread goes on.
-    """
+    """What a thread does."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The function that it runs."""
+
     @property
-    def over(self) -> bool: ...
+    def over(self) -> bool:
+        """Whether the thread is done with it."""
+
     @property
-    def lost(self) -> bool: ...
+    def lost(self) -> bool:
+        """Whether it was cancelled, and the thread goes on."""
 
 
 class LostThreads:

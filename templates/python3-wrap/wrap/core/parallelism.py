@@ -22,14 +22,10 @@ class Parallelism:
         The upper bound.
     now, cpu_s
         Seconds of the clock, and of CPU time of the process.
-
-    Attributes
-    ----------
-    most
-        So many may run at once now.
     """
 
     def __init__(self, most: int, now: float, cpu_s: float) -> None:
+        #: So many may run at once now.
         self.most = most
         self._limit = most
         self._looked, self._cpu_s = now, cpu_s

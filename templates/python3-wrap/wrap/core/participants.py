@@ -100,18 +100,12 @@ _REMEDIES = {
 
 
 class Question(NamedTuple):
-    """What a participant is asked.
+    """What a participant is asked."""
 
-    Attributes
-    ----------
-    number
-        Of the question, in its execution.
-    attempts
-        A task of each component that is not in its first attempt, and the attempt.
-    """
-
+    #: Of the question, in its execution.
     number: int
     tasks: list[int]
+    #: A task of each component that is not in its first attempt, and the attempt.
     attempts: list[tuple[int, int]]
 
 
@@ -122,14 +116,10 @@ class Participants:
     ----------
     wanted
         Tasks whose objects the coordinator waits for, beside those that its own tasks need.
-
-    Attributes
-    ----------
-    asked
-        Wrap -> its question, of those that have not replied.
     """
 
     def __init__(self, workflow: Workflow, wanted: frozenset[int]) -> None:
+        #: Wrap -> its question, of those that have not replied.
         self.asked: dict[str, Question] = {}
         self._workflow = workflow
         self._wanted = wanted
@@ -306,21 +296,14 @@ class Standing(Enum):
 
 
 class Telling:
-    """Participants that are told of a loss, or of another attempt, until all have heard of it.
-
-    Attributes
-    ----------
-    left
-        Those that are still to be told.
-    has
-        Participant -> the tasks whose objects it has, but for those that have ended.
-    running
-        Those that have said that they run the execution.
-    """
+    """Participants that are told of a loss, or of another attempt, until all have heard of it."""
 
     def __init__(self, names: Iterable[str]) -> None:
+        #: Participant -> the tasks whose objects it has, but for those that have ended.
         self.has: dict[str, set[int]] = {name: set() for name in names}
+        #: Those that are still to be told.
         self.left = set(self.has)
+        #: Those that have said that they run the execution.
         self.running: set[str] = set()
         self._rounds = 0
 

@@ -69,26 +69,17 @@ class Definition(Protocol):
 
 
 class World(NamedTuple):
-    """What a state machine is given of what is outside the core.
+    """What a state machine is given of what is outside the core."""
 
-    Attributes
-    ----------
-    today
-        Returns the time of day, in seconds since 1970.
-    clock
-        Returns the seconds of the clock by which there are deadlines.
-    chance
-        What random values come from.
-    evaluator
-        Makes what evaluates JSONata, of what returns the seconds that are left.
-    object_of
-        Makes an object of a text, and of whether it is JSON.
-    """
-
+    #: Returns the time of day, in seconds since 1970.
     today: Callable[[], float]
+    #: Returns the seconds of the clock by which there are deadlines.
     clock: Callable[[], float]
+    #: What random values come from.
     chance: Chance
+    #: Makes what evaluates JSONata, of what returns the seconds that are left.
     evaluator: Callable[[Callable[[], float]], Evaluator]
+    #: Makes an object of a text, and of whether it is JSON.
     object_of: Callable[[str, bool], Any]
 
 

@@ -47,45 +47,29 @@ def keys(source: Source | Streamed) -> Sequence[Key]:
 
 
 class Call(NamedTuple):
-    """Tasks that a place is to run, and what goes there and comes back.
-
-    Attributes
-    ----------
-    tasks
-        A group, of which the place itself sees what runs next.
-    needs
-        The objects from elsewhere that these need.
-    gives
-        The tasks whose objects are needed elsewhere.
-    repeated
-        Whether the place has been called for them before.
-    """
+    """Tasks that a place is to run, and what goes there and comes back."""
 
     place: Place
+    #: A group, of which the place itself sees what runs next.
     tasks: tuple[int, ...]
+    #: The objects from elsewhere that these need.
     needs: tuple[Key, ...]
+    #: The tasks whose objects are needed elsewhere.
     gives: frozenset[int]
+    #: Whether the place has been called for them before.
     repeated: bool = False
 
 
 class Step(NamedTuple):
-    """What an event leads to.
+    """What an event leads to."""
 
-    Attributes
-    ----------
-    begins
-        The tasks that begin, here or in a place that is called for them.
-    calls
-        The calls to be made now.
-    delays
-        Timers to set, each with its number and seconds.
-    cancelled
-        The numbers of timers to cancel.
-    """
-
+    #: The tasks that begin, here or in a place that is called for them.
     begins: list[int]
+    #: The calls to be made now.
     calls: list[Call]
+    #: Timers to set, each with its number and seconds.
     delays: Sequence[tuple[int, float]] = ()
+    #: The numbers of timers to cancel.
     cancelled: Sequence[int] = ()
 
 
@@ -140,21 +124,14 @@ class Scope(Protocol):
 
 
 class Program(ABC):
-    """One execution of a workflow, or of a part of it.
+    """One execution of a workflow, or of a part of it."""
 
-    Attributes
-    ----------
-    decides
-        Whether the program chooses at run time which instances of tasks run. Such a program holds
-        their objects itself, and may go on after a task has failed.
-    evaluates
-        Whether events evaluate paths, which may take until the deadline.
-    timeouts_s
-        Task -> its own timeout in seconds.
-    """
-
+    #: Whether the program chooses at run time which instances of tasks run. Such a program holds
+    #: their objects itself, and may go on after a task has failed.
     decides = False
+    #: Whether events evaluate paths, which may take until the deadline.
     evaluates = False
+    #: Task -> its own timeout in seconds.
     timeouts_s: Mapping[int, float] = {}
 
     @property

@@ -17,17 +17,11 @@ STREAM_LOST = "stream-lost"
 
 
 class Again(NamedTuple):
-    """What is to be run again.
+    """What is to be run again."""
 
-    Attributes
-    ----------
-    begin
-        Wrap -> its tasks that it is to begin with, as it keeps nothing of the execution.
-    repeat
-        Tasks of components that their wraps run again from what they have.
-    """
-
+    #: Wrap -> its tasks that it is to begin with, as it keeps nothing of the execution.
     begin: dict[str, set[int]]
+    #: Tasks of components that their wraps run again from what they have.
     repeat: set[int]
 
 

@@ -10,20 +10,13 @@ Takers = Mapping[int, Mapping[str, bool]]
 
 
 class Shares(NamedTuple):
-    """Where the outputs of some tasks go.
+    """Where the outputs of some tasks go."""
 
-    Attributes
-    ----------
-    messages
-        Wrap -> the tasks whose ends it is told, and whether the object goes with that.
-    in_answer
-        The tasks whose objects stay in the results, which the coordinator gets as the answer.
-    leaving
-        The tasks whose objects leave this wrap.
-    """
-
+    #: Wrap -> the tasks whose ends it is told, and whether the object goes with that.
     messages: dict[str, dict[int, bool]]
+    #: The tasks whose objects stay in the results, which the coordinator gets as the answer.
     in_answer: set[int]
+    #: The tasks whose objects leave this wrap.
     leaving: set[int]
 
 

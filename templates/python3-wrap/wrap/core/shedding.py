@@ -47,20 +47,13 @@ Each = TypeVar("Each", bound=Connection)
 
 @dataclass(frozen=True)
 class Bounds:
-    """What all connections may be together.
+    """What all connections may be together."""
 
-    Attributes
-    ----------
-    size
-        Bytes that they may hold.
-    count
-        How many there may be.
-    least
-        Bytes that every connection may hold.
-    """
-
+    #: Bytes that they may hold.
     size: int
+    #: How many there may be.
     count: int
+    #: Bytes that every connection may hold.
     least: int
 
     @property

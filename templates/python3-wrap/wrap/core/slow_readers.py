@@ -21,24 +21,19 @@ _STUCK_S = 0.02
 
 
 class Reader(Protocol):
-    """A reader of a task's outputs.
-
-    Attributes
-    ----------
-    held_up
-        Whether the writer has to wait for it.
-    starves
-        Whether it has got all that there is for it.
-    took
-        When it took something last, in seconds of a clock.
-    """
+    """A reader of a task's outputs."""
 
     @property
-    def held_up(self) -> bool: ...
+    def held_up(self) -> bool:
+        """Whether the writer has to wait for it."""
+
     @property
-    def starves(self) -> bool: ...
+    def starves(self) -> bool:
+        """Whether it has got all that there is for it."""
+
     @property
-    def took(self) -> float: ...
+    def took(self) -> float:
+        """When it took something last, in seconds of a clock."""
 
 
 Each = TypeVar("Each", bound=Reader)

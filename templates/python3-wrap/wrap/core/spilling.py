@@ -13,20 +13,15 @@ _FILE = 1 << 26
 
 
 class Waiting(Protocol):
-    """An object that waits for its consumers.
-
-    Attributes
-    ----------
-    size
-        Its bytes.
-    since
-        When it came, in seconds of a clock.
-    """
+    """An object that waits for its consumers."""
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Its bytes."""
+
     @property
-    def since(self) -> float: ...
+    def since(self) -> float:
+        """When it came, in seconds of a clock."""
 
 
 Each = TypeVar("Each", bound=Waiting)

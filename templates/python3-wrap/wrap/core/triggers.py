@@ -95,20 +95,13 @@ def _by_data(
 
 
 class TaskTrigger(NamedTuple):
-    """What tasks wait for.
+    """What tasks wait for."""
 
-    Attributes
-    ----------
-    buckets
-        The buckets of a workflow, as `buckets` returns them.
-    in_stages
-        Whether a stage begins when the stage before has ended, so that their latencies add up.
-    streams
-        Whether tasks may read streams while these are written.
-    """
-
+    #: The buckets of a workflow, as `buckets` returns them.
     buckets: Callable[[Mapping[Any, Iterable[Any]], Sequence[Sequence[Any]]], list[Bucket[Any]]]
+    #: Whether a stage begins when the stage before has ended, so that their latencies add up.
     in_stages: bool = False
+    #: Whether tasks may read streams while these are written.
     streams: bool = False
 
 

@@ -18,14 +18,10 @@ class Workers:
     ----------
     commands
         Gets what is to be done.
-
-    Attributes
-    ----------
-    held_back
-        The calls that wait until a lost worker has ended, by its process.
     """
 
     def __init__(self, commands: list[Command]) -> None:
+        #: The calls that wait until a lost worker has ended, by its process.
         self.held_back: dict[Place, list[Call]] = {}
         self._commands = commands
 
@@ -48,20 +44,13 @@ class Workers:
 
 
 class Sent(NamedTuple):
-    """What a worker gets with a call.
+    """What a worker gets with a call."""
 
-    Attributes
-    ----------
-    needs
-        The objects that it has not got.
-    rest
-        How many tasks it will be called for later.
-    alone
-        Whether nothing else can run there meanwhile.
-    """
-
+    #: The objects that it has not got.
     needs: list[Key]
+    #: How many tasks it will be called for later.
     rest: int
+    #: Whether nothing else can run there meanwhile.
     alone: bool
 
 

@@ -73,17 +73,6 @@ class Execution:
     hand_on
         Called if a wrap is of another build: it raises TaskError if the execution is over by that.
         None if the execution waits until the wrap is of its build.
-
-    Attributes
-    ----------
-    run
-        The rules of the execution.
-    lock
-        Held while an event is handled.
-    admission
-        What has it wait for workers, if it needs some.
-    data
-        The objects that are here.
     """
 
     def __init__(
@@ -107,8 +96,10 @@ class Execution:
         self.deadline = deadline
         self.part = program.part
         self.peers = peers
+        #: The objects that are here.
         self.data = Inputs(objects, runtime.budget)
         self._program = program
+        #: The rules of the execution.
         self.run = Run(
             program,
             runtime.wrap,
@@ -125,6 +116,7 @@ class Execution:
         self.streams = ExecutionStreams(ident.number, self._attempt_of, client)
         elsewhere = client is not None and (self.part.processes or peers is not None)
         self._registered_with = runtime.broker if elsewhere or self.part.live else None
+        #: Held while an event is handled.
         self.lock = threading.RLock()
         self.workers = WorkerCalls(self)
         self.threads = TaskThreads(self)
@@ -132,6 +124,7 @@ class Execution:
         #: The timers of the program, by their numbers.
         self.timers: dict[int, Timer] = {}
         self._timer: Timer | None = None
+        #: What has it wait for workers, if it needs some.
         self.admission: Admission | None = None
         self._outcome: Outcome | Callable[[], Outcome] | None = None
 

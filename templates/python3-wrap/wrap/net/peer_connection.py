@@ -27,20 +27,13 @@ ENDS = "ends"
 
 
 class Message(NamedTuple):
-    """What one wrap says to another.
+    """What one wrap says to another."""
 
-    Attributes
-    ----------
-    kind
-        What it is about: see `wrap.cluster.peers`.
-    fields
-        What can be said as JSON.
-    content
-        Frames.
-    """
-
+    #: What it is about: see `wrap.cluster.peers`.
     kind: str
+    #: What can be said as JSON.
     fields: Sequence[Any] = ()
+    #: Frames.
     content: Sequence[Unsent | Shared] = ()
 
     def frames(self) -> list[Unsent | Shared]:

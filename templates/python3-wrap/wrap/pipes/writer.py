@@ -35,11 +35,6 @@ class Writer(io.RawIOBase):
         Whether it is needed as a whole too.
     written
         Called when it has been closed, unless it was abandoned.
-
-    Attributes
-    ----------
-    begun
-        When there was something to send for the first time; None before that.
     """
 
     def __init__(
@@ -57,6 +52,7 @@ class Writer(io.RawIOBase):
         self._waiting = bytearray()
         self._abandoned = False
         self._lock = threading.RLock()
+        #: When there was something to send for the first time; None before that.
         self.begun: float | None = None
 
     def writable(self) -> bool:

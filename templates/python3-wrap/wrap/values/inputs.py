@@ -23,16 +23,12 @@ class Inputs:
     ----------
     budget
         Says which of them stay in memory; without one all do.
-
-    Attributes
-    ----------
-    large
-        Those whose memory matters.
     """
 
     def __init__(self, objects: Mapping[Key, Object], budget: MemoryBudget | None = None) -> None:
         self._objects: dict[Key, Object] = {}
         self._budget = budget
+        #: Those whose memory matters.
         self.large: set[Key] = set()
         self._joined: dict[tuple[int, ...], Object] = {}
         self._joining = threading.Lock()

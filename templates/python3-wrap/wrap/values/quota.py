@@ -30,15 +30,11 @@ class Quota:
         Bytes that requests may take together.
     others
         Bytes that are taken beside those of `takers`.
-
-    Attributes
-    ----------
-    takers
-        What takes memory. A taker that is added stays until it is discarded.
     """
 
     def __init__(self, most: int = UNLIMITED, others: Callable[[], int] = lambda: 0) -> None:
         self.most = most
+        #: What takes memory. A taker that is added stays until it is discarded.
         self.takers = set[_Taker]()
         self._others = others
         self._reserved = 0

@@ -132,16 +132,12 @@ class Flow(Generic[Task, Value]):
         that it has ended.
 
     Raises TriggerError where a trigger that a user wrote cannot be made.
-
-    Attributes
-    ----------
-    routes
-        Which buckets objects go to.
     """
 
     def __init__(
         self, declared: Mapping[str, Any], values: Values[Value], *, in_sessions: bool = False
     ) -> None:
+        #: Which buckets objects go to.
         self.routes = Routes[Task](declared)
         self._values = values
         self._in_sessions = in_sessions

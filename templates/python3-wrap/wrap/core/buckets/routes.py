@@ -23,14 +23,10 @@ class Routes(Generic[Task]):
     ----------
     declared
         As `wrap.core.buckets.flow.Flow` has it.
-
-    Attributes
-    ----------
-    entry
-        The buckets that events go to.
     """
 
     def __init__(self, declared: Mapping[str, Any]) -> None:
+        #: The buckets that events go to.
         self.entry: Gives = [(name, True) for name in declared["entry"]]
         self._declared = declared
         self._gives: Mapping[Task, Gives] = declared["gives"]

@@ -53,23 +53,6 @@ class Machine:
         Bytes of JSON that the result of a task, or the output of a state, may have.
     longest
         Characters of a text that an intrinsic function makes of values.
-
-    Attributes
-    ----------
-    over
-        Whether it has ended.
-    outcome
-        What it then answers, or the `StatesError` that it failed with.
-    given
-        The value of its input.
-    contexts
-        Has the time of the event.
-    chance
-        What random values and jitter come from.
-    flows
-        What evaluates the fields of states.
-    result
-        What the task has answered that ended last.
     """
 
     def __init__(
@@ -82,17 +65,24 @@ class Machine:
         most_bytes: float = inf,
         longest: float = LONGEST,
     ) -> None:
+        #: Whether it has ended.
         self.over = False
+        #: What it then answers, or the `StatesError` that it failed with.
         self.outcome: Any = None
+        #: The value of its input.
         self.given: Any = None
+        #: What the task has answered that ended last.
         self.result: Any = None
         self._definition = definition
         self._make_context = context
+        #: What random values and jitter come from.
         self.chance = chance
         self._check = check
         self._most_bytes = most_bytes
         self._limited = Limited(check, longest)
+        #: Has the time of the event.
         self.contexts = Contexts()
+        #: What evaluates the fields of states.
         self.flows = Flows(chance, self.contexts, evaluator or NoEvaluator())
         self._numbers = count()
         self._awaited: dict[int, Visit | None] = {}

@@ -64,13 +64,6 @@ class MapRun:
         Where results are written; None if the Map hands them on.
     uuid
         Returns a new UUID.
-
-    Attributes
-    ----------
-    files
-        While results are written, what the function gets for each file that is left.
-    error
-        What the Map fails with when its results have been written.
     """
 
     def __init__(
@@ -83,7 +76,9 @@ class MapRun:
     ) -> None:
         self.tolerance = tolerance
         self.destination = destination
+        #: While results are written, what the function gets for each file that is left.
         self.files: Iterator[dict[str, str]] = iter(())
+        #: What the Map fails with when its results have been written.
         self.error: StatesError | None = None
         default = "COMPACT" if destination is None else "NONE"
         self._transformation = config.get("Transformation", default)

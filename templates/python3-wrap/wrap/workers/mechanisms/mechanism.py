@@ -23,17 +23,11 @@ class Candidate(Protocol):
 
 
 class Mechanism(ABC):
-    """How further processes come to be.
+    """How further processes come to be."""
 
-    Attributes
-    ----------
-    name
-        As plans call it.
-    full
-        Why an execution was never admitted.
-    """
-
+    #: As plans call it.
     name: ClassVar[str]
+    #: Why an execution was never admitted.
     full: str
     #: The workers of each slot, from `start` on.
     _workers: list[IdleWorkers]
