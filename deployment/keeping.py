@@ -43,17 +43,11 @@ def merged(
 ) -> dict[str, str]:
     """What a function is to have that takes the place of another one.
 
-    Parameters
-    ----------
-    new
-        What its own stack.yaml says.
-    given
-        What the stack.yaml of the other one said.
-    now
-        What the other one has: where that differs from `given`, somebody has set it.
+    Args:
+        new: what its own stack.yaml says.
+        given: what the stack.yaml of the other one said.
+        now: what the other one has: where that differs from `given`, somebody has set it.
 
-    Examples
-    --------
     >>> merged({"team": "b"}, {"team": "a"}, {"team": "a", "tier": "gold"})
     {'team': 'b', 'tier': 'gold'}
     >>> merged({"team": "a", "old": "1"}, {"team": "a", "old": "1"}, {"team": "mine"})

@@ -47,14 +47,10 @@ def declare(
     The first wrap of a plan is its entry. Where the client calls every wrap, each is the entry
     of its own task: request in, output out.
 
-    Parameters
-    ----------
-    timeout_s
-        Seconds that a request may take.
-    timeouts_s
-        Function -> seconds that it may take, for those that have a limit of their own.
-    commands
-        Function -> program and arguments, for those of the style ``command``.
+    Args:
+        timeout_s: seconds that a request may take.
+        timeouts_s: function -> seconds that it may take, for those that have a limit of their own.
+        commands: function -> program and arguments, for those of the style ``command``.
     """
     part = _Part(plan, index, workflow)
     functions, numbers = functions_in(part.wrap, workflow), part.numbers

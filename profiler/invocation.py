@@ -174,18 +174,12 @@ class Solo:
     ) -> Invocation:
         """Run it once, on its input `number` of those that it has in turn.
 
-        Parameters
-        ----------
-        probed
-            Whether beside the probe of the GIL.
-        cpu_probed
-            Whether between two runs of the CPU-speed probe.
-        observed
-            Whether the wrap looks for what it changes of what its process shares.
-        weighed
-            Whether the wrap measures the memory that its process shares with no other.
-        limit_s
-            For how long it may run, in seconds, if not as long as any request.
+        Args:
+            probed: whether beside the probe of the GIL.
+            cpu_probed: whether between two runs of the CPU-speed probe.
+            observed: whether the wrap looks for what it changes of what its process shares.
+            weighed: whether the wrap measures the memory that its process shares with no other.
+            limit_s: for how long it may run, in seconds, if not as long as any request.
 
         Raises ``function-failed`` or what the gateway raises, always with the function's name.
         """

@@ -121,10 +121,7 @@ class ProbeRun:
 def read_ticks(rows: Iterable[Sequence[Any]]) -> list[Tick]:
     """The ticks in a timeline's row, from the handler's begin to its end.
 
-    Raises
-    ------
-    ValueError, TypeError, IndexError
-        They are no ticks.
+    Raises ValueError, TypeError, IndexError: they are no ticks.
     """
     rows = list(rows)
     ticks = [

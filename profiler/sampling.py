@@ -173,16 +173,11 @@ def sample(
 
     It lets others have their turn before every untraced run.
 
-    Parameters
-    ----------
-    tracer
-        Runs it under strace; None where only the probe is used.
-    fresh_mib
-        Resident memory of the function before it ever ran, where that is known.
-    further_s
-        For how long there may be more untraced runs than rounds.
-    beside
-        Called after every untraced run.
+    Args:
+        tracer: runs it under strace; None where only the probe is used.
+        fresh_mib: resident memory of the function before it ever ran, where that is known.
+        further_s: for how long there may be more untraced runs than rounds.
+        beside: called after every untraced run.
 
     Raises ``function-failed`` where the function fails; ``no-trace`` where its runs are not to be
     found in what strace wrote.

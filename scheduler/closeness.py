@@ -27,12 +27,9 @@ def closer(
     them as these are, those with most data first. No wrap runs more processes in a stage than
     before in its widest one, and none without a process is left.
 
-    Parameters
-    ----------
-    size_of
-        How many bytes each task gives.
-    group_of
-        Of a task. It stays in wraps that had tasks of its group.
+    Args:
+        size_of: how many bytes each task gives.
+        group_of: of a task. It stays in wraps that had tasks of its group.
     """
     places = _Places(layout, workflow, size_of, group_of)
     best = places.crossing_bytes, layout

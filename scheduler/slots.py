@@ -71,8 +71,6 @@ def water_level_ms(total_ms: float, offsets_ms: Sequence[float]) -> float:
     A lower bound of a stage's latency, with the time that its functions hold the GIL as the
     total: a process has one GIL.
 
-    Examples
-    --------
     >>> water_level_ms(10, [0, 2, 100])
     6.0
     """
@@ -92,8 +90,6 @@ def pair_latency(others_ms: Sequence[float], offsets_ms: Sequence[float]) -> Pai
 
     `offsets_ms` is what each slot adds; there are two more than others.
 
-    Examples
-    --------
     >>> latency_ms = pair_latency([5.0, 1.0], [0.0, 1.0, 2.0, 3.0])
     >>> latency_ms(6.0, 3.0)
     6.0

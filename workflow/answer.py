@@ -51,23 +51,17 @@ class Difference:
 class ExpectedAnswer(Document):
     """The answer of a workflow whose functions ran one after another, each alone.
 
-    Attributes
-    ----------
-    request_sha256
-        Which request it answers.
-    output
-        The answer of the first run; absent where it is long, or not UTF-8.
-    output_sha256
-        Its digest.
-    varies
-        JSON paths at which runs differed; ``[*]`` stands for any index, ``$`` for all of it.
-    any_order
-        JSON paths of lists that had the same items in another order, or have no order.
-    always_varies
-        JSON paths at which each of three runs or more differed from each other one: such as random
-        numbers. That it varied in some of them may be a cache that was filled.
-    fails
-        Whether it is what a Fail state ends the workflow with: then its output is `failure_text`.
+    Attributes:
+        request_sha256: which request it answers.
+        output: the answer of the first run; absent where it is long, or not UTF-8.
+        output_sha256: its digest.
+        varies: JSON paths at which runs differed; ``[*]`` stands for any index, ``$`` for all of
+            it.
+        any_order: JSON paths of lists that had the same items in another order, or have no order.
+        always_varies: JSON paths at which each of three runs or more differed from each other one:
+            such as random numbers. That it varied in some of them may be a cache that was filled.
+        fails: whether it is what a Fail state ends the workflow with: then its output is
+            `failure_text`.
     """
 
     request_sha256: str

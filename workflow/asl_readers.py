@@ -36,12 +36,9 @@ def reader(
 ) -> dict[str, Any]:
     """An ItemReader, with the name of a function as Resource.
 
-    Parameters
-    ----------
-    given, check
-        The field of what the function gets, and its check.
-    config
-        The ReaderConfig.
+    Args:
+        given, check: the field of what the function gets, and its check.
+        config: the ReaderConfig.
     """
     fields: dict[str, Check] = {"Resource": text, given: check}
     fields["ReaderConfig"] = partial(_config, shape=config)

@@ -75,8 +75,6 @@ def parse_buckets(
     ``unknown-bucket``, ``unknown-function``, ``unreachable``, ``cycle``, ``bad-name``,
     ``alike-names``.
 
-    Examples
-    --------
     >>> count = {"trigger": "by-time", "window_ms": 1000, "function": "count"}
     >>> parse_buckets({"entry": "clicks", "buckets": {"clicks": count}}, "demo").buckets["entry"]
     ['clicks']

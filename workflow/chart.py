@@ -166,8 +166,6 @@ _SIGNS = {
 def said(rule: dict[str, Any]) -> str:
     """A rule of a Choice in short.
 
-    Examples
-    --------
     >>> said({"And": [{"Variable": "$.a", "NumericLessThan": 3}, {"Not": {"Variable": "$.b",
     ...     "IsPresent": True}}]})
     'a < 3 and not b is present'

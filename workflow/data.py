@@ -77,8 +77,6 @@ def resolve(source: Source, request: str, outputs: Mapping[str, str]) -> str:
     Raises ``not-text`` and ``too-deep`` where something that is not UTF-8, or is nested deeper than
     Python reads, would have to be joined.
 
-    Examples
-    --------
     >>> resolve(("a", "b"), "", {"a": "1", "b": "no JSON"})
     '[1,"no JSON"]'
     """
@@ -111,11 +109,9 @@ def given_to(task: Task, request: str, outputs: Mapping[str, str]) -> str:
 def outputs_in(answer: str, task: str, emits: Mapping[str, str]) -> dict[str, str]:
     """The outputs in the answer of a wrap that a client calls for `task` alone, by their names.
 
-    Parameters
-    ----------
-    emits
-        What the outputs are called that the task emits, by what it calls them. If there are any,
-        the answer is a JSON object of its ``output`` and what it has ``emitted``.
+    Args:
+        emits: what the outputs are called that the task emits, by what it calls them. If there are
+            any, the answer is a JSON object of its ``output`` and what it has ``emitted``.
 
     Raises ``bad-answer``.
     """

@@ -53,13 +53,10 @@ class LoadWithin(LoadTime):
 class LoadLatency(Document):
     """The latency that is predicted of a plan under load.
 
-    Attributes
-    ----------
-    within
-        Percentiles of the latency; none where the load is more than the plan can do, so that the
-        queue grows without end.
-    mean
-        The mean of the latency; None if the queue grows without end.
+    Attributes:
+        within: percentiles of the latency; none where the load is more than the plan can do, so
+            that the queue grows without end.
+        mean: the mean of the latency; None if the queue grows without end.
     """
 
     load: Load

@@ -212,8 +212,6 @@ def source_of(names: Iterable[str]) -> Source:
 def giver_of(output: str) -> str:
     """The task that gives an output: what it answers goes by its own name.
 
-    Examples
-    --------
     >>> giver_of("split"), giver_of("split#left"), giver_of("Pack#2")
     ('split', 'split', 'Pack#2')
     """

@@ -68,12 +68,10 @@ def check_task_name(name: str, path: str, most: int = STATE_NAME_LIMIT) -> str:
 class FunctionNames:
     """What tasks call their functions, and how OpenFaaS calls them.
 
-    Parameters
-    ----------
-    known
-        The names in functions.json: what the workflow has -> the function's name.
-    deployed
-        Gives the functions of stack.yaml, of which a proposal names the one that is most alike.
+    Args:
+        known: the names in functions.json: what the workflow has -> the function's name.
+        deployed: gives the functions of stack.yaml, of which a proposal names the one that is most
+            alike.
     """
 
     def __init__(

@@ -37,12 +37,10 @@ MOST = 200_000
 class Running:
     """An execution of `workflow`, which has begun with `request`.
 
-    Parameters
-    ----------
-    now
-        The time of day in seconds since 1970.
-    context
-        Fields of the context object that are not as of an execution: section -> field -> value.
+    Args:
+        now: the time of day in seconds since 1970.
+        context: fields of the context object that are not as of an execution: section -> field ->
+            value.
     """
 
     def __init__(

@@ -54,10 +54,8 @@ Given = Mapping[int, Object | None]
 class PeerProtocol:
     """The executions here that other wraps take part in.
 
-    Parameters
-    ----------
-    address
-        Where this replica takes messages.
+    Args:
+        address: where this replica takes messages.
     """
 
     def __init__(self, wrap: Wrap, direct: Direct, loop: Loop, address: str) -> None:
@@ -172,14 +170,10 @@ class PeerProtocol:
 class Peers:
     """The other wraps that take part in an execution, as one of them sees them.
 
-    Parameters
-    ----------
-    coordinator
-        The wrap that has the request.
-    routes
-        The address of each.
-    wanted
-        Tasks whose objects the coordinator waits for, besides those that its tasks need.
+    Args:
+        coordinator: the wrap that has the request.
+        routes: the address of each.
+        wanted: tasks whose objects the coordinator waits for, besides those that its tasks need.
     """
 
     #: How long after the deadline others are waited for, in seconds: they say what hangs.

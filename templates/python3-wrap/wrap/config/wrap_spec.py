@@ -64,10 +64,7 @@ class Seen(Enum):
 class Wrap(WrapDeclaration):
     """One wrap: its functions, its tasks, and the processes that these run in.
 
-    Raises
-    ------
-    ValueError
-        The declaration contradicts itself; the message says where.
+    Raises ValueError: the declaration contradicts itself; the message says where.
     """
 
     entry: Entry | None = None

@@ -168,8 +168,6 @@ class Admission:
 def freest(free: Mapping[str, int]) -> str | None:
     """The replica with the most free workers; None if no replica has any.
 
-    Examples
-    --------
     >>> freest({"a": 0, "b": 2, "c": 1})
     'b'
     >>> freest({"a": 0})
@@ -181,14 +179,10 @@ def freest(free: Mapping[str, int]) -> str | None:
 def may_offload(is_whole: bool, has_streams: bool, is_of_buckets: bool) -> bool:
     """Whether another replica may run an execution.
 
-    Parameters
-    ----------
-    is_whole
-        Whether all its tasks run in this wrap.
-    has_streams
-        Whether its tasks read streams while they are written. Another replica begins its tasks
-        one after another.
-    is_of_buckets
-        Whether it gives objects into buckets, which are here.
+    Args:
+        is_whole: whether all its tasks run in this wrap.
+        has_streams: whether its tasks read streams while they are written. Another replica begins
+            its tasks one after another.
+        is_of_buckets: whether it gives objects into buckets, which are here.
     """
     return is_whole and not has_streams and not is_of_buckets

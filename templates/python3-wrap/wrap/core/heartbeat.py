@@ -21,10 +21,8 @@ _ENDING = 5
 class Heartbeat:
     """What a server sees of its own two loops.
 
-    Parameters
-    ----------
-    beat_s
-        Seconds from one beat to the next.
+    Args:
+        beat_s: seconds from one beat to the next.
     """
 
     def __init__(self, beat_s: float) -> None:

@@ -66,12 +66,9 @@ def expired(
 ) -> TaskError:
     """Why the time of an execution was over although no task ran here.
 
-    Parameters
-    ----------
-    late
-        Which other wraps are gone or have not answered, if any.
-    full
-        Why an execution that waits for workers gets none.
+    Args:
+        late: which other wraps are gone or have not answered, if any.
+        full: why an execution that waits for workers gets none.
     """
     if waits_for_wraps:
         message = "what other wraps give did not come in time"
@@ -83,10 +80,8 @@ def expired(
 class TaskLimits:
     """Until when each task may run that has begun and not ended.
 
-    Parameters
-    ----------
-    commands
-        Gets when the rules are to look at the time.
+    Args:
+        commands: gets when the rules are to look at the time.
     """
 
     def __init__(

@@ -33,10 +33,8 @@ class Work(Protocol):
 class LostThreads:
     """The work that was given up. Any thread may call its methods.
 
-    Parameters
-    ----------
-    tasks
-        How many tasks of a request run as threads.
+    Args:
+        tasks: how many tasks of a request run as threads.
     """
 
     def __init__(self, tasks: int = 0) -> None:

@@ -16,12 +16,9 @@ class Parallelism:
     Threads that hand on what functions have given fight for locks beside the GIL: 40 of them took
     twice the CPU time of two, for functions that do nothing.
 
-    Parameters
-    ----------
-    most
-        The upper bound.
-    now, cpu_s
-        Seconds of the clock, and of CPU time of the process.
+    Args:
+        most: the upper bound.
+        now, cpu_s: seconds of the clock, and of CPU time of the process.
     """
 
     def __init__(self, most: int, now: float, cpu_s: float) -> None:

@@ -27,18 +27,13 @@ _TELLINGS = 3
 class Workflow(Protocol):
     """What a wrap declares about the tasks of all wraps.
 
-    Attributes
-    ----------
-    name
-        Of the wrap.
-    attempts
-        How often a task may begin.
-    tasks
-        The wrap's own.
-    live
-        Output -> the tasks that read it while it is written.
-    wrap_of, takers, components
-        Of a task: its wrap, the wraps that wait for it, and the tasks that live streams connect.
+    Attributes:
+        name: of the wrap.
+        attempts: how often a task may begin.
+        tasks: the wrap's own.
+        live: output -> the tasks that read it while it is written.
+        wrap_of, takers, components: of a task: its wrap, the wraps that wait for it, and the tasks
+            that live streams connect.
     """
 
     @property
@@ -112,10 +107,8 @@ class Question(NamedTuple):
 class Participants:
     """The other wraps of one execution.
 
-    Parameters
-    ----------
-    wanted
-        Tasks whose objects the coordinator waits for, beside those that its own tasks need.
+    Args:
+        wanted: tasks whose objects the coordinator waits for, beside those that its own tasks need.
     """
 
     def __init__(self, workflow: Workflow, wanted: frozenset[int]) -> None:
@@ -216,18 +209,12 @@ class Participants:
     ) -> Again:
         """What is to run again. Raises TaskError if no attempt is left for that.
 
-        Parameters
-        ----------
-        lost
-            The wrap that is lost; empty if streams broke.
-        has
-            Participant -> the tasks whose objects it has.
-        here
-            The tasks whose objects the coordinator has.
-        broken
-            The tasks whose streams broke.
-        spared
-            The wrap that had begun nothing, so that no attempt is over with it.
+        Args:
+            lost: the wrap that is lost; empty if streams broke.
+            has: participant -> the tasks whose objects it has.
+            here: the tasks whose objects the coordinator has.
+            broken: the tasks whose streams broke.
+            spared: the wrap that had begun nothing, so that no attempt is over with it.
         """
         flow, own = self._workflow, self._workflow.name
         runs = {other: self.asked[other].tasks for other in has if other in self.asked}

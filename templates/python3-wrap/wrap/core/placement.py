@@ -33,14 +33,10 @@ _MANY = 1 << 30
 class Deployed(Protocol):
     """What a wrap declares about a workflow that decides.
 
-    Attributes
-    ----------
-    workflow
-        Its name.
-    places_of
-        Task -> the places over which its instances go.
-    processes, remotes
-        The processes of the wrap; the other wraps, if this is the entry.
+    Attributes:
+        workflow: its name.
+        places_of: task -> the places over which its instances go.
+        processes, remotes: the processes of the wrap; the other wraps, if this is the entry.
     """
 
     @property
@@ -86,10 +82,8 @@ class World(NamedTuple):
 class Placement(Program):
     """Finds places for the instances of one execution; its scope is what has a place just now.
 
-    Parameters
-    ----------
-    gives
-        The instances whose objects are wanted elsewhere.
+    Args:
+        gives: the instances whose objects are wanted elsewhere.
     """
 
     decides = True
@@ -209,18 +203,12 @@ class Instances(Placement):
 class Deciding(Placement):
     """One execution of a state machine.
 
-    Parameters
-    ----------
-    ident
-        What the execution is called.
-    deadline
-        Until when it may evaluate, in seconds of the clock of `world`.
-    world
-        What is outside the core.
-    longest
-        Bytes that an input of a task, or the output, may have, about.
-    most_bytes
-        Bytes that the result of a task, or the output of a state, may have.
+    Args:
+        ident: what the execution is called.
+        deadline: until when it may evaluate, in seconds of the clock of `world`.
+        world: what is outside the core.
+        longest: bytes that an input of a task, or the output, may have, about.
+        most_bytes: bytes that the result of a task, or the output of a state, may have.
     """
 
     evaluates = True

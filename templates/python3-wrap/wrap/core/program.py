@@ -76,24 +76,16 @@ class Step(NamedTuple):
 class Scope(Protocol):
     """The tasks of an execution that run in one wrap or process.
 
-    Attributes
-    ----------
-    place_of
-        Task -> where it runs.
-    gives
-        The tasks whose outputs are wanted elsewhere.
-    components
-        Task -> the tasks that live streams connect it with.
-    sources, users
-        Task -> where its input comes from; object -> the tasks that need it.
-    processes, in_order
-        The further processes that run some of the tasks; those whose tasks never overlap.
-    is_whole
-        Whether the tasks wait for nothing but each other and the request.
-    live
-        Whether some tasks read what others write at the same time.
-    calls_wraps
-        Whether some tasks run in other wraps, which are called for them.
+    Attributes:
+        place_of: task -> where it runs.
+        gives: the tasks whose outputs are wanted elsewhere.
+        components: task -> the tasks that live streams connect it with.
+        sources, users: task -> where its input comes from; object -> the tasks that need it.
+        processes, in_order: the further processes that run some of the tasks; those whose tasks
+            never overlap.
+        is_whole: whether the tasks wait for nothing but each other and the request.
+        live: whether some tasks read what others write at the same time.
+        calls_wraps: whether some tasks run in other wraps, which are called for them.
     """
 
     @property
@@ -176,12 +168,9 @@ class Program(ABC):
     def again(self, process: int, lost: Collection[int], held: Container[Key]) -> Call:
         """The first call to a replacement worker.
 
-        Parameters
-        ----------
-        lost
-            The tasks that the lost worker had not answered and that may run again.
-        held
-            The objects that are in this wrap.
+        Args:
+            lost: the tasks that the lost worker had not answered and that may run again.
+            held: the objects that are in this wrap.
         """
 
     @abstractmethod

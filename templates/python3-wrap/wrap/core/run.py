@@ -30,13 +30,10 @@ WORKER_DIED = "process-died"
 class Run:
     """One execution in one wrap.
 
-    Parameters
-    ----------
-    needs
-        Whether the output of another wrap's task is needed here, or only its end; None if no other
-        wrap takes part.
-    is_traced
-        Whether somebody is told of tasks that do not end.
+    Args:
+        needs: whether the output of another wrap's task is needed here, or only its end; None if no
+            other wrap takes part.
+        is_traced: whether somebody is told of tasks that do not end.
     """
 
     def __init__(

@@ -23,12 +23,9 @@ class Shares(NamedTuple):
 class Sharing:
     """What one wrap sends to the others of an execution.
 
-    Parameters
-    ----------
-    own, coordinator
-        The names of this wrap, and of the wrap that has the request.
-    wanted
-        Tasks whose objects the coordinator waits for, besides those that its tasks need.
+    Args:
+        own, coordinator: the names of this wrap, and of the wrap that has the request.
+        wanted: tasks whose objects the coordinator waits for, besides those that its tasks need.
     """
 
     def __init__(self, takers: Takers, own: str, coordinator: str, wanted: Collection[int]) -> None:

@@ -48,10 +48,8 @@ def look_again_s(waited_for: Iterable[Reader], now: float) -> float:
 def stuck(waited_for: Iterable[Each], readers: Iterable[Reader], now: float) -> list[Each]:
     """The readers of which the rest goes to disk, of those that are waited for.
 
-    Parameters
-    ----------
-    readers
-        All readers of the same task.
+    Args:
+        readers: all readers of the same task.
     """
     slow = [each for each in waited_for if each.held_up and each.took + _PATIENCE_S <= now]
     return slow if slow and any(each.starves for each in readers) else []

@@ -37,18 +37,13 @@ def due(
 ) -> list[Each]:
     """The objects that go to disk: the old ones, and of the others the largest above the quota.
 
-    Parameters
-    ----------
-    waiting
-        In the order in which they came.
-    ttl_s
-        After so many seconds an object is old.
-    quota
-        Bytes that they may take in memory.
-    is_full
-        Whether they take more.
-    is_waited_for
-        Whether others wait for room. Else the newest stays, as its consumer may come at once.
+    Args:
+        waiting: in the order in which they came.
+        ttl_s: after so many seconds an object is old.
+        quota: bytes that they may take in memory.
+        is_full: whether they take more.
+        is_waited_for: whether others wait for room. Else the newest stays, as its consumer may come
+            at once.
     """
     found = [each for each in waiting if each.since + ttl_s <= now]
     others = list(waiting[len(found) :]) if is_full else []

@@ -53,18 +53,12 @@ def buckets(
 ) -> list[Bucket[Task]]:
     """The buckets of a workflow, each after those whose tasks it awaits.
 
-    Parameters
-    ----------
-    predecessors
-        For every task those whose objects it needs.
-    stages
-        The topological generations of the tasks.
-    trigger
-        With ``stage`` there is one bucket for each stage; with ``data`` one for all tasks that
-        have the same predecessors.
+    Args:
+        predecessors: for every task those whose objects it needs.
+        stages: the topological generations of the tasks.
+        trigger: with ``stage`` there is one bucket for each stage; with ``data`` one for all tasks
+            that have the same predecessors.
 
-    Examples
-    --------
     >>> needs = {"a": (), "b": (), "c": ("a",), "d": ("a", "b"), "e": ("b", "a")}
     >>> for bucket in buckets(needs, ["ab", "cde"], "data"):
     ...     print(bucket.awaits, bucket.starts)
@@ -122,17 +116,11 @@ def groups(
     its place: that place sees for itself when the bucket fires. Else its place has to be called
     when its bucket fires.
 
-    Parameters
-    ----------
-    buckets
-        Each after those whose tasks it awaits.
-    place_of
-        Where tasks run. Those that are not here run elsewhere.
-    repeated
-        Tasks that may be called for once more, which what follows them is not to be.
+    Args:
+        buckets: each after those whose tasks it awaits.
+        place_of: where tasks run. Those that are not here run elsewhere.
+        repeated: tasks that may be called for once more, which what follows them is not to be.
 
-    Examples
-    --------
     Only c needs what another place gives:
 
     >>> chain = [Bucket((), ("a",)), Bucket(("a",), ("b",)), Bucket(("b",), ("c",))]

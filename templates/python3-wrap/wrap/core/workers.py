@@ -14,10 +14,8 @@ from wrap.core.program import Call, Key, Place, Scope
 class Workers:
     """The workers of one execution.
 
-    Parameters
-    ----------
-    commands
-        Gets what is to be done.
+    Args:
+        commands: gets what is to be done.
     """
 
     def __init__(self, commands: list[Command]) -> None:
@@ -57,10 +55,8 @@ class Sent(NamedTuple):
 class Worker:
     """What one worker has got in an execution, and for how many tasks it has not been called.
 
-    Parameters
-    ----------
-    keeps
-        Whether it keeps objects for later calls. Instances share none.
+    Args:
+        keeps: whether it keeps objects for later calls. Instances share none.
     """
 
     def __init__(self, scope: Scope, process: int, keeps: bool) -> None:

@@ -18,10 +18,8 @@ _READING_BYTES = 72
 class EventMemory:
     """What objects will take is known from their sizes and from the buckets that get them.
 
-    Parameters
-    ----------
-    copies
-        How often a request is there in memory beside its events: while it is written, say.
+    Args:
+        copies: how often a request is there in memory beside its events: while it is written, say.
     """
 
     def __init__(self, routes: Routes[str], objects: Objects, quota: Quota, copies: int) -> None:

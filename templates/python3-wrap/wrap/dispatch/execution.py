@@ -52,27 +52,18 @@ CANCELLED = TaskError("cancelled", "nobody waits for it any more")
 class Execution:
     """Runs a request of the workflow, or the tasks that another wrap asks for.
 
-    Parameters
-    ----------
-    program
-        Decides which tasks run.
-    objects
-        The inputs from elsewhere.
-    deadline
-        Seconds of the monotonic clock.
-    reply
-        Called once, with the execution and its outcome, by a thread that may block.
-    peers
-        The other wraps that take part. None if the execution has all inputs and only answers.
-    prepare
-        Makes further objects when the execution begins, which can wait for free workers.
-    into_buckets
-        Takes what tasks emit into buckets.
-    client
-        Gets the answer piece by piece. None if the answer is sent as a whole.
-    hand_on
-        Called if a wrap is of another build: it raises TaskError if the execution is over by that.
-        None if the execution waits until the wrap is of its build.
+    Args:
+        program: decides which tasks run.
+        objects: the inputs from elsewhere.
+        deadline: seconds of the monotonic clock.
+        reply: called once, with the execution and its outcome, by a thread that may block.
+        peers: the other wraps that take part. None if the execution has all inputs and only
+            answers.
+        prepare: makes further objects when the execution begins, which can wait for free workers.
+        into_buckets: takes what tasks emit into buckets.
+        client: gets the answer piece by piece. None if the answer is sent as a whole.
+        hand_on: called if a wrap is of another build: it raises TaskError if the execution is over
+            by that. None if the execution waits until the wrap is of its build.
     """
 
     def __init__(

@@ -59,12 +59,9 @@ class FiringRun:
 class FiringRuns:
     """The runs that go on.
 
-    Parameters
-    ----------
-    deadline
-        Until when all have to end, in seconds of the monotonic clock.
-    watch, trace
-        What results tell, and the trace that all are part of.
+    Args:
+        deadline: until when all have to end, in seconds of the monotonic clock.
+        watch, trace: what results tell, and the trace that all are part of.
     """
 
     def __init__(

@@ -22,14 +22,10 @@ from wrap.values.value import Object
 class Events:
     """The buckets of a wrap.
 
-    Parameters
-    ----------
-    declared, numbers
-        As `BucketRuns` has them.
-    most_bytes
-        What objects may take that wait or are worked on.
-    durable
-        Where they are to outlive the process.
+    Args:
+        declared, numbers: as `BucketRuns` has them.
+        most_bytes: what objects may take that wait or are worked on.
+        durable: where they are to outlive the process.
     """
 
     def __init__(

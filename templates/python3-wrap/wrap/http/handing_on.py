@@ -35,10 +35,8 @@ class HandedOnError(TaskError):
 class Hander:
     """Hands on one request, at most once at a time, and as often as its tasks may begin elsewhere.
 
-    Parameters
-    ----------
-    environ, body
-        The request's.
+    Args:
+        environ, body: the request's.
     """
 
     def __init__(

@@ -52,16 +52,11 @@ class Received(NamedTuple):
 class PeerConnection:
     """A connection whose messages are told of as they come.
 
-    Parameters
-    ----------
-    got
-        Called by the loop with each message that has come whole.
-    gone
-        Called once by the loop where the other side has gone, or has said what is no message.
-    longest
-        Bytes that a frame may have.
-    budget
-        Nothing more is read while it is full: the other side has to wait then.
+    Args:
+        got: called by the loop with each message that has come whole.
+        gone: called once by the loop where the other side has gone, or has said what is no message.
+        longest: bytes that a frame may have.
+        budget: nothing more is read while it is full: the other side has to wait then.
     """
 
     def __init__(

@@ -60,16 +60,11 @@ class PendingQuestion:
 class PeerPool:
     """Connections to replicas of wraps, which are named by their addresses, HOST PORT.
 
-    Parameters
-    ----------
-    key
-        What both sides prove that they have.
-    longest
-        Bytes that a frame may have.
-    gone
-        Called by the loop when a connection to an address has ended on the other side.
-    ends
-        Called by the loop when the replica at an address says that it is ending.
+    Args:
+        key: what both sides prove that they have.
+        longest: bytes that a frame may have.
+        gone: called by the loop when a connection to an address has ended on the other side.
+        ends: called by the loop when the replica at an address says that it is ending.
     """
 
     def __init__(

@@ -94,23 +94,15 @@ class _Caller:
 class PeerServer:
     """Takes connections of other wraps of the deployment.
 
-    Parameters
-    ----------
-    key
-        What both sides prove that they have.
-    host
-        The address to listen on.
-    longest
-        Bytes that an object may have.
-    budget
-        While it is full, nothing more is read.
+    Args:
+        key: what both sides prove that they have.
+        host: the address to listen on.
+        longest: bytes that an object may have.
+        budget: while it is full, nothing more is read.
 
-    Attributes
-    ----------
-    address
-        Where it listens, as HOST PORT.
-    refusals
-        Connections that were none of this deployment's.
+    Attributes:
+        address: where it listens, as HOST PORT.
+        refusals: connections that were none of this deployment's.
 
     Raises OSError where it cannot listen.
     """

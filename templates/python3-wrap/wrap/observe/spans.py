@@ -79,17 +79,11 @@ class Ended(NamedTuple):
 class Collector:
     """Where spans are sent: one connection for each message, no redirects.
 
-    Parameters
-    ----------
-    url
-        Of the service.
-    environment
-        Has the other variables of OpenTelemetry.
+    Args:
+        url: of the service.
+        environment: has the other variables of OpenTelemetry.
 
-    Raises
-    ------
-    ValueError
-        A variable has a value that cannot be used; the message names it.
+    Raises ValueError: a variable has a value that cannot be used; the message names it.
     """
 
     def __init__(self, url: str, environment: Mapping[str, str]) -> None:
@@ -136,12 +130,9 @@ def _cut(channel: socket.socket) -> None:
 class Exporter:
     """What wraps tell of executions whose coordinator they are.
 
-    Parameters
-    ----------
-    collector
-        Where spans go.
-    environment
-        Has the other variables of OpenTelemetry.
+    Args:
+        collector: where spans go.
+        environment: has the other variables of OpenTelemetry.
     """
 
     def __init__(self, wrap: Wrap, collector: Collector, environment: Mapping[str, str]) -> None:

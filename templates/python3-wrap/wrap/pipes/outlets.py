@@ -34,12 +34,9 @@ from wrap.values.disk import Backlog
 class Outlet:
     """The connection to one reader.
 
-    Parameters
-    ----------
-    channel
-        A socket, of which the reader has the other end.
-    reader
-        The function that reads; errors name it.
+    Args:
+        channel: a socket, of which the reader has the other end.
+        reader: the function that reads; errors name it.
     """
 
     def __init__(self, channel: socket.socket, reader: str) -> None:

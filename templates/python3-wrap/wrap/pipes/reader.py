@@ -59,12 +59,9 @@ class WrittenStream(io.RawIOBase):
 class Reader(io.RawIOBase):
     """A stream as a file.
 
-    Parameters
-    ----------
-    channel
-        A socket, of which the writer has the other end.
-    writer
-        The function that writes; errors name it.
+    Args:
+        channel: a socket, of which the writer has the other end.
+        writer: the function that writes; errors name it.
     """
 
     def __init__(self, channel: socket.socket, writer: str) -> None:

@@ -25,16 +25,11 @@ _MOMENT_S = 0.001
 class Writer(io.RawIOBase):
     """An output of a task as a file. Small pieces are sent together, large pieces without a copy.
 
-    Parameters
-    ----------
-    outlets
-        The connections to the readers of this output.
-    among
-        The connections to the readers of all outputs of the task.
-    kept
-        Whether it is needed as a whole too.
-    written
-        Called when it has been closed, unless it was abandoned.
+    Args:
+        outlets: the connections to the readers of this output.
+        among: the connections to the readers of all outputs of the task.
+        kept: whether it is needed as a whole too.
+        written: called when it has been closed, unless it was abandoned.
     """
 
     def __init__(

@@ -45,24 +45,17 @@ class MemoryBudget:
 
     Any thread may call its methods.
 
-    Parameters
-    ----------
-    quota
-        Bytes that they may take in memory, beside the newest one: its consumer may come at once.
-    ttl_s
-        After so many seconds an object goes to disk in any case.
-    spill
-        Puts contents on disk, all or none; called by `tend` alone, without the lock. Raises OSError
-        where there is no room.
-    wake
-        Has `tend` called at a time of the clock, by a thread that may wait for the disk.
-    clock
-        Seconds.
+    Args:
+        quota: bytes that they may take in memory, beside the newest one: its consumer may come at
+            once.
+        ttl_s: after so many seconds an object goes to disk in any case.
+        spill: puts contents on disk, all or none; called by `tend` alone, without the lock. Raises
+            OSError where there is no room.
+        wake: has `tend` called at a time of the clock, by a thread that may wait for the disk.
+        clock: seconds.
 
-    Attributes
-    ----------
-    held, spilled
-        Bytes in memory, and on disk.
+    Attributes:
+        held, spilled: bytes in memory, and on disk.
     """
 
     def __init__(

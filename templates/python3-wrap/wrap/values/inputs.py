@@ -19,10 +19,8 @@ from wrap.values.value import JSON, Object, is_json, quoted
 class Inputs:
     """Objects by the tasks that gave them, None for the request; joined ones are made once.
 
-    Parameters
-    ----------
-    budget
-        Says which of them stay in memory; without one all do.
+    Args:
+        budget: says which of them stay in memory; without one all do.
     """
 
     def __init__(self, objects: Mapping[Key, Object], budget: MemoryBudget | None = None) -> None:

@@ -24,12 +24,9 @@ class _Taker(Protocol):
 class Quota:
     """Its methods may be called by any thread.
 
-    Parameters
-    ----------
-    most
-        Bytes that requests may take together.
-    others
-        Bytes that are taken beside those of `takers`.
+    Args:
+        most: bytes that requests may take together.
+        others: bytes that are taken beside those of `takers`.
     """
 
     def __init__(self, most: int = UNLIMITED, others: Callable[[], int] = lambda: 0) -> None:

@@ -39,12 +39,9 @@ _MAPPABLE = sys.implementation.name == "cpython" and not sysconfig.get_config_va
 class Shared:
     """A sealed memfd.
 
-    Parameters
-    ----------
-    descriptor
-        Its own from now on.
-    is_ascii
-        Whether it is known to hold a text that is ASCII.
+    Args:
+        descriptor: its own from now on.
+        is_ascii: whether it is known to hold a text that is ASCII.
 
     Raises ValueError where others could still change what is in it.
     """
@@ -121,10 +118,8 @@ class _Mapped:
     It is made as others of its type are, but for its place: its header is copied from one, with its
     references, so that there is always one more than are left and nothing ever frees it.
 
-    Parameters
-    ----------
-    like
-        A value of the type, with more than none and less than a page of characters.
+    Args:
+        like: a value of the type, with more than none and less than a page of characters.
     """
 
     value: bytes | str

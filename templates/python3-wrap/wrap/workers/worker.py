@@ -17,14 +17,10 @@ class ProcessDiedError(Exception):
 class Process:
     """A process that the fork server forked, or is about to.
 
-    Parameters
-    ----------
-    channel
-        The socket to it.
-    end
-        Kills it unless it has ended, and says how it ended.
-    longest
-        Bytes that an output may have.
+    Args:
+        channel: the socket to it.
+        end: kills it unless it has ended, and says how it ended.
+        longest: bytes that an output may have.
     """
 
     def __init__(self, channel: socket.socket, end: Callable[[], str], longest: int) -> None:

@@ -62,12 +62,9 @@ def loaded(declared: Mapping[str, Any], load: Callable[[str], object]) -> dict[s
 class OwnTrigger(StreamTrigger[Value]):
     """Asks a trigger that a user wrote, and answers for it.
 
-    Parameters
-    ----------
-    kind, options
-        The class, and what it is made with.
-    faults
-        Gets what it does wrong.
+    Args:
+        kind, options: the class, and what it is made with.
+        faults: gets what it does wrong.
 
     Raises TriggerError where it cannot be made.
     """

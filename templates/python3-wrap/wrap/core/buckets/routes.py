@@ -19,10 +19,8 @@ RUN_BYTES = 800
 class Routes(Generic[Task]):
     """The ways of objects through the buckets of a workflow.
 
-    Parameters
-    ----------
-    declared
-        As `wrap.core.buckets.flow.Flow` has it.
+    Args:
+        declared: as `wrap.core.buckets.flow.Flow` has it.
     """
 
     def __init__(self, declared: Mapping[str, Any]) -> None:
@@ -64,16 +62,11 @@ class Routes(Generic[Task]):
     def cost(self, gives: Iterable[tuple[str, bool]], size: int, items: int, overhead: int) -> int:
         """Bytes that buckets will take for a value.
 
-        Parameters
-        ----------
-        gives
-            The buckets that get it, and whether each of its items is an object there.
-        size
-            Its bytes.
-        items
-            How many items it has.
-        overhead
-            What an object takes beside its own bytes.
+        Args:
+            gives: the buckets that get it, and whether each of its items is an object there.
+            size: its bytes.
+            items: how many items it has.
+            overhead: what an object takes beside its own bytes.
         """
         total = 0
         for name, each in gives:

@@ -24,16 +24,11 @@ class Evaluator(Protocol):
     ) -> Any:
         """The value of `expression`.
 
-        Parameters
-        ----------
-        names
-            The values of variables, by names without ``$``.
-        functions
-            Functions besides those of JSONata, and in place of those of the same name.
-        now
-            The time that ``$now`` and ``$millis`` return, in seconds since 1970.
-        seed
-            What the random values of JSONata's own functions follow from.
+        Args:
+            names: the values of variables, by names without ``$``.
+            functions: functions besides those of JSONata, and in place of those of the same name.
+            now: the time that ``$now`` and ``$millis`` return, in seconds since 1970.
+            seed: what the random values of JSONata's own functions follow from.
 
         Raises ValueError, a line, where the evaluation fails or is out of bounds, or where the
         expression has no value; and whatever a function raises.

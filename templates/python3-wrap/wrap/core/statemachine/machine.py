@@ -34,25 +34,17 @@ _SURELY = 8
 class Machine:
     """One execution of a state machine.
 
-    Parameters
-    ----------
-    definition
-        The normalised document.
-    context
-        Of the input and the time of the start, the context object, but for what changes from state
-        to state.
-    chance
-        What random values and jitter come from.
-    check
-        Called again and again while values are evaluated. A StatesError that it raises fails the
-        state. Anything else ends the event: the execution is then over for its caller, and gets no
-        other event.
-    evaluator
-        What evaluates JSONata; machines without it need none.
-    most_bytes
-        Bytes of JSON that the result of a task, or the output of a state, may have.
-    longest
-        Characters of a text that an intrinsic function makes of values.
+    Args:
+        definition: the normalised document.
+        context: of the input and the time of the start, the context object, but for what changes
+            from state to state.
+        chance: what random values and jitter come from.
+        check: called again and again while values are evaluated. A StatesError that it raises fails
+            the state. Anything else ends the event: the execution is then over for its caller, and
+            gets no other event.
+        evaluator: what evaluates JSONata; machines without it need none.
+        most_bytes: bytes of JSON that the result of a task, or the output of a state, may have.
+        longest: characters of a text that an intrinsic function makes of values.
     """
 
     def __init__(

@@ -105,16 +105,11 @@ def serve(
 ) -> NoReturn:
     """Serve `app`; exits after SIGTERM or SIGINT, with the status that `close` returns.
 
-    Parameters
-    ----------
-    sockets
-        What `listen` gave.
-    most
-        How many requests may be served at once; asked again after each turn of the loop.
-    memory_bytes
-        What the replica may take.
-    start
-        Has a thread call a function.
+    Args:
+        sockets: what `listen` gave.
+        most: how many requests may be served at once; asked again after each turn of the loop.
+        memory_bytes: what the replica may take.
+        start: has a thread call a function.
     """
     listener, *kept = sockets
     dispatcher = Dispatcher(start)
