@@ -100,10 +100,6 @@ class PeerServer:
         longest: bytes that an object may have.
         budget: while it is full, nothing more is read.
 
-    Attributes:
-        address: where it listens, as HOST PORT.
-        refusals: connections that were none of this deployment's.
-
     Raises OSError where it cannot listen.
     """
 
@@ -115,7 +111,9 @@ class PeerServer:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, 0), family=family, backlog=socket.SOMAXCONN)
         self._socket.setblocking(False)
+        #: Where it listens, as HOST PORT.
         self.address = f"{host} {self._socket.getsockname()[1]}"
+        #: Connections that were none of this deployment's.
         self.refusals = Refusals(loop)
         self.receiving = True
         self._key = key

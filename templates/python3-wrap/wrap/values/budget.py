@@ -53,9 +53,6 @@ class MemoryBudget:
             OSError where there is no room.
         wake: has `tend` called at a time of the clock, by a thread that may wait for the disk.
         clock: seconds.
-
-    Attributes:
-        held, spilled: bytes in memory, and on disk.
     """
 
     def __init__(
@@ -79,6 +76,7 @@ class MemoryBudget:
         self._writing = False
         self._lock = threading.RLock()
         self._written = threading.Condition(self._lock)
+        #: Bytes in memory, and on disk.
         self.held = self.spilled = 0
 
     @property
