@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from wrap.core.dag import Graph
+from wrap.core.deployment import Deployment
 from wrap.core.errors import TaskError
 from wrap.core.program import Component
 from wrap.core.recovery import Again, Tally, may_follow, to_run_again
@@ -22,38 +22,6 @@ _RECONNECTIONS = 5
 #: How often participants are told of a loss that do not know the execution: they may be about to
 #: begin it, with what was true before.
 _TELLINGS = 3
-
-
-class Workflow(Protocol):
-    """What a wrap declares about the tasks of all wraps.
-
-    Attributes:
-        name: of the wrap.
-        attempts: how often a task may begin.
-        tasks: the wrap's own.
-        live: output -> the tasks that read it while it is written.
-        wrap_of, takers, components: of a task: its wrap, the wraps that wait for it, and the tasks
-            that live streams connect.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def attempts(self) -> int: ...
-    @property
-    def tasks(self) -> Mapping[int, str]: ...
-    @property
-    def live(self) -> Mapping[int, Collection[int]]: ...
-    @property
-    def wrap_of(self) -> Mapping[int, str]: ...
-    @property
-    def takers(self) -> Mapping[int, Mapping[str, bool]]: ...
-    @property
-    def components(self) -> Mapping[int, Component]: ...
-    @property
-    def graph(self) -> Graph: ...
-    def giver_of(self, output: int) -> int:
-        """The task that gives an output."""
 
 
 class Reply(Enum):
@@ -111,7 +79,7 @@ class Participants:
         wanted: tasks whose objects the coordinator waits for, beside those that its own tasks need.
     """
 
-    def __init__(self, workflow: Workflow, wanted: frozenset[int]) -> None:
+    def __init__(self, workflow: Deployment, wanted: frozenset[int]) -> None:
         #: Wrap -> its question, of those that have not replied.
         self.asked: dict[str, Question] = {}
         self._workflow = workflow
@@ -153,10 +121,7 @@ class Participants:
         return question
 
     def replied(self, name: str, number: int, reply: Reply) -> Remedy:
-        """What to do about the reply to a question.
-
-        Results also count if the wrap has been asked again meanwhile.
-        """
+        """What to do about a reply; results also count if the wrap was asked again meanwhile."""
         question = self.asked.get(name)
         if question is None or question.number != number:
             return Remedy.TAKE if reply is Reply.RESULTS else Remedy.IGNORE

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from wrap.core.deployment import Deployment
 from wrap.core.errors import TaskError, workflow_failed
 from wrap.core.patience import Patience
 from wrap.core.program import MAIN, Call, Component, Key, Place, Program, Source, Step, given_to
@@ -28,29 +29,6 @@ if TYPE_CHECKING:
     from wrap.core.statemachine.expressions import Evaluator
 
 _MANY = 1 << 30
-
-
-class Deployed(Protocol):
-    """What a wrap declares about a workflow that decides.
-
-    Attributes:
-        workflow: its name.
-        places_of: task -> the places over which its instances go.
-        processes, remotes: the processes of the wrap; the other wraps, if this is the entry.
-    """
-
-    @property
-    def workflow(self) -> str: ...
-    @property
-    def places_of(self) -> Mapping[int, Sequence[Place]]: ...
-    @property
-    def processes(self) -> Sequence[object]: ...
-    @property
-    def remotes(self) -> Mapping[str, object]: ...
-    @property
-    def instances(self) -> int: ...
-    def task_of(self, number: int) -> int:
-        """The task of an instance."""
 
 
 class Definition(Protocol):
@@ -94,7 +72,7 @@ class Placement(Program):
     sources: Mapping[int, Source] = {}
     users: Mapping[Key, Sequence[int]] = {}
 
-    def __init__(self, wrap: Deployed, gives: Collection[int] = ()) -> None:
+    def __init__(self, wrap: Deployment, gives: Collection[int] = ()) -> None:
         self.wrap = wrap
         self.gives = gives
         self.place_of: dict[int, Place] = {}
@@ -179,7 +157,7 @@ class Placement(Program):
 class Instances(Placement):
     """The instances that another wrap asks for, which have nothing to do with each other."""
 
-    def __init__(self, wrap: Deployed, numbers: Sequence[int]) -> None:
+    def __init__(self, wrap: Deployment, numbers: Sequence[int]) -> None:
         super().__init__(wrap, numbers)
         self._left = len(numbers)
         self._numbers = numbers
@@ -215,7 +193,7 @@ class Deciding(Placement):
 
     def __init__(
         self,
-        wrap: Deployed,
+        wrap: Deployment,
         entry: Definition,
         ident: str,
         deadline: float,
