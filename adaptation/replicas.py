@@ -65,10 +65,7 @@ class Scaler:
             self.sleep(min(left_s, EVERY_S))
 
     def look(self) -> None:
-        """Ask each function for its load, and for other replicas where it should have them.
-
-        Raises what the gateway does.
-        """
+        """Ask each function for its load, and the gateway for other replicas where needed."""
         busy = self.busy()
         statuses = [self.gateway.describe(function.name) for function in self.functions()]
         looked = [(each, self._load(each, busy)) for each in statuses if each.replicas]
@@ -92,8 +89,7 @@ class Scaler:
         return growth(requests, seconds, planned.per_s)
 
     def _load(self, status: FunctionStatus, busy: float) -> Load | None:
-        """What the replicas that answer say; where none answers what they said last, None for
-        never."""
+        """What the replicas that answer say, or else said last; None for never."""
         before = self._said.get(status.name, {})
         heard = hear(self.gateway, status)
         if not heard.said:

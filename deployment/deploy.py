@@ -113,10 +113,7 @@ def removed_on_failure(gateway: Gateway, created: Sequence[str]) -> Iterator[Non
 
 
 def remove_outdated(gateway: Gateway, stack_file: Path) -> None:
-    """Remove wraps of the stack's workflow and planner that the stack no longer has.
-
-    They are what an earlier plan needed and this one does not.
-    """
+    """Remove wraps of an earlier plan of the stack's workflow and planner."""
     stack = read_stack(stack_file, {})
     current = {identity(function.annotations) for function in stack.functions.values()}
     outdated = [
@@ -140,10 +137,7 @@ def remove_all(gateway: Gateway, names: Sequence[str]) -> None:
 
 
 def _finished(call: Callable[..., None], *arguments: object) -> None:
-    """Do `call`; an interruption meanwhile comes when it has ended.
-
-    Else functions would be created, or not removed, after the last look at what there is.
-    """
+    """Do `call` to its end: an interruption meanwhile, which could leave functions, comes after."""
     with ThreadPoolExecutor(1) as thread:
         thread.submit(int).result()  # one that is just being started would not be waited for
         thread.submit(call, *arguments).result()

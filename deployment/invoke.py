@@ -225,10 +225,7 @@ def _annotated(workflow: str, functions: Sequence[FunctionStatus]) -> Route:
 
 
 def find_invoker(gateway: Gateway, workflow: str, planner: str | None = None) -> Invoker:
-    """What runs the workflow named `workflow` on `gateway`, found by the functions' annotations.
-
-    Raises ``not-deployed``, or ``ambiguous`` where several planners of it are deployed.
-    """
+    """What runs `workflow` on `gateway`, by annotations; ``not-deployed``, ``ambiguous``."""
     functions = gateway.functions()
     called = [
         function

@@ -128,10 +128,7 @@ def all_keeping(stack: StackFile, before: Mapping[str, FunctionStatus]) -> Stack
 
 
 def keep_in(stack_file: Path, before: Mapping[str, FunctionStatus]) -> list[str]:
-    """Have the wraps of a generated stack.yaml keep what was set on those `before` them.
-
-    The lines are those of `not_kept`.
-    """
+    """Have a stack.yaml's wraps keep what was set on those `before` them; lines of `not_kept`."""
     stack = read_stack(stack_file, {})
     write_stack(stack_file, all_keeping(stack, before))
     return list(not_kept(stack, before))

@@ -178,10 +178,7 @@ def ready(function: FunctionStatus) -> int:
 
 
 def hear(gateway: Gateway, function: FunctionStatus) -> Heard:
-    """What the replicas of `function` say: with many of them, a sample.
-
-    One that is scaled to zero is not asked: it would be started by that.
-    """
+    """What a sample of the replicas of `function` say; one scaled to zero would start, if asked."""
     replicas = ready(function)
     found = dict[str, Said]()
     silent = 0

@@ -126,10 +126,7 @@ class Backend(Protocol):
         """A further listener, where replicas cannot reach the gateway's own."""
 
     async def use(self, reference: str) -> ImageInUse:
-        """Take the current version of an image into use.
-
-        Raises GatewayError: there is no such image, or nothing to ask.
-        """
+        """Take the current version of an image into use; GatewayError if there is none."""
 
     async def usage(self, children: Sequence[Child]) -> processes.Usage:
         """What `children` and all that they started use now."""

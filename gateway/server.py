@@ -83,10 +83,7 @@ class Gateway:
         self._proxy: Proxy
 
     async def start(self) -> str:
-        """Listen; returns the URL.
-
-        Raises GatewayError: the port cannot be had, or the backend is not to be used here.
-        """
+        """Listen; returns the URL. GatewayError: no such port to be had, or no backend here."""
         settings = self._settings
         # A container has a user of its own.
         user = FunctionUser.choose(settings.user) if settings.backend == "process" else None
@@ -214,10 +211,7 @@ class _Refusal(asyncio.Protocol):
 
 
 def listen(host: str, port: int, credentials: Credentials | None) -> socket.socket:
-    """A listening socket; raises GatewayError naming the port and the mend.
-
-    Without credentials it is one that this machine alone reaches.
-    """
+    """A listening socket, of loopback without credentials; GatewayError names port and mend."""
     if credentials is None and not is_loopback(host):
         raise GatewayError(
             "no-credentials",

@@ -19,10 +19,7 @@ STARTING = frozenset({"clone", "clone3", "fork", "vfork"})
 
 @dataclass(frozen=True)
 class Strand:
-    """A thread or process at work for the function, from `start_s` to `end_s` of the run.
-
-    `shares_gil` says whether it is a thread of the handler's own process.
-    """
+    """A thread, which may share the GIL, or a process at work for the function, in seconds."""
 
     tid: int
     start_s: float

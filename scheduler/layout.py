@@ -205,10 +205,7 @@ def sized(
     profile: Profile,
     idle: Iterable[str] = (),
 ) -> tuple[int, Demand]:
-    """The memory of a wrap with these processes, in MiB, and what its functions take.
-
-    Those that are `idle` are loaded, and not run.
-    """
+    """The memory of a wrap with these processes, in MiB, and what those not `idle` take."""
     tasks = chain.from_iterable(processes)
     functions = [profile.functions[workflow.function_of(task)] for task in tasks]
     modules_mib = imports_mib([*functions, *map(profile.functions.__getitem__, idle)])

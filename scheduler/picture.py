@@ -59,10 +59,7 @@ class Picture:
 
 
 def draw(picture: Picture, path: Path) -> None:
-    """Write `picture` to the PNG file `path`.
-
-    Raises ``no-matplotlib`` where that is not installed.
-    """
+    """Write `picture` to the PNG file `path`; ``no-matplotlib`` where that is not installed."""
     try:
         from matplotlib.figure import Figure  # loaded on use: it costs more than a search
         from matplotlib.ticker import MaxNLocator

@@ -37,10 +37,7 @@ def task_names(workflow: Workflow) -> list[str]:
 
 
 def sand(workflow: Workflow) -> Layout:
-    """All in one sandbox, every function in a process of its own that is forked for it.
-
-    The main process runs no function, not even where a stage has only one.
-    """
+    """All in one sandbox, each function in a process forked for it, none in the main one."""
     return tuple((((), *((task,) for task in stage)),) for stage in workflow.stages)
 
 

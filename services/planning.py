@@ -38,10 +38,7 @@ def load_of(rate: str | None) -> Load | None:
 
 
 class _Known(Document):
-    """The content of workflow.json, profile.json and platform.json, and functions.json if needed.
-
-    `name` is the workflow's, where it names none itself.
-    """
+    """The content of workflow.json, called `name` if it has none, and of what it goes with."""
 
     workflow: dict[str, Any]
     profile: Profile

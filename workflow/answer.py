@@ -76,10 +76,7 @@ class ExpectedAnswer(Document):
     def learned(
         cls, request: bytes, outputs: Sequence[str], unordered: Sequence[str] = ()
     ) -> ExpectedAnswer:
-        """What `outputs` have in common; without one, any answer may come.
-
-        The lists under the keys `unordered` of an answer have no order.
-        """
+        """What `outputs` have in common; lists under the keys `unordered` have no order."""
         if not outputs:
             return cls.learned(request, [""]).without(["$"])
         first, any_order = outputs[0], tuple("$" + _step(key) for key in unordered)
@@ -174,10 +171,7 @@ class ExpectedAnswer(Document):
         suspects: Callable[[str], Sequence[str]],
         payload: str,
     ) -> None:
-        """Raise ``constant-output`` where all `outputs` have what differed in each run alone.
-
-        `suspects` returns the functions that run where what leads to a task runs.
-        """
+        """Raise ``constant-output``, with `suspects` of the task, where nothing varied."""
         for path, value in self.constant(outputs):
             task = _task_at(workflow, path)
             raise ChironError(

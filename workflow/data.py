@@ -23,10 +23,7 @@ _UNSAID = "text/html; charset=utf-8"
 
 
 class Typed(str):
-    """A text that its giver has called something: ``content_type``, empty if it has not.
-
-    A client calls other texts what they look like.
-    """
+    """A text with the ``content_type`` that its giver called it, empty if it called it none."""
 
     content_type: str
 
@@ -128,10 +125,7 @@ def outputs_in(answer: str, task: str, emits: Mapping[str, str]) -> dict[str, st
 
 
 def is_json(text: str) -> bool:
-    """Whether `text` is strict JSON (NaN and Infinity are not).
-
-    Raises ``too-deep`` where it is nested deeper than Python reads.
-    """
+    """Whether `text` is strict JSON; ``too-deep`` where Python cannot read that deep."""
 
     def refuse(constant: str) -> None:
         raise ValueError(constant)

@@ -106,10 +106,7 @@ class WorkflowFailedError(ChironError):
 
 
 class Faults:
-    """What is wrong with one file, or with some of several things: all of it is said at the end.
-
-    `tell` is called with each fault as it is found.
-    """
+    """All that is wrong with one or several things, raised at the end; `tell` gets each at once."""
 
     def __init__(self, tell: Callable[[ChironError], None] | None = None) -> None:
         self._found: list[ChironError] = []

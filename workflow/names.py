@@ -47,10 +47,7 @@ def as_workflow_name(text: str) -> str:
 
 
 def check_task_name(name: str, path: str, most: int = STATE_NAME_LIMIT) -> str:
-    """`name` if it is printable, not too long and without # (NAME#2 is a task's second run).
-
-    Raises ``bad-name``.
-    """
+    """`name` if printable, not too long and without # (NAME#2 is a second run); ``bad-name``."""
     wrong = next((c for c in name if c == "#" or not c.isprintable()), None)
     if wrong is not None:
         raise ChironError(

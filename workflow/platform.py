@@ -17,10 +17,7 @@ IDLE_MS = 10.0
 
 
 class PathCost(Document):
-    """What an object from one wrap to another takes: `ms`, and `ms_per_mb` per million bytes.
-
-    Of a store that is to put it there and to get it. ``spread`` has the quartiles of both.
-    """
+    """What an object takes between wraps: `ms`, and `ms_per_mb`; ``spread`` has the quartiles."""
 
     ms: Milliseconds
     ms_per_mb: Milliseconds

@@ -74,10 +74,7 @@ Part = Annotated[float, Field(ge=0, le=1)]
 
 
 class Emission(Document):
-    """An output that a function emits when the part `after` of its latency has passed.
-
-    Where it writes it piece by piece, `writes_from` is the part after which it began to.
-    """
+    """An output emitted `after` a part of the latency; written in pieces from `writes_from` on."""
 
     after: Part
     bytes: Annotated[int, Field(ge=0)]

@@ -33,10 +33,7 @@ def name_of(execution: int, key: Key) -> str:
 def put(
     store: Store | None, execution: int, objects: Mapping[Key, Object], deadline: float
 ) -> None:
-    """Put those of `objects` that no store has yet; nothing, where there is no store.
-
-    Raises TaskError, ``store``.
-    """
+    """Put those of `objects` that the store, if there is one, has not yet; TaskError, ``store``."""
     for key, each in objects.items():
         if store is not None and not each.stored:
             name = name_of(execution, key)

@@ -78,10 +78,7 @@ class Graph:
         return Part(mine, self._buckets, self.sources, place_of, frozenset(gives), self.components)
 
     def share(self, place_of: Mapping[int, Place], gives: Collection[int]) -> Part:
-        """As `part`, but what these need from other tasks comes while they run.
-
-        Raises KeyError for a task that is not known.
-        """
+        """As `part`, but what these need from other tasks comes while they run."""
         mine: list[Bucket[int]] = []
         for index in self._indices(place_of):
             bucket = self._buckets[index]

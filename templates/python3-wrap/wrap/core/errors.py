@@ -87,10 +87,7 @@ def too_late(what: str) -> TaskError:
 
 
 def workflow_failed(name: str, cause: str) -> TaskError:
-    """The error of a workflow that ended with the ``Error`` and ``Cause`` of no task.
-
-    It is a ``timeout`` if States Language names it so.
-    """
+    """The error of a workflow that ended so, by no task; a ``timeout`` if named so."""
     message = ": ".join(filter(None, (name, cause)))
     late = name == "States.Timeout"
     code, status = ("timeout", 504) if late else ("workflow-failed", SERVER_FAULT)

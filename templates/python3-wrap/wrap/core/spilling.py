@@ -67,8 +67,5 @@ def first_file(due: Sequence[Each]) -> list[Each]:
 
 
 def has_room(taken: int, size: int, free: int) -> bool:
-    """Whether `size` bytes more may go to disk, where `taken` are ours and `free` are left.
-
-    Ours take no more than half of what is free without them: others write to the disk too.
-    """
+    """Whether `size` bytes may go to disk: ours take half of what is free without them."""
     return 2 * (taken + size) <= taken + free

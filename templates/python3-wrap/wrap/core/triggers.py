@@ -26,10 +26,7 @@ MOST_AT_ONCE = 40
 
 
 class Bucket(NamedTuple, Generic[Task]):
-    """Tasks that start together, when all of `awaits` have given their objects.
-
-    Where it awaits nothing, it fires with the request.
-    """
+    """Tasks that start together: with the objects of all that it `awaits`, or the request."""
 
     awaits: tuple[Task, ...]
     starts: tuple[Task, ...]

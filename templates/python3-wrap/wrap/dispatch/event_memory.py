@@ -30,10 +30,7 @@ class EventMemory:
 
     @contextmanager
     def events(self, given: Object) -> Iterator[tuple[Sequence[Object], int]]:
-        """A block that holds the events of a request; these, and the bytes that they take.
-
-        Raises TaskError, ``full`` or ``too-large``.
-        """
+        """A block that holds a request's events; these, and their bytes. Raises as `given`."""
         content, what, quota = given.view(), "what came in the request", self._quota
         copies = given.memory + self._copies * len(content)
         most, events = most_items(content), None

@@ -150,10 +150,7 @@ class Events:
         return self._durable is not None
 
     def letters(self, verb: str, which: Sequence[str], deadline: float) -> list[dict[str, Any]]:
-        """The dead letters, after what `DurableBuckets.letters` does of them.
-
-        Raises TaskError, ``store``.
-        """
+        """The dead letters, after what `DurableBuckets.letters` does; TaskError, ``store``."""
         durable, found, done = self._durable, list[Any](), threading.Event()
         if durable is None:
             return []

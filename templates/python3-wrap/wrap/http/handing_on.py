@@ -49,10 +49,7 @@ class Hander:
         self._begun = 0
 
     def __call__(self) -> None:
-        """Have an entry of another build answer, if one is reached.
-
-        Raises HandedOnError with its answer; TaskError, ``timeout``.
-        """
+        """Have an entry of another build answer: HandedOnError; or TaskError, ``timeout``."""
         left = may_follow(self._begun, self._runtime.wrap.attempts)
         if not left or not self._handing.acquire(blocking=False):
             return

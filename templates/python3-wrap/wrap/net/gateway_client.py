@@ -263,10 +263,7 @@ def answer(results: list[Result], arrived: float) -> list[framing.Unsent]:
 def results_of(
     wrap: str, answered: Sequence[framing.Frame | Shared], request: Request, asked: float
 ) -> list[Result]:
-    """What `answer` says, by this machine's clock, which it came at now; `request` went at `asked`.
-
-    Raises TaskError, ``remote``, where it is no answer to `request`.
-    """
+    """What `answer` to `request` says, by this machine's clock; TaskError, ``remote``."""
     now = time.monotonic()
     try:
         clock, *rest = answered

@@ -52,10 +52,7 @@ class Transport(Protocol):
         """
 
     def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
-        """The answer of the entry `wrap` to a whole request.
-
-        Raises TaskError: ``timeout``; ``remote`` where it cannot be reached.
-        """
+        """The answer of the entry `wrap` to a request; TaskError: ``timeout``, ``remote``."""
 
     def release(self, execution: Ident) -> None:
         """Keep nothing of an execution any more: it has ended, and was answered."""

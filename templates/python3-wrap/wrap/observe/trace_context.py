@@ -68,10 +68,7 @@ def checked(told: TraceContext | None) -> TraceContext | None:
 
 
 def exported(request: TraceContext | None) -> TraceContext:
-    """The same of an execution whose spans are exported, unless the caller wants none.
-
-    A trace begins where the request is part of none.
-    """
+    """The same of an execution that is exported, unless the caller wants none; or a new trace."""
     if request is None:
         return TraceContext(os.urandom(16).hex(), "", _SAMPLED, is_exported=True)
     return request._replace(is_exported=bool(request.flags & _SAMPLED))

@@ -90,10 +90,7 @@ class Disk:
 
 
 class Backlog:
-    """Bytes of a stream that its reader has not taken yet: what came first is taken first.
-
-    Raises OSError where there is no room for a file.
-    """
+    """Bytes of a stream that its reader takes in their order; OSError without room for a file."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (`close` does)

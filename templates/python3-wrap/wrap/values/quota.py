@@ -49,10 +49,7 @@ class Quota:
 
     @contextmanager
     def reserved(self, size: int, what: str, share: float = 1.0) -> Iterator[None]:
-        """Have `size` bytes for the length of the block, in which a taker takes them.
-
-        Raises as `wrap.core.admission.check_memory`.
-        """
+        """Have `size` bytes for a taker in the block; raises as `check_memory`."""
         with self._lock:
             check_memory(size, self.taken, int(share * self.most), what)
             self._reserved += size

@@ -88,10 +88,7 @@ class Shared:
         return self._mapped(b"0") if _MAPPABLE else bytes(self.view())
 
     def text(self) -> str:
-        """Its text: of ASCII not copied where Python allows for that.
-
-        Raises UnicodeDecodeError where it is none.
-        """
+        """Its text, of ASCII not copied where Python allows for that; UnicodeDecodeError."""
         if _MAPPABLE:
             self.is_ascii = self.is_ascii or self.data().isascii()  # 10 times as quick as to decode
             if self.is_ascii:

@@ -36,10 +36,7 @@ def file_of(trigger: str) -> str:
 
 
 def loaded(declared: Mapping[str, Any], load: Callable[[str], object]) -> dict[str, Any]:
-    """`declared`, as `Flow` has it, with the classes of the triggers that users wrote.
-
-    `load` runs a file of the workflow's folder, as a module. Raises TriggerError.
-    """
+    """`declared` with the classes of users' triggers; `load` runs their file. TriggerError."""
     modules = dict[str, object]()
     buckets = dict[str, Any]()
     for bucket, its in declared["buckets"].items():

@@ -79,10 +79,7 @@ class Routes(Generic[Task]):
 
 
 def targets(declared: Mapping[str, Any], task: Any, name: str) -> tuple[Sequence[str], str]:
-    """The buckets that get what `task` emits as `name`, and what the object is called there.
-
-    Raises ValueError, with the names that there are.
-    """
+    """The buckets that get what `task` emits as `name`, and its name there; ValueError if none."""
     gives = [bucket for bucket, _ in declared["gives"].get(task, ())]
     emits = declared["emits"].get(task, ())
     if name in gives:

@@ -51,10 +51,7 @@ class NoEvaluator:
 
 
 def expression_in(text: str) -> str | None:
-    """The expression that a string of a definition is, or None.
-
-    Raises ValueError, a line, where only one of ``{%`` and ``%}`` is there.
-    """
+    """The expression that a string is, or None; ValueError without one of ``{%``, ``%}``."""
     opened, closed = text.startswith(_OPENING), text.endswith(_CLOSING)
     if opened != closed or (opened and len(text) < len(_OPENING + _CLOSING)):
         raise ValueError(f"{text!a} has {_OPENING} or {_CLOSING}, not both around all of it")

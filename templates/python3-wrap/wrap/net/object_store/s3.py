@@ -48,10 +48,7 @@ class _Connections(urllib3.PoolManager):
 
 
 class S3:
-    """As `wrap.net.object_store.Store` says, in a bucket that is there. See `store_of` there.
-
-    Raises ValueError where no bucket is named.
-    """
+    """A store in a bucket that is there: see `store_of`. ValueError where no bucket is named."""
 
     def __init__(self, url: SplitResult, password: str) -> None:
         self.place = shown(url)

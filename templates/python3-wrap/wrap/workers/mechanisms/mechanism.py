@@ -78,10 +78,7 @@ class Mechanism(ABC):
         """Note that `candidate`, which was admitted, takes no more processes."""
 
     def take(self, slot: int) -> Process:
-        """A process for the further process number `slot`, for an execution that was admitted.
-
-        Raises OSError if none can be had.
-        """
+        """A process for the further process `slot` of an admitted execution; OSError."""
         return self._workers[slot].take()
 
     @abstractmethod
