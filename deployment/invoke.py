@@ -116,11 +116,7 @@ class _Calls:
     """The calls of one request, each on a thread; `trace_key` is None where none is traced."""
 
     def __init__(
-        self,
-        caller: Caller,
-        threads: ThreadPoolExecutor,
-        trace_key: str | None,
-        is_one_call: bool,
+        self, caller: Caller, threads: ThreadPoolExecutor, trace_key: str | None, is_one_call: bool
     ) -> None:
         self._caller = caller
         self._threads = threads

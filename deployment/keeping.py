@@ -9,13 +9,7 @@ from typing import NamedTuple
 from chiron.generator.annotations import FUNCTIONS, ROUTE
 from chiron.generator.given import Given, digested, given_of, is_ours, is_told
 from chiron.openfaas.objects import FunctionStatus, Resources
-from chiron.openfaas.stack import (
-    StackFile,
-    StackFunction,
-    StackResources,
-    read_stack,
-    write_stack,
-)
+from chiron.openfaas.stack import StackFile, StackFunction, StackResources, read_stack, write_stack
 
 #: Labels that providers give the functions themselves: faas-netes, and its operator.
 _PROVIDERS = frozenset({"app", "controller", "faas_function", "uid"})

@@ -202,10 +202,7 @@ def _ask(gateway: Gateway, name: str) -> Said | None:
 
 
 def await_replicas(
-    gateway: Gateway,
-    plan: Plan,
-    limit_s: float = 60.0,
-    sleep: Callable[[float], None] = time.sleep,
+    gateway: Gateway, plan: Plan, limit_s: float = 60.0, sleep: Callable[[float], None] = time.sleep
 ) -> None:
     """Return once the wraps of `plan`, if it is for a load, have the replicas of their labels.
 

@@ -127,9 +127,5 @@ def _send(
     if outgoing.target:
         url = URL(f"{url}{outgoing.target}", encoded=True)
     return replica.http.request(
-        outgoing.method,
-        url,
-        headers=outgoing.headers,
-        data=outgoing.body,
-        allow_redirects=False,
+        outgoing.method, url, headers=outgoing.headers, data=outgoing.body, allow_redirects=False
     )

@@ -231,10 +231,7 @@ def functions_in(wrap: Wrap, workflow: Workflow) -> list[str]:
 
 
 def _entry(
-    plan: Plan,
-    workflow: Workflow,
-    numbers: Mapping[str, int],
-    styles: Mapping[str, str],
+    plan: Plan, workflow: Workflow, numbers: Mapping[str, int], styles: Mapping[str, str]
 ) -> EntryDeclaration:
     failure = workflow.failure
     deciding = workflow.machine is not None

@@ -15,13 +15,7 @@ from chiron.openfaas.languages import called_in, find_handler, settled
 from chiron.openfaas.stack import read_stack
 from chiron.openfaas.store_function import with_store_function
 from chiron.profiler.drift import at_one_speed
-from chiron.profiler.function_profile import (
-    function_profile,
-    lost_in,
-    mixed,
-    with_code,
-    with_forks,
-)
+from chiron.profiler.function_profile import function_profile, lost_in, mixed, with_code, with_forks
 from chiron.profiler.holding import profiled_source
 from chiron.profiler.inputs import (
     WorkflowRun,

@@ -16,10 +16,7 @@ _HOME = 0
 
 
 def closer(
-    layout: Layout,
-    workflow: Workflow,
-    size_of: Mapping[str, int],
-    group_of: Callable[[str], int],
+    layout: Layout, workflow: Workflow, size_of: Mapping[str, int], group_of: Callable[[str], int]
 ) -> Layout:
     """`layout` with the processes of each stage in the wraps with which they share most data.
 

@@ -16,14 +16,7 @@ from chiron.scheduler.memory import (
 )
 from chiron.workflow.model import Workflow
 from chiron.workflow.paths import DEFAULT_PATH, PathKind
-from chiron.workflow.plan import (
-    DEFAULT_TRIGGER,
-    Demand,
-    Orchestrator,
-    Plan,
-    Processes,
-    Wrap,
-)
+from chiron.workflow.plan import DEFAULT_TRIGGER, Demand, Orchestrator, Plan, Processes, Wrap
 from chiron.workflow.profile import Profile
 from chiron.wrap.core.triggers import TriggerKind
 

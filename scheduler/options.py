@@ -32,12 +32,7 @@ from chiron.scheduler.room import Room
 from chiron.scheduler.traffic import Traffic
 from chiron.workflow.model import Task, Workflow
 from chiron.workflow.paths import DEFAULT_PATH, PATHS, PathKind
-from chiron.workflow.plan import (
-    DEFAULT_ATTEMPTS,
-    DEFAULT_PERCENTILE,
-    DEFAULT_TRIGGER,
-    Plan,
-)
+from chiron.workflow.plan import DEFAULT_ATTEMPTS, DEFAULT_PERCENTILE, DEFAULT_TRIGGER, Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 from chiron.workflow.streaming import as_begun

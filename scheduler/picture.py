@@ -66,8 +66,7 @@ def draw(picture: Picture, path: Path) -> None:
     except ImportError:
         line = f"{shlex.quote(sys.executable)} -m pip install 'chiron-openfaas[evaluation]'"
         raise ChironError(
-            "no-matplotlib",
-            f"pictures need matplotlib: {line}; or name a .json file",
+            "no-matplotlib", f"pictures need matplotlib: {line}; or name a .json file"
         ) from None
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()

@@ -113,11 +113,7 @@ def job_of(
 
 
 def assess(
-    plan: Plan,
-    job: Job,
-    slo_ms: float,
-    strategy: Strategy = "cost",
-    fewer_ms: float | None = None,
+    plan: Plan, job: Job, slo_ms: float, strategy: Strategy = "cost", fewer_ms: float | None = None
 ) -> Plan:
     """`plan` with its prediction, the verdict on `slo_ms`, and the reasons in words.
 

@@ -21,9 +21,7 @@ _NOT_READ = {
     "MANIFEST": "have the function read the files that it names, and answer one JSON array",
     "PARQUET": "have the function read the file, and answer a JSON array",
 }
-_CONFIG_REFUSED = {
-    "ManifestType": f"a manifest is not read: {_NOT_READ['MANIFEST']}",
-}
+_CONFIG_REFUSED = {"ManifestType": f"a manifest is not read: {_NOT_READ['MANIFEST']}"}
 #: What reads S3 -> the fields that say where, and those that need not be there.
 _PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "s3:getObject": (("Bucket", "Key"), ("VersionId",)),

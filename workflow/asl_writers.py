@@ -12,9 +12,7 @@ from chiron.workflow.asl_shapes import Check, Reading, Shape, checked, required
 from chiron.workflow.errors import ChironError
 from chiron.wrap.core.statemachine.map_run import OUTPUT_TYPES, TRANSFORMATIONS
 
-_CONFIG = Shape(
-    {"Transformation": one_of(*TRANSFORMATIONS), "OutputType": one_of(*OUTPUT_TYPES)},
-)
+_CONFIG = Shape({"Transformation": one_of(*TRANSFORMATIONS), "OutputType": one_of(*OUTPUT_TYPES)})
 
 
 def writer(value: Any, path: str, reading: Reading, *, given: str, check: Check) -> dict[str, Any]:

@@ -55,9 +55,7 @@ def check_task_name(name: str, path: str, most: int = STATE_NAME_LIMIT) -> str:
         )
     if not name.strip() or len(name) > most:
         raise ChironError(
-            "bad-name",
-            f"task name {shown(name)} has to have 1 to {most} characters",
-            path=path,
+            "bad-name", f"task name {shown(name)} has to have 1 to {most} characters", path=path
         )
     return name
 

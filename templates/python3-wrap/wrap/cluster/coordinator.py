@@ -217,11 +217,7 @@ class Coordinator(Peers):
             self._run_what_is_gone("", self._notices.of_attempt(others, component), component)
 
     def _run_what_is_gone(
-        self,
-        name: str,
-        has: dict[str, set[int]],
-        broken: Collection[int] = (),
-        spared: str = "",
+        self, name: str, has: dict[str, set[int]], broken: Collection[int] = (), spared: str = ""
     ) -> None:
         """Run again what is gone with a wrap, or broke; see `Participants.lost_with`."""
         all_heard = False

@@ -57,11 +57,7 @@ class Graph:
         source = given_to(task) if self.instances else self.sources[task]
         return source.source if isinstance(source, Streamed) else source
 
-    def part(
-        self,
-        place_of: Mapping[int, Place],
-        gives: Collection[int],
-    ) -> Part:
+    def part(self, place_of: Mapping[int, Place], gives: Collection[int]) -> Part:
         """What is to be run of the tasks in `place_of`, where objects of `gives` are wanted.
 
         What these need from other tasks is there from the beginning.

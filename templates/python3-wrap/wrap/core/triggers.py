@@ -103,9 +103,7 @@ TASK_TRIGGERS: Mapping[TriggerKind, TaskTrigger] = {
 
 
 def groups(
-    buckets: Sequence[Bucket[Task]],
-    place_of: Mapping[Task, Place],
-    repeated: Container[Task] = (),
+    buckets: Sequence[Bucket[Task]], place_of: Mapping[Task, Place], repeated: Container[Task] = ()
 ) -> dict[Task, Group[Place]]:
     """The group of every task that has a place.
 

@@ -301,10 +301,7 @@ def handed_on(execution: Execution) -> bool:
 
 
 def _await_sent(
-    execution: Execution,
-    sent: Iterable[threading.Event],
-    until: float,
-    go_on: Callable[[], None],
+    execution: Execution, sent: Iterable[threading.Event], until: float, go_on: Callable[[], None]
 ) -> None:
     for event in sent:
         event.wait(max(0.0, until - time.monotonic()))

@@ -66,10 +66,7 @@ class ExecutionStreams(OpenStreams[socket.socket]):
     """
 
     def __init__(
-        self,
-        number: int,
-        attempt_of: Callable[[int], int | None],
-        client: Client | None = None,
+        self, number: int, attempt_of: Callable[[int], int | None], client: Client | None = None
     ) -> None:
         super().__init__(number)
         self.client = client
