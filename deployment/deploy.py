@@ -17,7 +17,7 @@ from chiron.openfaas.client import Gateway
 from chiron.openfaas.handler_folder import STYLES
 from chiron.openfaas.objects import FunctionSpec
 from chiron.openfaas.readiness import wait_ready
-from chiron.openfaas.stack import StackFile, StackFunction, deployment, read_stack
+from chiron.openfaas.stack import StackFile, deployment, read_stack
 from chiron.openfaas.store_function import SECRET
 from chiron.workflow.errors import ChironError
 from chiron.workflow.tracing import KEY_VARIABLE, trace_header
@@ -69,19 +69,10 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
                     created.append(name)  # before the call: one that times out may still create it
                 _finished(gateway.deploy, spec)
             for name in names:  # they get ready side by side, however they are asked
-                wait_ready(
-                    gateway,
-                    name,
-                    _READY_TIMEOUT_S,
-                    asking_for.get(name),
-                    answers_options=_is_of_known_server(stack.functions[name]),
-                )
+                ours = stack.functions[name].lang in (WRAP, *STYLES)  # no handler gets OPTIONS
+                key = asking_for.get(name)
+                wait_ready(gateway, name, _READY_TIMEOUT_S, key, answers_options=ours)
     return created
-
-
-def _is_of_known_server(function: StackFunction) -> bool:
-    """Whether its server answers OPTIONS without calling its handler, as our templates' do."""
-    return function.lang in (WRAP, *STYLES)
 
 
 def spec_of(stack: StackFile, name: str, folder: Path) -> FunctionSpec:
