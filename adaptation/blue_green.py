@@ -177,10 +177,7 @@ class BlueGreen:
 
 
 def _in_role(role: str, candidate: FunctionSpec, name: str) -> FunctionSpec:
-    """What runs as `candidate`, as the function `name`.
-
-    Connectors call the entry alone: a successor is called by the entry.
-    """
+    """`candidate` as the function `name`; connectors call it only in the role of an entry."""
     kept = candidate.annotations
     annotations = {**(kept if role == "entry" else without_triggers(kept)), ROLE: role}
     return candidate.model_copy(update={"service": name, "annotations": annotations})

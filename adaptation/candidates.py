@@ -114,9 +114,6 @@ class Exceeding(NamedTuple):
 
 
 def is_worth_a_switch(found: Exceeding, serves: Exceeding) -> bool:
-    """Whether a plan is to replace the one that serves, where neither keeps the SLO.
-
-    Either clearly fewer requests exceed it, or as few, which are clearly faster.
-    """
+    """Whether of two that break the SLO one exceeds it clearly less often, or by less."""
     faster = found.share <= serves.share and found.latency_ms < _WORTH * serves.latency_ms
     return faster or found.share < _WORTH * serves.share

@@ -98,10 +98,7 @@ class GatewayMetrics:
         return hear(self.gateway, self.gateway.describe(function))
 
     def totals(self, function: str) -> Totals:
-        """What the gateway has counted of the answers of `function` that were none of an error.
-
-        Raises ``no-metrics`` where there are none at the URL.
-        """
+        """What the gateway has counted of good answers of `function`; ``no-metrics``."""
         own = [
             sample
             for family in self._families()

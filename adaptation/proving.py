@@ -308,10 +308,7 @@ class _Proof:
         self.progress(event.message)
 
     def _report(self) -> DeploymentReport:
-        """What came of the tries, with the plan that serves, or the best where the former stays.
-
-        plan.json and build/ are then of that plan.
-        """
+        """What came of the tries: plan.json and build/ are of the plan that serves, or is best."""
         stays = self.serves is None
         works = [(each, each.measured) for each in self.tried if each.measured]
         if self.serves is not None:

@@ -32,24 +32,17 @@ EVERY_S = 1.0
 
 @dataclass
 class Scaler:
-    """Looks at the load of functions, and has the gateway run more or fewer replicas of them.
-
-    Attributes
-    ----------
-    functions
-        Says which, at each look.
-    by_pressure
-        Whether it minds that tasks are held back, or only what is in hand and waits.
-    busy
-        The share of the machine's cores that were busy since it was last called, where all
-        replicas share one machine and this process can see its cores; else 0.
-    """
+    """Looks at the load of functions, and has the gateway run more or fewer replicas of them."""
 
     gateway: Gateway
+    #: Says which, at each look.
     functions: Callable[[], Iterable[FunctionStatus]]
     tell: Tell
     sleep: Wait = time.sleep
+    #: Whether it minds that tasks are held back, or only what is in hand and waits.
     by_pressure: bool = True
+    #: The share of the machine's cores that were busy since it was last called, where all replicas
+    #: share one machine and this process can see its cores; else 0.
     busy: Callable[[], float] = lambda: 0.0
     _records: dict[str, Record] = field(init=False, default_factory=dict)
     _said: dict[str, Mapping[str, Said]] = field(init=False, default_factory=dict)
@@ -72,10 +65,7 @@ class Scaler:
             self.sleep(min(left_s, EVERY_S))
 
     def look(self) -> None:
-        """Ask each function for its load, and for other replicas where it should have them.
-
-        Raises what the gateway does.
-        """
+        """Ask each function for its load, and the gateway for other replicas where needed."""
         busy = self.busy()
         statuses = [self.gateway.describe(function.name) for function in self.functions()]
         looked = [(each, self._load(each, busy)) for each in statuses if each.replicas]
@@ -99,8 +89,7 @@ class Scaler:
         return growth(requests, seconds, planned.per_s)
 
     def _load(self, status: FunctionStatus, busy: float) -> Load | None:
-        """What the replicas that answer say; where none answers what they said last, None for
-        never."""
+        """What the replicas that answer say, or else said last; None for never."""
         before = self._said.get(status.name, {})
         heard = hear(self.gateway, status)
         if not heard.said:

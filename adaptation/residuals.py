@@ -27,10 +27,7 @@ FILE = "residuals.json"
 
 
 class MeasuredPlan(Document):
-    """What a plan was measured to take `at` (RFC 3339), by its wraps' fingerprint.
-
-    ``per_s`` is the rate at which requests arrived; None if they came one after another.
-    """
+    """What a plan, by its fingerprint, took `at` (RFC 3339), at the rate ``per_s`` if any."""
 
     plan: str
     at: str

@@ -95,10 +95,7 @@ def by_slo(slo_ms: float, percentile: float) -> DeployedPrediction:
 
 
 def concluded(windows: Sequence[Window], prediction: DeployedPrediction, rules: Rules) -> str:
-    """What `windows` say of what serves, none of which was reason enough to adapt, in a sentence.
-
-    The mean of all their requests counts.
-    """
+    """What the mean of `windows`, no reason to adapt, says of what serves, in a sentence."""
     telling = [each for each in windows if each.requests >= rules.fewest]
     length = f" of {rules.window_s:g} s" if rules.window_s else ""
     looked = f"{len(windows)} window{'s' * (len(windows) != 1)}{length}"

@@ -58,35 +58,23 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Load:
-    """What a wrap's replicas have to do.
+    """What a wrap's replicas have to do."""
 
-    Attributes
-    ----------
-    replicas
-        Those that take requests.
-    requests
-        Those in hand and waiting at a replica, on average.
-    at_once
-        How many of these a replica works on.
-    pressure
-        The share of the time in which tasks were held back.
-    busy
-        The share of their machine's cores that were busy, 0 where that is not known.
-    by_rate
-        The replicas that the rate needs by the plan; 0 if it was for no rate.
-    computing
-        The share of the time in which the replicas' own cores computed for them.
-    is_behind
-        Whether requests here wait for another wrap that has too few replicas.
-    """
-
+    #: Those that take requests.
     replicas: int
+    #: Those in hand and waiting at a replica, on average.
     requests: float
+    #: How many of these a replica works on.
     at_once: float
+    #: The share of the time in which tasks were held back.
     pressure: float = 0.0
+    #: The share of their machine's cores that were busy, 0 where that is not known.
     busy: float = 0.0
+    #: The replicas that the rate needs by the plan; 0 if it was for no rate.
     by_rate: float = 0.0
+    #: The share of the time in which the replicas' own cores computed for them.
     computing: float = 0.0
+    #: Whether requests here wait for another wrap that has too few replicas.
     is_behind: bool = False
 
     @property

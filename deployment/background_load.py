@@ -67,10 +67,7 @@ def busy_line(share: float | None) -> str | None:
 
 
 def busy_share() -> float:
-    """The share of this process's cores that were busy since the last call; 0 at the first call.
-
-    Unlike `others_share` it counts what is ours, and waits for nothing.
-    """
+    """The share of this process's cores that were busy, ours too, since the last call."""
     try:
         busy = psutil.cpu_percent(None, percpu=True)
     except OSError:  # a sandbox without /proc/stat
@@ -79,8 +76,5 @@ def busy_share() -> float:
 
 
 def _own(cores: list[float]) -> list[float]:
-    """What of `cores` this process may use.
-
-    Where a container is shown fewer cores than the kernel has, their numbers are others.
-    """
+    """What of `cores` this process may use, unless a container numbers them in its own way."""
     return [cores[each] for each in os.sched_getaffinity(0) if each < len(cores)] or cores

@@ -17,7 +17,7 @@ from chiron.openfaas.client import Gateway
 from chiron.openfaas.handler_folder import STYLES
 from chiron.openfaas.objects import FunctionSpec
 from chiron.openfaas.readiness import wait_ready
-from chiron.openfaas.stack import StackFile, StackFunction, deployment, read_stack
+from chiron.openfaas.stack import StackFile, deployment, read_stack
 from chiron.openfaas.store_function import SECRET
 from chiron.workflow.errors import ChironError
 from chiron.workflow.tracing import KEY_VARIABLE, trace_header
@@ -69,19 +69,10 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
                     created.append(name)  # before the call: one that times out may still create it
                 _finished(gateway.deploy, spec)
             for name in names:  # they get ready side by side, however they are asked
-                wait_ready(
-                    gateway,
-                    name,
-                    _READY_TIMEOUT_S,
-                    asking_for.get(name),
-                    answers_options=_is_of_known_server(stack.functions[name]),
-                )
+                ours = stack.functions[name].lang in (WRAP, *STYLES)  # no handler gets OPTIONS
+                key = asking_for.get(name)
+                wait_ready(gateway, name, _READY_TIMEOUT_S, key, answers_options=ours)
     return created
-
-
-def _is_of_known_server(function: StackFunction) -> bool:
-    """Whether its server answers OPTIONS without calling its handler, as our templates' do."""
-    return function.lang in (WRAP, *STYLES)
 
 
 def spec_of(stack: StackFile, name: str, folder: Path) -> FunctionSpec:
@@ -113,10 +104,7 @@ def removed_on_failure(gateway: Gateway, created: Sequence[str]) -> Iterator[Non
 
 
 def remove_outdated(gateway: Gateway, stack_file: Path) -> None:
-    """Remove wraps of the stack's workflow and planner that the stack no longer has.
-
-    They are what an earlier plan needed and this one does not.
-    """
+    """Remove wraps of an earlier plan of the stack's workflow and planner."""
     stack = read_stack(stack_file, {})
     current = {identity(function.annotations) for function in stack.functions.values()}
     outdated = [
@@ -140,10 +128,7 @@ def remove_all(gateway: Gateway, names: Sequence[str]) -> None:
 
 
 def _finished(call: Callable[..., None], *arguments: object) -> None:
-    """Do `call`; an interruption meanwhile comes when it has ended.
-
-    Else functions would be created, or not removed, after the last look at what there is.
-    """
+    """Do `call` to its end: an interruption meanwhile, which could leave functions, comes after."""
     with ThreadPoolExecutor(1) as thread:
         thread.submit(int).result()  # one that is just being started would not be waited for
         thread.submit(call, *arguments).result()

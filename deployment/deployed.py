@@ -54,10 +54,7 @@ def deployed(gateway: Gateway) -> Deployments:
 
 
 def with_functions(gateway: Gateway) -> list[tuple[DeployedWorkflow, list[FunctionStatus]]]:
-    """The workflows that are deployed on `gateway`, each with what the gateway says of its wraps.
-
-    Supporting functions, and those of others, are none of these.
-    """
+    """The workflows that are deployed on `gateway`, each with the status of its wraps."""
     wraps = sorted(
         (f for f in gateway.functions() if WORKFLOW in f.annotations),
         key=lambda f: (*_identity(f), f.name),
@@ -67,10 +64,7 @@ def with_functions(gateway: Gateway) -> list[tuple[DeployedWorkflow, list[Functi
 
 
 def wraps_of(gateway: Gateway, workflow: str, planner: str | None = None) -> tuple[str, ...]:
-    """The functions of `workflow`, as `planner` or as all of its planners, by name.
-
-    Raises ``not-deployed``, with the workflows that are.
-    """
+    """The functions of `workflow`, as `planner` or all of its planners; ``not-deployed``."""
     everything = deployed(gateway).deployments
     found = [
         name
@@ -87,10 +81,7 @@ def wraps_of(gateway: Gateway, workflow: str, planner: str | None = None) -> tup
 
 
 def check_member(gateway: Gateway, wraps: Collection[str], function: str) -> None:
-    """Raise ``unknown-function``, with those that are there, unless one of `wraps` runs `function`.
-
-    The wraps themselves are there too.
-    """
+    """Raise ``unknown-function``, with those there are, unless `wraps` run or are `function`."""
     running = [each for each in gateway.functions() if each.name in wraps]
     there = {name for wrap in running for name in read_functions(wrap)}
     there.update(_called_by(running))

@@ -15,21 +15,14 @@ TOO_MANY = 429
 
 
 class Told(NamedTuple):
-    """What a wrap, or the gateway, answers of an error.
+    """What a wrap, or the gateway, answers of an error."""
 
-    Attributes
-    ----------
-    code
-        Empty where there was none.
-    function
-        The function that failed, where the answer has it.
-    caught
-        The class of the exception and what it says, where a handler raised it.
-    """
-
+    #: Empty where there was none.
     code: str = ""
     sentence: str = ""
+    #: The function that failed, where the answer has it.
     function: str | None = None
+    #: The class of the exception and what it says, where a handler raised it.
     caught: tuple[str, str] | None = None
 
 

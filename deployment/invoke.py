@@ -116,11 +116,7 @@ class _Calls:
     """The calls of one request, each on a thread; `trace_key` is None where none is traced."""
 
     def __init__(
-        self,
-        caller: Caller,
-        threads: ThreadPoolExecutor,
-        trace_key: str | None,
-        is_one_call: bool,
+        self, caller: Caller, threads: ThreadPoolExecutor, trace_key: str | None, is_one_call: bool
     ) -> None:
         self._caller = caller
         self._threads = threads
@@ -225,10 +221,7 @@ def _annotated(workflow: str, functions: Sequence[FunctionStatus]) -> Route:
 
 
 def find_invoker(gateway: Gateway, workflow: str, planner: str | None = None) -> Invoker:
-    """What runs the workflow named `workflow` on `gateway`, found by the functions' annotations.
-
-    Raises ``not-deployed``, or ``ambiguous`` where several planners of it are deployed.
-    """
+    """What runs `workflow` on `gateway`, by annotations; ``not-deployed``, ``ambiguous``."""
     functions = gateway.functions()
     called = [
         function

@@ -33,10 +33,7 @@ class Told(Document):
 
 @dataclass(frozen=True)
 class Journal:
-    """What is kept in the folder `folder`, which is made where it is not there.
-
-    Several programs may write to it at once.
-    """
+    """What is kept in `folder`, made on demand; several programs may write to it at once."""
 
     folder: Path
 

@@ -9,13 +9,7 @@ from typing import NamedTuple
 from chiron.generator.annotations import FUNCTIONS, ROUTE
 from chiron.generator.given import Given, digested, given_of, is_ours, is_told
 from chiron.openfaas.objects import FunctionStatus, Resources
-from chiron.openfaas.stack import (
-    StackFile,
-    StackFunction,
-    StackResources,
-    read_stack,
-    write_stack,
-)
+from chiron.openfaas.stack import StackFile, StackFunction, StackResources, read_stack, write_stack
 
 #: Labels that providers give the functions themselves: faas-netes, and its operator.
 _PROVIDERS = frozenset({"app", "controller", "faas_function", "uid"})
@@ -43,17 +37,11 @@ def merged(
 ) -> dict[str, str]:
     """What a function is to have that takes the place of another one.
 
-    Parameters
-    ----------
-    new
-        What its own stack.yaml says.
-    given
-        What the stack.yaml of the other one said.
-    now
-        What the other one has: where that differs from `given`, somebody has set it.
+    Args:
+        new: what its own stack.yaml says.
+        given: what the stack.yaml of the other one said.
+        now: what the other one has: where that differs from `given`, somebody has set it.
 
-    Examples
-    --------
     >>> merged({"team": "b"}, {"team": "a"}, {"team": "a", "tier": "gold"})
     {'team': 'b', 'tier': 'gold'}
     >>> merged({"team": "a", "old": "1"}, {"team": "a", "old": "1"}, {"team": "mine"})
@@ -134,10 +122,7 @@ def all_keeping(stack: StackFile, before: Mapping[str, FunctionStatus]) -> Stack
 
 
 def keep_in(stack_file: Path, before: Mapping[str, FunctionStatus]) -> list[str]:
-    """Have the wraps of a generated stack.yaml keep what was set on those `before` them.
-
-    The lines are those of `not_kept`.
-    """
+    """Have a stack.yaml's wraps keep what was set on those `before` them; lines of `not_kept`."""
     stack = read_stack(stack_file, {})
     write_stack(stack_file, all_keeping(stack, before))
     return list(not_kept(stack, before))

@@ -296,10 +296,9 @@ def quantile(within: Sequence[tuple[float, float]], share: float) -> float:
     It is interpolated in its bucket, as Prometheus's ``histogram_quantile`` does; above the
     largest finite bound it is that.
 
-    Parameters
-    ----------
-    within
-        Each upper bound with how much is not above it, in their order; the last one is infinite.
+    Args:
+        within: each upper bound with how much is not above it, in their order; the last one is
+            infinite.
     """
     wanted = share * within[-1][1]
     low, below = 0.0, 0.0

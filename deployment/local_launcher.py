@@ -165,10 +165,7 @@ class _Wrap:
 
 
 def _assemble(code: Path, image: Path) -> None:
-    """The folder that an image of the wrap would have, compiled: else each wrap compiles it.
-
-    Raises ``not-ready`` with what the compiler says.
-    """
+    """The folder that an image of the wrap would have, compiled; ``not-ready``."""
     compileall.compile_dir(TEMPLATES / _TEMPLATE, quiet=2)
     skipped = shutil.ignore_patterns("function", "*.pyc.*", ".*_cache")
     shutil.copytree(TEMPLATES / _TEMPLATE, image, ignore=skipped)

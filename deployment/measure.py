@@ -160,10 +160,7 @@ def _sent(
 
 
 def warm_up(target: Invokable, checked: Sequence[Checked], least_s: float = 0.0) -> None:
-    """Invoke `target` a few times, with each payload once at least, for `least_s` seconds.
-
-    Raises ``wrong-output`` where an answer is refused.
-    """
+    """Invoke `target` with each payload, a few times and `least_s` seconds; ``wrong-output``."""
     until = time.monotonic() + least_s
     for number, (payload, check) in enumerate(cycle(checked)):
         if number >= max(WARM_UP, len(checked)) and time.monotonic() >= until:

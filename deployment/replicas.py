@@ -42,32 +42,22 @@ _GOOD, _FAILURE = "2", "500"
 
 @dataclass(frozen=True)
 class Said:
-    """What a replica said, by its metrics, and when, in seconds of the monotonic clock.
-
-    Attributes
-    ----------
-    values
-        Those of metrics without labels.
-    answers
-        How many requests it has answered with each status.
-    good_s
-        How long those took, together, that were answered without an error, in seconds.
-    within
-        How many of these took no longer than so many seconds, by these bounds.
-    fired
-        Of each bucket, how much of what it has fired has ended within so many seconds, by these
-        bounds.
-    misfired
-        Of each bucket, how many runs of what it has fired have failed.
-    """
+    """What a replica said, by its metrics, and when, in seconds of the monotonic clock."""
 
     replica: str
     at: float
+    #: Those of metrics without labels.
     values: Mapping[str, float]
+    #: How many requests it has answered with each status.
     answers: Mapping[str, float] = field(default_factory=dict)
+    #: How long those took, together, that were answered without an error, in seconds.
     good_s: float = 0.0
+    #: How many of these took no longer than so many seconds, by these bounds.
     within: Mapping[float, float] = field(default_factory=dict)
+    #: Of each bucket, how much of what it has fired has ended within so many seconds, by these
+    #: bounds.
     fired: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
+    #: Of each bucket, how many runs of what it has fired have failed.
     misfired: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -188,10 +178,7 @@ def ready(function: FunctionStatus) -> int:
 
 
 def hear(gateway: Gateway, function: FunctionStatus) -> Heard:
-    """What the replicas of `function` say: with many of them, a sample.
-
-    One that is scaled to zero is not asked: it would be started by that.
-    """
+    """What a sample of the replicas of `function` say; one scaled to zero would start, if asked."""
     replicas = ready(function)
     found = dict[str, Said]()
     silent = 0
@@ -215,10 +202,7 @@ def _ask(gateway: Gateway, name: str) -> Said | None:
 
 
 def await_replicas(
-    gateway: Gateway,
-    plan: Plan,
-    limit_s: float = 60.0,
-    sleep: Callable[[float], None] = time.sleep,
+    gateway: Gateway, plan: Plan, limit_s: float = 60.0, sleep: Callable[[float], None] = time.sleep
 ) -> None:
     """Return once the wraps of `plan`, if it is for a load, have the replicas of their labels.
 

@@ -60,10 +60,7 @@ class Route(ABC):
 
     @abstractmethod
     def follow(self, request: bytes, begin: Begins) -> Steps:
-        """Begin calls for a request, and wait for them.
-
-        Raises what a call does, and ``workflow-failed``.
-        """
+        """Begin a request's calls, and wait for them; raises as these, and ``workflow-failed``."""
 
 
 @dataclass(frozen=True)

@@ -52,43 +52,37 @@ class Tasks(set[asyncio.Task[None]]):
 
 @dataclass(frozen=True)
 class Order:
-    """A replica to start.
+    """A replica to start."""
 
-    Attributes:
-        instance: its name, unique on this machine.
-        folder: a path of its own for private files; the caller removes it afterwards.
-        secrets: the folder with its secrets' files.
-    """
-
+    #: Its name, unique on this machine.
     instance: str
     deployment: Deployment
+    #: A path of its own for private files; the caller removes it afterwards.
     folder: Path
+    #: The folder with its secrets' files.
     secrets: Path
 
 
 class Child(ABC):
-    """A replica as its backend sees it: how to reach it or why it is not there, how it ended.
-
-    Attributes:
-        since: when it was ordered (time.monotonic).
-        started: set once the replica can be connected to, or has failed to start.
-        ended: exit status, negative for a signal; also set after a failed start.
-        host, port: where it listens.
-        health_path: what answers 200 once it takes requests.
-        pid: its first process, as this machine sees it.
-        error: why it could not be started.
-        fault: why it was ended, if not by its own doing.
-    """
+    """A replica as its backend sees it: how to reach it or why it is not there, how it ended."""
 
     def __init__(self) -> None:
+        #: Exit status, negative for a signal; also set after a failed start.
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        #: When it was ordered (time.monotonic).
         self.since = time.monotonic()
+        #: Set once the replica can be connected to, or has failed to start.
         self.started = asyncio.Event()
+        #: Where it listens.
         self.host = "127.0.0.1"
         self.port = 0
+        #: What answers 200 once it takes requests.
         self.health_path = HEALTH_PATH
+        #: Its first process, as this machine sees it.
         self.pid: int | None = None
+        #: Why it could not be started.
         self.error: str | None = None
+        #: Why it was ended, if not by its own doing.
         self.fault: str | None = None
 
     @abstractmethod
@@ -110,16 +104,13 @@ def above_limit(limit: int) -> str:
 
 @dataclass(frozen=True)
 class ImageInUse:
-    """A version of an image that stays what it is until `release`, whatever is built meanwhile.
+    """A version of an image that stays what it is until `release`, whatever is built meanwhile."""
 
-    Attributes:
-        start: starts a replica that writes its log to the LineReader. It returns at once, so that
-            a caller who is cancelled still knows the child to end; OSError if no pipe or socket
-            could be made, or the backend is gone.
-        release: lets later builds remove this version. May be called once.
-    """
-
+    #: Starts a replica that writes its log to the LineReader. It returns at once, so that a caller
+    #: who is cancelled still knows the child to end; OSError if no pipe or socket could be made, or
+    #: the backend is gone.
     start: Callable[[Order, LineReader], Child]
+    #: Lets later builds remove this version. May be called once.
     release: Callable[[], object]
 
 
@@ -135,10 +126,7 @@ class Backend(Protocol):
         """A further listener, where replicas cannot reach the gateway's own."""
 
     async def use(self, reference: str) -> ImageInUse:
-        """Take the current version of an image into use.
-
-        Raises GatewayError: there is no such image, or nothing to ask.
-        """
+        """Take the current version of an image into use; GatewayError if there is none."""
 
     async def usage(self, children: Sequence[Child]) -> processes.Usage:
         """What `children` and all that they started use now."""
@@ -149,16 +137,13 @@ class Backend(Protocol):
 
 @dataclass
 class Supervision:
-    """The channel to a supervisor, which ends all that is the gateway's when it closes.
-
-    Attributes:
-        scratch: folder of the gateway's temporary files, which the supervisor removes.
-        on_lost: called if the supervisor ends by itself.
-    """
+    """The channel to a supervisor, which ends all that is the gateway's when it closes."""
 
     channel: socket.socket
     process: subprocess.Popen[bytes]
+    #: Folder of the gateway's temporary files, which the supervisor removes.
     scratch: Path
+    #: Called if the supervisor ends by itself.
     on_lost: Callable[[], None]
 
     @classmethod

@@ -51,10 +51,7 @@ LANGS = (*STYLES, _WRAP)
 
 @dataclass(frozen=True)
 class FunctionSource:
-    """One entry of a stack.yaml: what to build, from where, under which image reference.
-
-    ``own_template`` is where the user has the template that `lang` names, if not here.
-    """
+    """A stack.yaml entry to build; ``own_template`` is the user's of that `lang`, if not ours."""
 
     name: str
     image: str

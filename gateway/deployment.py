@@ -63,18 +63,15 @@ def duration_s(text: str) -> float:
 
 @dataclass(frozen=True)
 class CallLimits:
-    """What one call of a function may take.
+    """What one call of a function may take."""
 
-    Attributes:
-        read_s: time for the caller to send its request, in seconds; infinite for no limit.
-        answer_s: time for the function's whole answer, likewise.
-        inflight: requests that one replica takes at once, or None.
-        asleep_s: how long of-watchdog sleeps after SIGTERM, where its function then exits with 0.
-    """
-
+    #: Time for the caller to send its request, in seconds; infinite for no limit.
     read_s: float
+    #: Time for the function's whole answer, likewise.
     answer_s: float
+    #: Requests that one replica takes at once, or None.
     inflight: int | None
+    #: How long of-watchdog sleeps after SIGTERM, where its function then exits with 0.
     asleep_s: float
 
 

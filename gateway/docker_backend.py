@@ -58,19 +58,16 @@ _NS_PER_S = 1e9
 
 @dataclass
 class DockerBackend:
-    """Runs images of the Docker engine; made by `open`.
+    """Runs images of the Docker engine; made by `open`."""
 
-    Attributes:
-        client: docker-py's.
-        door: a listening socket at the bridge's address, where containers reach the gateway.
-        url, inner_url: where the gateway listens, and where containers reach it.
-        owner: the gateway process, as `processes.identity` says it.
-    """
-
+    #: docker-py's.
     client: Any
+    #: A listening socket at the bridge's address, where containers reach the gateway.
     door: socket.socket
+    #: Where the gateway listens, and where containers reach it.
     url: str
     inner_url: str
+    #: The gateway process, as `processes.identity` says it.
     owner: str
     supervision: Supervision
     _containers: set[Container] = field(default_factory=set)
@@ -201,12 +198,7 @@ def _listen(address: str, port: int) -> socket.socket:
 
 
 class Container(Child):
-    """A container that runs as long as its first process does, and is removed then.
-
-    Attributes:
-        image: the id of its image.
-        removed: set once it is.
-    """
+    """A container that runs as long as its first process does, and is removed then."""
 
     def __init__(
         self, client: Any, settings: dict[str, Any], health_path: str, output: LineReader
@@ -216,12 +208,14 @@ class Container(Child):
         self.health_path = health_path
         self._client = client
         self._settings = settings
+        #: The id of its image.
         self.image: str = settings["image"]
         self._lines = output
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
         self._container: Any = None
         self._unwanted = False
+        #: Set once it is.
         self.removed = asyncio.Event()
         threading.Thread(target=self._live, daemon=True, name=settings["name"]).start()
 

@@ -82,10 +82,7 @@ def one_line(text: object) -> str:
 
 
 def host_address(client: Any) -> str:
-    """The address of this machine on the engine's bridge, which containers reach it by.
-
-    Raises GatewayError: there is no such bridge on this machine.
-    """
+    """This machine's address on the engine's bridge, for containers; GatewayError without one."""
     import psutil  # not in the supervisor, which shall take little memory
 
     with engine_errors():
@@ -103,10 +100,7 @@ def host_address(client: Any) -> str:
 
 
 def find_image(client: Any, reference: str) -> Any:
-    """The image that `reference` names now.
-
-    Raises GatewayError: there is none (404 of the engine), or no engine answers.
-    """
+    """The image that `reference` names now; GatewayError: there is none, or no engine answers."""
     import docker
 
     with engine_errors():

@@ -27,10 +27,6 @@ class EmbeddedGateway:
     imported here: that takes as long as most verbs do.
 
     With `strict` it behaves as that provider, for tests: see `python -m chiron.gateway --help`.
-
-    Attributes:
-        url: where it listens, once entered.
-        pid: its process.
     """
 
     def __init__(
@@ -45,7 +41,9 @@ class EmbeddedGateway:
         strict: ProviderName | None = None,
         grace_s: float | None = None,
     ) -> None:
+        #: Where it listens, once entered.
         self.url = ""
+        #: Its process.
         self.pid = 0
         options = {
             "--port": port,

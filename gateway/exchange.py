@@ -34,14 +34,12 @@ class Pieces:
     Args:
         limit_s: how long the caller may be waited for, all pieces together, in seconds.
         late: the refusal (408) of one that does not send it in time.
-
-    Attributes:
-        refused: why it was broken off, once it was.
-        size: how many bytes have come so far.
     """
 
     def __init__(self, source: aiohttp.StreamReader, limit_s: float, late: GatewayError) -> None:
+        #: Why it was broken off, once it was.
         self.refused: GatewayError | None = None
+        #: How many bytes have come so far.
         self.size = 0
         self._source = source
         self._limit_s = limit_s
@@ -129,9 +127,5 @@ def _send(
     if outgoing.target:
         url = URL(f"{url}{outgoing.target}", encoded=True)
     return replica.http.request(
-        outgoing.method,
-        url,
-        headers=outgoing.headers,
-        data=outgoing.body,
-        allow_redirects=False,
+        outgoing.method, url, headers=outgoing.headers, data=outgoing.body, allow_redirects=False
     )

@@ -23,10 +23,7 @@ class FunctionUser:
 
     @classmethod
     def choose(cls, name: str) -> FunctionUser | None:
-        """The user `name`; None if this process is that user, or is not root and cannot change.
-
-        Raises GatewayError: there is no such user.
-        """
+        """The user `name`, or None to stay this one; GatewayError if there is no such user."""
         if os.geteuid() != 0:
             return None
         try:

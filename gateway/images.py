@@ -108,10 +108,7 @@ class ImageStore:
         return Image(**metadata, folder=version)
 
     def pin(self, reference: str) -> tuple[Image, int]:
-        """Take the current version into use; raises GatewayError if there is none.
-
-        It stays on disk until the descriptor, which is returned too, is closed.
-        """
+        """The current version, on disk until the descriptor is closed; GatewayError without one."""
         while (image := self.find(reference)) is not None:
             try:
                 descriptor = os.open(image.folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -19,11 +19,9 @@ _PROGRAM, _CLASSES = "wrap/functions/java", ".classes"
 
 
 def compile_functions(function: str, folder: Path, cache: Path, say: Callable[[str], None]) -> None:
-    """Compile the functions of the wrap `function`, whose image is in `folder`.
+    """Compile the Java functions of the wrap in `folder`.
 
-    The classes of what calls them are kept in `cache`.
-
-    Raises GatewayError: there is no JDK, or what javac says.
+    What calls them is kept compiled in `cache`. Raises GatewayError: no JDK, or what javac says.
     """
     if not any(folder.glob(f"{_FUNCTIONS}/*/function/src/main/java")):
         return

@@ -169,17 +169,14 @@ class _Output(asyncio.Protocol):
 
 
 class Process(Child):
-    """A function process; the supervisor knows it by `ident`.
-
-    Attributes:
-        init: the process above it, below which all is that it starts; 0 until it has started.
-        kills: how many processes the kernel had killed for want of memory before.
-    """
+    """A function process; the supervisor knows it by `ident`."""
 
     def __init__(self, launcher: Launcher, ident: int) -> None:
         super().__init__()
         self.ident = ident
+        #: The process above it, below which all is that it starts; 0 until it has started.
         self.init = 0
+        #: How many processes the kernel had killed for want of memory before.
         self.kills = processes.killed_for_memory()
         self._launcher = launcher
 

@@ -15,23 +15,20 @@ GRACE_S = 30.0
 
 @dataclass(frozen=True)
 class Provider:
-    """How functions are started, replaced and removed; by default, so that no call fails of it.
+    """How functions are started, replaced and removed; by default, so that no call fails of it."""
 
-    Attributes:
-        orchestration: its name in /system/info; empty for the backend's.
-        grace_s: how long of-watchdog sleeps at most at the end of a replica, in seconds.
-        removes_first: a function has one replica, which ends before the next deployment's starts,
-            and is not started again where it ends by itself; no list counts those that are ready.
-        removes_later: a removal is answered at once; the name is free when the replicas have ended.
-        schedules: a replica starts once the machine's cores have room for the CPU it requests.
-        unreachable: status and words for a call where no replica is ready; the call waits if None.
-    """
-
+    #: Its name in /system/info; empty for the backend's.
     orchestration: str = ""
+    #: How long of-watchdog sleeps at most at the end of a replica, in seconds.
     grace_s: float = 0.0
+    #: A function has one replica, which ends before the next deployment's starts, and is not
+    #: started again where it ends by itself; no list counts those that are ready.
     removes_first: bool = False
+    #: A removal is answered at once; the name is free when the replicas have ended.
     removes_later: bool = False
+    #: A replica starts once the machine's cores have room for the CPU it requests.
     schedules: bool = False
+    #: Status and words for a call where no replica is ready; the call waits if None.
     unreachable: tuple[int, str] | None = None
 
     @classmethod

@@ -83,10 +83,7 @@ def forwarded(headers: Mapping[str, str]) -> CIMultiDict[str]:
 
 
 class Proxy:
-    """Serves ``/function/NAME`` and ``/async-function/NAME``, and what is below.
-
-    Asynchronous calls that are queued are lost when the gateway ends.
-    """
+    """Serves ``/function/NAME`` and ``/async-function/NAME``, whose queue ends with the gateway."""
 
     def __init__(self, registry: Registry, metrics: Metrics) -> None:
         self._registry = registry

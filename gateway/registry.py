@@ -62,10 +62,7 @@ class Function:
             self._calls -= 1
 
     async def wait_ready(self) -> Replica:
-        """Wait for a replica that can take a request.
-
-        Raises GatewayError: 503 if none gets ready, 429 if all have as many requests as they take.
-        """
+        """Wait for a replica with room; GatewayError: 503 if none gets ready, 429 if full."""
         while True:
             revision = self._serving
             try:

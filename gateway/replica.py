@@ -37,20 +37,17 @@ class StartFailedError(Exception):
 
 
 class Replica:
-    """A replica and the connections to it.
-
-    Attributes:
-        large: to be held by a call whose body is passed on piece by piece.
-        heard, unreachable: whether it has answered a call, and one could not connect to it, since
-            its liveness was last in question.
-    """
+    """A replica and the connections to it."""
 
     def __init__(self, child: Child) -> None:
         self.child = child
         self.inflight = 0
+        #: Whether it has answered a call, and one could not connect to it, since its liveness was
+        #: last in question.
         self.heard = self.unreachable = False
         self.url = URL()
         self.http: aiohttp.ClientSession
+        #: To be held by a call whose body is passed on piece by piece.
         self.large = asyncio.Semaphore(_LARGE_CALLS)
         self._idle = asyncio.Event()
         self._watch: asyncio.Task[None] | None = None

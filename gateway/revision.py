@@ -121,10 +121,7 @@ class Revision:
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     def next_ready(self) -> Replica | None:
-        """The next replica in turn that has room for a request, or None if none is ready.
-
-        Raises GatewayError: 429, every ready replica has max_inflight requests.
-        """
+        """The next replica in turn with room; None if none is ready. GatewayError: 429."""
         for _ in self.ready:
             self._turn = (self._turn + 1) % len(self.ready)
             replica = self.ready[self._turn]
@@ -137,10 +134,7 @@ class Revision:
         return None
 
     async def wait_ready(self) -> Replica:
-        """Wait for a replica to be ready, scaling from zero if need be.
-
-        Raises GatewayError: 503, the last start failed or the revision is retired; says why.
-        """
+        """Wait for a replica, scaling from zero if need be; GatewayError: 503, says why not."""
         name = self.deployment.service
         while (replica := self.next_ready()) is None:
             if unreachable := self._host.provider.unreachable:

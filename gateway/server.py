@@ -48,28 +48,25 @@ _REFUSAL = (
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run a gateway.
-
-    Attributes:
-        port: 0 takes a free one.
-        backend: what a replica is.
-        images: folder of the image store; ``$CHIRON_HOME/images`` if None.
-        credentials: what /system/* asks for; nothing if None.
-        ready_s: how long a function may take to get ready, in seconds.
-        idle_s: after how long without a request, or with half of one's head, a connection is
-            closed, and one whose client takes no more of its answer; in seconds.
-        user: the user that functions run as where root runs the gateway.
-        provider: how functions are started, replaced and removed.
-    """
+    """How to run a gateway."""
 
     host: str = "127.0.0.1"
+    #: 0 takes a free one.
     port: int = 8080
+    #: What a replica is.
     backend: BackendName = "process"
+    #: Folder of the image store; ``$CHIRON_HOME/images`` if None.
     images: Path | None = None
+    #: What /system/* asks for; nothing if None.
     credentials: Credentials | None = None
+    #: How long a function may take to get ready, in seconds.
     ready_s: float = 60.0
+    #: After how long without a request, or with half of one's head, a connection is closed, and one
+    #: whose client takes no more of its answer; in seconds.
     idle_s: float = 60.0
+    #: The user that functions run as where root runs the gateway.
     user: str = DEFAULT
+    #: How functions are started, replaced and removed.
     provider: Provider = field(default_factory=Provider)
 
 
@@ -86,10 +83,7 @@ class Gateway:
         self._proxy: Proxy
 
     async def start(self) -> str:
-        """Listen; returns the URL.
-
-        Raises GatewayError: the port cannot be had, or the backend is not to be used here.
-        """
+        """Listen; returns the URL. GatewayError: no such port to be had, or no backend here."""
         settings = self._settings
         # A container has a user of its own.
         user = FunctionUser.choose(settings.user) if settings.backend == "process" else None
@@ -217,10 +211,7 @@ class _Refusal(asyncio.Protocol):
 
 
 def listen(host: str, port: int, credentials: Credentials | None) -> socket.socket:
-    """A listening socket; raises GatewayError naming the port and the mend.
-
-    Without credentials it is one that this machine alone reaches.
-    """
+    """A listening socket, of loopback without credentials; GatewayError names port and mend."""
     if credentials is None and not is_loopback(host):
         raise GatewayError(
             "no-credentials",

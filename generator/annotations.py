@@ -166,10 +166,7 @@ class DeployedPrediction(PredictedRange):
 
 
 def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
-    """The annotations of the wrap at `index`: tasks by number, not by the names users typed.
-
-    Raises ``machine-too-large`` where the client decides what runs, by more than it can be told.
-    """
+    """The annotations of the wrap at `index`, tasks by number; ``machine-too-large``."""
     functions = ",".join(functions_in(plan.wraps[index], workflow))
     needed = needed_replicas(plan, index)
     annotations = {
@@ -227,10 +224,7 @@ def _part(number: int) -> str:
 
 
 def read_machine(annotations: Mapping[str, str]) -> tuple[dict[str, Any], list[str]] | None:
-    """The state machine that `annotate` wrote, and the names of its tasks by their numbers.
-
-    None where a function does not tell of one.
-    """
+    """The state machine that `annotate` wrote, or None, and its tasks' names by their numbers."""
     parts = list(takewhile(bool, (annotations.get(_part(each), "") for each in count())))
     if not parts:
         return None

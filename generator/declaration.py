@@ -47,14 +47,10 @@ def declare(
     The first wrap of a plan is its entry. Where the client calls every wrap, each is the entry
     of its own task: request in, output out.
 
-    Parameters
-    ----------
-    timeout_s
-        Seconds that a request may take.
-    timeouts_s
-        Function -> seconds that it may take, for those that have a limit of their own.
-    commands
-        Function -> program and arguments, for those of the style ``command``.
+    Args:
+        timeout_s: seconds that a request may take.
+        timeouts_s: function -> seconds that it may take, for those that have a limit of their own.
+        commands: function -> program and arguments, for those of the style ``command``.
     """
     part = _Part(plan, index, workflow)
     functions, numbers = functions_in(part.wrap, workflow), part.numbers
@@ -91,17 +87,7 @@ def declare(
 
 @dataclass(frozen=True)
 class _Part:
-    """The wrap at `index` of `plan`, and what the numbers of its tasks make of the workflow.
-
-    Attributes
-    ----------
-    by_client
-        The client calls every wrap: each is the entry of its only task.
-    decided
-        A state machine in the entry decides what runs.
-    known
-        The tasks, and outputs, that the wrap has to do with.
-    """
+    """The wrap at `index` of `plan`, and what the numbers of its tasks make of the workflow."""
 
     plan: Plan
     index: int
@@ -117,14 +103,17 @@ class _Part:
 
     @cached_property
     def by_client(self) -> bool:
+        """The client calls every wrap: each is the entry of its only task."""
         return self.plan.orchestrator == "client"
 
     @cached_property
     def decided(self) -> bool:
+        """A state machine in the entry decides what runs."""
         return self.workflow.machine is not None and not self.by_client
 
     @cached_property
     def known(self) -> Collection[str]:
+        """The tasks, and outputs, that the wrap has to do with."""
         return {*_given_by(self.wrap.tasks, self.workflow)} if self.by_client else self.numbers
 
     def functions_of(self, tasks: Iterable[str]) -> dict[int, str]:
@@ -242,10 +231,7 @@ def functions_in(wrap: Wrap, workflow: Workflow) -> list[str]:
 
 
 def _entry(
-    plan: Plan,
-    workflow: Workflow,
-    numbers: Mapping[str, int],
-    styles: Mapping[str, str],
+    plan: Plan, workflow: Workflow, numbers: Mapping[str, int], styles: Mapping[str, str]
 ) -> EntryDeclaration:
     failure = workflow.failure
     deciding = workflow.machine is not None

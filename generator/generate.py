@@ -16,19 +16,9 @@ from chiron.generator.merging import merge_requirements
 from chiron.generator.render import render_handler
 from chiron.generator.scale_labels import fewer_than_planned
 from chiron.generator.settings import function_timeouts_s, functions_timeout_s, timeout_s
-from chiron.generator.stack_check import (
-    check_answering,
-    check_stack,
-    check_triggers,
-    warnings_of,
-)
+from chiron.generator.stack_check import check_answering, check_stack, check_triggers, warnings_of
 from chiron.generator.stores import needs_of, require_s3
-from chiron.generator.unwrapped import (
-    TEMPLATE_FOLDER,
-    configuration_of,
-    copied,
-    copy_templates,
-)
+from chiron.generator.unwrapped import TEMPLATE_FOLDER, configuration_of, copied, copy_templates
 from chiron.generator.wrap_entry import WRAP, allowed, stack_function
 from chiron.openfaas.handlers import SKIPPED, Handler, lay_out
 from chiron.openfaas.languages import called_in, find_handler, language_of, settled

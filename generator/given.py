@@ -79,12 +79,9 @@ def cut_variables(environment: Mapping[str, str], known: Mapping[str, str]) -> l
     faasd tells the variables of the process, those of the image among them, and of each value what
     is before an equals sign.
 
-    Parameters
-    ----------
-    environment
-        As the provider tells it.
-    known
-        The digests of what the wrap was given.
+    Args:
+        environment: as the provider tells it.
+        known: the digests of what the wrap was given.
     """
     if is_told(environment):
         return []

@@ -36,10 +36,7 @@ def merge_environments(
 
 
 def merge_fields(wrap: str, functions: Mapping[str, StackFunction]) -> StackFunction:
-    """What follows for the wrap from the fields of its `functions`: see `chiron.openfaas.sharing`.
-
-    Raises ``stack-conflict`` where two functions need different values of one field.
-    """
+    """What follows for the wrap from its `functions`' fields; ``stack-conflict`` if they differ."""
     _check_alike("stack-conflict", wrap, one_valued(functions))
     return united(list(functions.values()))
 

@@ -87,10 +87,7 @@ def check_triggers(stack: StackFile, workflow: Workflow) -> None:
 
 
 def check_answering(workflow: Workflow, stack: StackFile) -> None:
-    """Refuse that functions do more than answer which cannot: by their language, or if called.
-
-    Raises ``only-answers``.
-    """
+    """Refuse, ``only-answers``, that functions do more whose language, or call, cannot."""
     called = called_in(stack, workflow.functions)
     for name in workflow.functions:
         language = None if name in called else language_of(stack.functions[name])

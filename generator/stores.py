@@ -15,12 +15,7 @@ from chiron.workflow.plan import Plan
 #: The variable by which a wrap knows it.
 VARIABLE = "chiron_store"
 #: What a wrap needs for each kind of store.
-_REQUIREMENTS = {
-    "redis": (),
-    "rediss": (),
-    "s3": ("minio>=7.2,<8",),
-    "s3s": ("minio>=7.2,<8",),
-}
+_REQUIREMENTS = {"redis": (), "rediss": (), "s3": ("minio>=7.2,<8",), "s3s": ("minio>=7.2,<8",)}
 _FORMS = "redis://[USER@]HOST[:PORT][/DATABASE] or s3://KEY@HOST[:PORT]/BUCKET (TLS: rediss, s3s)"
 
 

@@ -76,10 +76,7 @@ def stack_function(
     seconds: float,
     marks: Mapping[str, str],
 ) -> StackFunction:
-    """The entry of the wrap at `index` of `plan`, whose limits `most` has; see `generate`.
-
-    Raises ``environment-conflict`` and ``stack-conflict``.
-    """
+    """The wrap's entry, with `most` as limits; ``environment-conflict``, ``stack-conflict``."""
     wrap = plan.wraps[index]
     functions = sources.inside(wrap)
     places = {name: sources.handlers[name].places for name in functions}

@@ -136,10 +136,8 @@ def _fix(error: ChironError, url: str) -> str:
 def check_images(variables: Mapping[str, str], pulling: str | None) -> Finding:
     """Whether images can be built and pushed to the registry that OPENFAAS_PREFIX names.
 
-    Parameters
-    ----------
-    pulling
-        The gateway that pulls its images; None where none answers that does.
+    Args:
+        pulling: the gateway that pulls its images; None where none answers that does.
     """
     try:
         prefix = image_prefix(variables)

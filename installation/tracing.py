@@ -87,18 +87,13 @@ def _attach_to(strace: str, pid: int) -> str:
         try:
             deadline = time.monotonic() + LIMIT_S
             while time.monotonic() < deadline and tracer.poll() is None:
-                if _tracer_of(pid) == tracer.pid:
+                if _status_field(Path(f"/proc/{pid}/status"), "TracerPid") == str(tracer.pid):
                     return ""
                 time.sleep(0.01)
         finally:
             tracer.kill()  # never hangs, and the kernel detaches what it traced
             _, said = tracer.communicate()
     return _first_line(said) or "strace does not attach"
-
-
-def _tracer_of(pid: int) -> int:
-    """The pid of the process that traces `pid`, 0 for none."""
-    return int(_status_field(Path(f"/proc/{pid}/status"), "TracerPid") or 0)
 
 
 def _has_ptrace_capability(system: Path) -> bool:

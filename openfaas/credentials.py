@@ -20,14 +20,9 @@ DEFAULT_GATEWAY = "http://127.0.0.1:8080"
 
 @dataclass(frozen=True)
 class Credentials:
-    """What an Authorization header carries: a user and a password, or a token.
+    """What an Authorization header carries: a user and a password, or a token."""
 
-    Attributes
-    ----------
-    scheme
-        ``Basic`` or ``Bearer``.
-    """
-
+    #: ``Basic`` or ``Bearer``.
     scheme: str
     _value: str = field(repr=False)
 
@@ -90,10 +85,7 @@ def config_file(variables: Mapping[str, str]) -> Path:
 
 
 def credentials_for(url: str, variables: Mapping[str, str]) -> Credentials | None:
-    """What ``faas-cli login`` has saved for the gateway at `url`, None where there is nothing.
-
-    Raises ``bad-config`` where the file is there and cannot be understood.
-    """
+    """What ``faas-cli login`` has saved for the gateway at `url`, or None; ``bad-config``."""
     path = config_file(variables)
     try:
         text = path.read_text(encoding="utf-8")

@@ -108,10 +108,7 @@ def extra_of(stack: StackFile, folder: Path) -> Extra:
 
 
 def lay_out(folder: Path, extra: Extra, target: Path) -> None:
-    """Copy the handler folder `folder` to `target`, and lay `extra` over it, as faas-cli does.
-
-    A `target` within `folder` is left out.
-    """
+    """Copy the handler folder to `target`, which may be within, and lay `extra` over it."""
 
     def skipped(place: str, names: list[str]) -> set[str]:
         found = set(SKIPPED(place, names))

@@ -106,10 +106,7 @@ def _fields(function: StackFunction) -> Iterator[tuple[str, str]]:
 def with_unset(
     variables: Mapping[str, Mapping[str, str]], places: Mapping[str, Iterable[Path]]
 ) -> dict[str, dict[str, str]]:
-    """The `variables` of each function, empty those that its code reads and only others set.
-
-    `places` has the files and folders of each function's code.
-    """
+    """The `variables` of each function, empty those that its code in `places` reads of others."""
     whole = set(chain.from_iterable(variables.values()))
     found = {}
     for name, own in variables.items():

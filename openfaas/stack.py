@@ -41,10 +41,7 @@ _Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else va
 
 
 def image_prefix(variables: Mapping[str, str]) -> str:
-    """The registry, such as ``docker.io/NAME``; empty where none is named.
-
-    Raises ``bad-prefix`` where it cannot be one.
-    """
+    """The registry, such as ``docker.io/NAME``; empty where none is named. ``bad-prefix``."""
     prefix = variables.get(PREFIX, "").rstrip("/")
     if prefix and not _REGISTRY.fullmatch(prefix):
         message = f"{PREFIX} is {shown(prefix)}: name a registry, such as docker.io/NAME"

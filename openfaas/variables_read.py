@@ -36,10 +36,7 @@ _PACKAGES = {"aws": "boto"}
 
 
 def read_of(variables: Collection[str], places: Iterable[Path]) -> set[str]:
-    """Those of `variables` that the code in `places`, or what it imports, may read.
-
-    `places` are files and folders.
-    """
+    """Those of `variables` that the code in `places`, or what it imports, may read."""
     texts = dict(_texts(places))
     text = "\n".join(texts.values())
     if _ALL.search(_BY_NAME.sub("", text)):

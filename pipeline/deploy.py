@@ -154,10 +154,7 @@ class DeploymentRequest:
         return f" at {self.load.shown}" if self.load else ""
 
     def marks(self, sources: Sources) -> dict[str, str]:
-        """The annotations of what is deployed from `sources` for this request.
-
-        By them `chiron watch` tells whether it is still what the user wrote and asked for.
-        """
+        """The annotations by which `chiron watch` knows what was deployed, and asked for."""
         asked = [dump(self.choices), str(self.slo_ms), str(self.timeout_s)]
         asked += [sources.store] if sources.store else []
         asked += [self.load.shown] if self.load else []
@@ -190,10 +187,7 @@ class Prepared:
     def proven(
         self, target: Invokable, plan: Plan, trial: Trial, expected_ms: float
     ) -> Measurement:
-        """What `target`, which runs `plan`, takes until `trial` ends.
-
-        Raises what its answers are refused with.
-        """
+        """What `target`, which runs `plan`, takes until `trial` ends; ``wrong-output``."""
         self._verify(target, plan)
         limit_s = trial.limit_s(expected_ms)
         return measure(
@@ -385,10 +379,7 @@ def plan_for(
 
 
 def _elsewhere(sources: Sources, launcher: Launcher) -> Iterator[str]:
-    """A warning where stack.yaml names another gateway than the one that is deployed on.
-
-    As for faas-cli, its default says nothing.
-    """
+    """A warning where stack.yaml names another gateway, not faas-cli's default, than that."""
     named, url = sources.stack.provider.gateway.rstrip("/"), launcher.gateway.url
     if named not in ("", DEFAULT_GATEWAY, url) and not launcher.gateway.info().embedded:
         mend = f"this deploys on {url}, as OPENFAAS_URL or -g says: -g {named} deploys there"

@@ -50,10 +50,7 @@ class Wait:
 
 
 def waits(run: HandlerRun, *, gil: bool = True) -> list[Wait]:
-    """The block periods of `run` as they were traced, in order and apart from each other.
-
-    Without a `gil` no thread waits for that.
-    """
+    """The block periods of `run` as traced, in order and apart; `gil` if threads wait for it."""
     first, *others = (strand for strand in run.strands if strand.shares_gil)
     spans = [(call.start_s, _end(call, first), call.name) for call in _blocked(first, gil=gil)]
     for strand in others:

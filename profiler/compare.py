@@ -19,14 +19,10 @@ _FACTS = (
 class Change(Document):
     """One function's change; ``old_ms`` or ``new_ms`` is missing where it was not profiled.
 
-    Attributes
-    ----------
-    old_ms, new_ms
-        Latencies, the new one as it would be at the old one's speed of the machine.
-    kinds_ms
-        By how much the time of each kind grew.
-    facts
-        Fields that differ otherwise.
+    Attributes:
+        old_ms, new_ms: latencies, the new one as it would be at the old one's speed of the machine.
+        kinds_ms: by how much the time of each kind grew.
+        facts: fields that differ otherwise.
     """
 
     function: str

@@ -23,17 +23,11 @@ _PARTS = 8
 
 
 class Computing(NamedTuple):
-    """How long something computed.
+    """How long something computed."""
 
-    Attributes
-    ----------
-    loops
-        Over what the CPU-speed probe took beside it.
-    uneven
-        How much the machine's speed differed beside it: see `chiron.profiler.cpu_speed.CpuSpeed`.
-    """
-
+    #: Over what the CPU-speed probe took beside it.
     loops: float
+    #: How much the machine's speed differed beside it: see `chiron.profiler.cpu_speed.CpuSpeed`.
     uneven: float
 
 
@@ -47,13 +41,11 @@ class CrowdRound(NamedTuple):
 def run_crowd(alone: Deployment, crowd: Deployment) -> CrowdRound:
     """One round of the two plans.
 
-    Parameters
-    ----------
-    alone, crowd
-        The plans `one` and `crowd` of `chiron.profiler.noop_shapes`: one function that computes,
-        waits and computes, and some of them in each of several processes, each with a core. As
-        others compute while one waits, a process could be done when all of them have computed one
-        after another.
+    Args:
+        alone, crowd: the plans `one` and `crowd` of `chiron.profiler.noop_shapes`: one function
+            that computes, waits and computes, and some of them in each of several processes, each
+            with a core. As others compute while one waits, a process could be done when all of them
+            have computed one after another.
     """
     return CrowdRound(_computing(alone, waiting_ms(WORK.first)), _computing(crowd, 0.0))
 
@@ -61,9 +53,7 @@ def run_crowd(alone: Deployment, crowd: Deployment) -> CrowdRound:
 def contention_overhead(rounds: Sequence[CrowdRound]) -> float:
     """`Platform.contention_overhead`, from the rounds that were steady.
 
-    References
-    ----------
-    Lozi et al., The Linux Scheduler: a Decade of Wasted Cores (EuroSys'16).
+    Source: Lozi et al., The Linux Scheduler: a Decade of Wasted Cores (EuroSys'16).
     """
     needed = CROWD_THREADS * _typical([each.alone for each in rounds])
     return round(max(0.0, _typical([each.crowd for each in rounds]) / needed - 1), 4)

@@ -24,17 +24,11 @@ _CORES = 4
 
 
 class CpuSpeed(NamedTuple):
-    """How fast the machine was.
+    """How fast the machine was."""
 
-    Attributes
-    ----------
-    probe_ms
-        What the probe took, on average of all times.
-    uneven
-        How much longer the longest time was than the shortest, as a share.
-    """
-
+    #: What the probe took, on average of all times.
     probe_ms: float
+    #: How much longer the longest time was than the shortest, as a share.
     uneven: float
 
 

@@ -68,10 +68,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         variation=samples.variation(waiting_ms),
         varies=samples.varies,
         cpu_probe_ms=round(samples.cpu_probe_ms, 4),
-        sources=(
-            *(("probe",) if samples.probed else ()),
-            *(("strace",) if samples.traced else ()),
-        ),
+        sources=(*(("probe",) if samples.probed else ()), *(("strace",) if samples.traced else ())),
         periods=found,
         memory_mib=round(samples.memory_mib, 2),
         runtime_mib=round(samples.runtime_mib, 2),

@@ -19,10 +19,7 @@ STARTING = frozenset({"clone", "clone3", "fork", "vfork"})
 
 @dataclass(frozen=True)
 class Strand:
-    """A thread or process at work for the function, from `start_s` to `end_s` of the run.
-
-    `shares_gil` says whether it is a thread of the handler's own process.
-    """
+    """A thread, which may share the GIL, or a process at work for the function, in seconds."""
 
     tid: int
     start_s: float
@@ -33,24 +30,16 @@ class Strand:
 
 @dataclass(frozen=True)
 class HandlerRun:
-    """One run of a handler under trace.
+    """One run of a handler under trace."""
 
-    Attributes
-    ----------
-    start_s, end_s
-        Seconds of the wall clock.
-    strands
-        The handler's own thread first, then what it started, and what those started.
-    marker_s
-        How long the markers took: they do nothing, so this is what tracing adds to a call.
-    delayed_ms
-        For how long its thread had no core, where the wrap has told.
-    """
-
+    #: Seconds of the wall clock.
     start_s: float
     end_s: float
+    #: The handler's own thread first, then what it started, and what those started.
     strands: tuple[Strand, ...]
+    #: How long the markers took: they do nothing, so this is what tracing adds to a call.
     marker_s: float
+    #: For how long its thread had no core, where the wrap has told.
     delayed_ms: float = 0.0
 
     @property

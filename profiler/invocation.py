@@ -63,60 +63,42 @@ class Emitted(NamedTuple):
 
 @dataclass(frozen=True)
 class Invocation:
-    """One run of a function.
-
-    Attributes
-    ----------
-    content_type
-        What it called its output; empty if it did not.
-    emitted
-        What it emitted before its end, by name.
-    writes_from
-        After which part of its latency it began to write its answer; None where it gave that at
-        its end.
-    reads
-        From when to when it read its streams, as parts of its latency; None where it did not.
-    latency_ms
-        How long its handler took, without the time in which its thread had no core since other
-        programs had them: that is the machine's, and no other run's.
-    delayed_ms
-        That time.
-    cores
-        How many cores it kept busy on average while it had not to wait for one: CPU time of its
-        process, and of processes that it started and that ended, over the latency.
-    processes_mib
-        The most memory that a process which it started and that ended has had so far: never less
-        than the wrap's own had when it started one, as the kernel counts from before its exec.
-    runtime_mib
-        What of that the process of another runtime takes without any function; 0 without such.
-    own_mib
-        The most memory that its process had and shared with no other, if it was asked for and the
-        kernel told it.
-    probed
-        What the probe saw, if it was asked for.
-    speed
-        By what the CPU-speed probe took in the same thread right before and after; zeros where
-        it was not asked for.
-    changes
-        What the function has changed so far of what its process shares, if it was observed.
-    tries
-        The number of runs until this one, the failed runs before it included.
-    """
+    """One run of a function."""
 
     output: str
+    #: How long its handler took, without the time in which its thread had no core since other
+    #: programs had them: that is the machine's, and no other run's.
     latency_ms: float
+    #: What it called its output; empty if it did not.
     content_type: str = ""
+    #: How long its thread had no core, in milliseconds.
     delayed_ms: float = 0.0
+    #: How many cores it kept busy on average while it had not to wait for one: CPU time of its
+    #: process, and of processes that it started and that ended, over the latency.
     cores: float = 0.0
+    #: The most memory that a process which it started and that ended has had so far: never less
+    #: than the wrap's own had when it started one, as the kernel counts from before its exec.
     processes_mib: float = 0.0
+    #: What of that the process of another runtime takes without any function; 0 without such.
     runtime_mib: float = 0.0
+    #: The most memory that its process had and shared with no other, if it was asked for and the
+    #: kernel told it.
     own_mib: float | None = None
+    #: What the probe saw, if it was asked for.
     probed: ProbeRun | None = None
+    #: By what the CPU-speed probe took in the same thread right before and after; zeros where it
+    #: was not asked for.
     speed: CpuSpeed = _NO_SPEED
+    #: What it emitted before its end, by name.
     emitted: Mapping[str, Emitted] = field(default_factory=dict)
+    #: After which part of its latency it began to write its answer; None where it gave that at its
+    #: end.
     writes_from: float | None = None
+    #: From when to when it read its streams, as parts of its latency; None where it did not.
     reads: tuple[float, float] | None = None
+    #: What the function has changed so far of what its process shares, if it was observed.
     changes: Changes = UNCHANGED
+    #: The number of runs until this one, the failed runs before it included.
     tries: int = 1
 
 
@@ -192,18 +174,12 @@ class Solo:
     ) -> Invocation:
         """Run it once, on its input `number` of those that it has in turn.
 
-        Parameters
-        ----------
-        probed
-            Whether beside the probe of the GIL.
-        cpu_probed
-            Whether between two runs of the CPU-speed probe.
-        observed
-            Whether the wrap looks for what it changes of what its process shares.
-        weighed
-            Whether the wrap measures the memory that its process shares with no other.
-        limit_s
-            For how long it may run, in seconds, if not as long as any request.
+        Args:
+            probed: whether beside the probe of the GIL.
+            cpu_probed: whether between two runs of the CPU-speed probe.
+            observed: whether the wrap looks for what it changes of what its process shares.
+            weighed: whether the wrap measures the memory that its process shares with no other.
+            limit_s: for how long it may run, in seconds, if not as long as any request.
 
         Raises ``function-failed`` or what the gateway raises, always with the function's name.
         """

@@ -53,12 +53,9 @@ def bodies() -> Shape:
 def shared_ms_per_mb(one: Deployment, rounds: int) -> PerMegabyte:
     """`Platform.shared_ms_per_mb`, from how much longer a large output takes than a small one.
 
-    Parameters
-    ----------
-    one
-        The plan of `handing_over`.
-    rounds
-        How often it is timed.
+    Args:
+        one: the plan of `handing_over`.
+        rounds: how often it is timed.
     """
 
     def difference_ms() -> float:
@@ -70,12 +67,9 @@ def shared_ms_per_mb(one: Deployment, rounds: int) -> PerMegabyte:
 def joined_ms_per_mb(joined: Deployment, single: Deployment, rounds: int) -> PerMegabyte:
     """`Platform.joined_ms_per_mb`, from how much longer two large outputs take than one of them.
 
-    Parameters
-    ----------
-    joined, single
-        The plans of `joining`.
-    rounds
-        How often they are timed.
+    Args:
+        joined, single: the plans of `joining`.
+        rounds: how often they are timed.
     """
     return _per_megabyte(lambda: _large_ms(joined) - _large_ms(single), 2 * LARGE_MB, rounds)
 
@@ -83,12 +77,9 @@ def joined_ms_per_mb(joined: Deployment, single: Deployment, rounds: int) -> Per
 def body_ms_per_mb(one: Deployment, rounds: int) -> PerMegabyte:
     """`Platform.body_ms_per_mb`, from a large answer and a large request against small ones.
 
-    Parameters
-    ----------
-    one
-        The plan of `bodies`.
-    rounds
-        How often it is timed.
+    Args:
+        one: the plan of `bodies`.
+        rounds: how often it is timed.
     """
     large = b"x" * int(LARGE_MB * 1e6)
 

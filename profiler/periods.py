@@ -89,20 +89,13 @@ def periods(
 ) -> tuple[Period, ...]:
     """The periods that cover [0, `latency_ms`] without gap or overlap.
 
-    Parameters
-    ----------
-    run
-        A typical run under trace.
-    latency_ms
-        How long the function takes untraced.
-    held_ms
-        For how long it holds the GIL then.
-    busy_ms
-        For how long it does not wait then, be it in a system call.
+    Args:
+        run: a typical run under trace.
+        latency_ms: how long the function takes untraced.
+        held_ms: for how long it holds the GIL then.
+        busy_ms: for how long it does not wait then, be it in a system call.
 
-    References
-    ----------
-    Chiron (SC'23), §3.2.
+    Source: Chiron (SC'23), §3.2.
     """
     gaps: Sequence[float] = run.gaps_ms
     blocks = [max(0.0, wait_ms - run.marker_ms) for wait_ms in run.blocks_ms]

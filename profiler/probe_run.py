@@ -65,32 +65,21 @@ def parallelism(cores: float) -> float:
 
 @dataclass(frozen=True)
 class Tick:
-    """The probe has the GIL.
+    """The probe has the GIL."""
 
-    Attributes
-    ----------
-    at_ms
-        Time since the handler's begin, without that in which its thread had no core.
-    cpu_ms
-        CPU time of the handler's threads until then.
-    slept_ms
-        For how long the probe meant to sleep since the tick before.
-    kept_ms
-        For how long it had no core so far.
-    processes_ms
-        CPU time of the processes that the function started until then.
-    waited
-        Whether another thread had the GIL when the probe wanted it then.
-    state
-        ``running``, or the number of the system call in which the handler's thread is.
-    """
-
+    #: Time since the handler's begin, without that in which its thread had no core.
     at_ms: float
+    #: CPU time of the handler's threads until then.
     cpu_ms: float
+    #: For how long the probe meant to sleep since the tick before.
     slept_ms: float
+    #: Whether another thread had the GIL when the probe wanted it then.
     waited: bool
+    #: ``running``, or the number of the system call in which the handler's thread is.
     state: str
+    #: For how long it had no core so far.
     kept_ms: float
+    #: CPU time of the processes that the function started until then.
     processes_ms: float
 
 
@@ -132,10 +121,7 @@ class ProbeRun:
 def read_ticks(rows: Iterable[Sequence[Any]]) -> list[Tick]:
     """The ticks in a timeline's row, from the handler's begin to its end.
 
-    Raises
-    ------
-    ValueError, TypeError, IndexError
-        They are no ticks.
+    Raises ValueError, TypeError, IndexError: they are no ticks.
     """
     rows = list(rows)
     ticks = [

@@ -15,13 +15,7 @@ from chiron.openfaas.languages import called_in, find_handler, settled
 from chiron.openfaas.stack import read_stack
 from chiron.openfaas.store_function import with_store_function
 from chiron.profiler.drift import at_one_speed
-from chiron.profiler.function_profile import (
-    function_profile,
-    lost_in,
-    mixed,
-    with_code,
-    with_forks,
-)
+from chiron.profiler.function_profile import function_profile, lost_in, mixed, with_code, with_forks
 from chiron.profiler.holding import profiled_source
 from chiron.profiler.inputs import (
     WorkflowRun,
@@ -90,30 +84,20 @@ def profile(
 ) -> Profile:
     """Measure every function of the workflow in `folder` where `launcher` deploys it.
 
-    Parameters
-    ----------
-    samples
-        About how many untraced runs of each function, with all payloads; slow functions get fewer,
-        and those whose latency varies get more.
-    progress
-        Told in a few words what is being done.
-    probe_alone
-        Whether to make do with the probe of the GIL where strace is missing or may not trace.
-    beside
-        Called after every untraced run: what it measures sees the same machine.
+    Args:
+        samples: about how many untraced runs of each function, with all payloads; slow functions
+            get fewer, and those whose latency varies get more.
+        progress: told in a few words what is being done.
+        probe_alone: whether to make do with the probe of the GIL where strace is missing or may not
+            trace.
+        beside: called after every untraced run: what it measures sees the same machine.
 
-    Raises
-    ------
-    IncompleteProfileError
-        Functions fail, or do not end, or are not to be found on this machine; it has the
-        profile of all others.
-    ChironError
-        ``no-strace`` or ``no-ptrace`` before anything is deployed; and what reading the folder
-        and deploying raise.
+    Raises IncompleteProfileError: functions fail, or do not end, or are not to be found on this
+    machine; it has the profile of all others.
+    Raises ChironError: ``no-strace`` or ``no-ptrace`` before anything is deployed; and what reading
+    the folder and deploying raise.
 
-    References
-    ----------
-    Chiron (SC'23), §3.2.
+    Source: Chiron (SC'23), §3.2.
     """
     say = progress or (lambda _: None)
     strace = _strace(say, probe_alone=probe_alone)

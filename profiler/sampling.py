@@ -70,44 +70,31 @@ class Untraced(NamedTuple):
 
 @dataclass(frozen=True)
 class Samples:
-    """What was seen of one function.
+    """What was seen of one function."""
 
-    Attributes
-    ----------
-    untraced
-        Its runs without strace and probe.
-    traced, probed
-        Its runs under strace, none where there is no strace; and those with the probe, without
-        the time in which they had no core.
-    memory_mib, idle_mib
-        Peak of resident memory over the idle process, with the largest process that the function
-        starts; and the idle process itself, without what it keeps.
-    runtime_mib
-        What of the peak the process of another runtime takes without any function.
-    input_bytes, output_bytes
-        The size of its requests and answers, typically.
-    emits
-        What it emits before its end.
-    varies
-        Whether its answers to the same request differ.
-    writes_from, reads
-        As `chiron.profiler.invocation.Invocation` has them, typically.
-    changes
-        What it changes of what its process shares.
-    """
-
+    #: Its runs without strace and probe.
     untraced: tuple[Untraced, ...]
+    #: Its runs under strace, none where there is no strace; and those with the probe, without the
+    #: time in which they had no core.
     traced: tuple[HandlerRun, ...]
     probed: tuple[ProbeRun, ...]
+    #: Peak of resident memory over the idle process, with the largest process that the function
+    #: starts; and the idle process itself, without what it keeps.
     memory_mib: float
     idle_mib: float
+    #: The size of its requests and answers, typically.
     input_bytes: int
     output_bytes: int
+    #: What it emits before its end.
     emits: Mapping[str, Emission] = field(default_factory=dict)
+    #: Whether its answers to the same request differ.
     varies: bool = False
+    #: As `chiron.profiler.invocation.Invocation` has them, typically.
     writes_from: float | None = None
     reads: tuple[float, float] | None = None
+    #: What it changes of what its process shares.
     changes: Changes = UNCHANGED
+    #: What of the peak the process of another runtime takes without any function.
     runtime_mib: float = 0.0
 
     @property
@@ -186,16 +173,11 @@ def sample(
 
     It lets others have their turn before every untraced run.
 
-    Parameters
-    ----------
-    tracer
-        Runs it under strace; None where only the probe is used.
-    fresh_mib
-        Resident memory of the function before it ever ran, where that is known.
-    further_s
-        For how long there may be more untraced runs than rounds.
-    beside
-        Called after every untraced run.
+    Args:
+        tracer: runs it under strace; None where only the probe is used.
+        fresh_mib: resident memory of the function before it ever ran, where that is known.
+        further_s: for how long there may be more untraced runs than rounds.
+        beside: called after every untraced run.
 
     Raises ``function-failed`` where the function fails; ``no-trace`` where its runs are not to be
     found in what strace wrote.

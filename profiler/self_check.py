@@ -112,15 +112,11 @@ class SelfCheck:
     Some run as threads of one process, some in more processes than there are cores, some in several
     wraps, some in stages; with each work of `known_work.CHECKED`, so that one plan is several.
 
-    Parameters
-    ----------
-    alone
-        Says how long work takes.
-    plans
-        The plans to check.
-    beside
-        What says how fast the machine was. Predictions are checked at one speed of it, as
-        `Platform.speed_drift` tells what comes of others.
+    Args:
+        alone: says how long work takes.
+        plans: the plans to check.
+        beside: what says how fast the machine was. Predictions are checked at one speed of it, as
+            `Platform.speed_drift` tells what comes of others.
     """
 
     def __init__(
@@ -216,10 +212,8 @@ def nine_of_ten(errors: Sequence[float]) -> float:
 
     Of n errors that is the one of rank 0.9 (n + 1); the largest, where there are too few.
 
-    References
-    ----------
-    Lei et al., Distribution-Free Predictive Inference for Regression (JASA 2018), section 2:
-    split conformal prediction.
+    Source: Lei et al., Distribution-Free Predictive Inference for Regression (JASA 2018), section
+    2: split conformal prediction.
     """
     rank = math.ceil(_KEPT * (len(errors) + 1))
     return sorted(errors)[min(rank, len(errors)) - 1]

@@ -21,21 +21,15 @@ _INTERRUPTED = re.compile(r"<\.\.\. resuming interrupted (\w+) \.\.\.>")
 
 @dataclass(frozen=True)
 class Call:
-    """One system call of one thread.
-
-    Attributes
-    ----------
-    start_s, end_s
-        Seconds of the wall clock; `end_s` is None where the trace ends before the call does.
-    result
-        What strace prints after the equals sign, empty where the call did not end.
-    """
+    """One system call of one thread."""
 
     tid: int
     name: str
     arguments: str
+    #: Seconds of the wall clock; `end_s` is None where the trace ends before the call does.
     start_s: float
     end_s: float | None
+    #: What strace prints after the equals sign, empty where the call did not end.
     result: str
 
     @property

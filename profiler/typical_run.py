@@ -17,23 +17,15 @@ from chiron.profiler.handler_run import HandlerRun
 
 @dataclass(frozen=True)
 class TracedRun:
-    """A run under trace.
+    """A run under trace."""
 
-    Attributes
-    ----------
-    calls
-        What it waits for, in order.
-    gaps_ms
-        The stretches of computing before, between and after the waits; some may be empty.
-    blocks_ms
-        How long the waits are.
-    marker_ms
-        What tracing added to a system call.
-    """
-
+    #: What it waits for, in order.
     calls: tuple[str, ...]
+    #: The stretches of computing before, between and after the waits; some may be empty.
     gaps_ms: tuple[float, ...]
+    #: How long the waits are.
     blocks_ms: tuple[float, ...]
+    #: What tracing added to a system call.
     marker_ms: float
 
     @classmethod

@@ -25,16 +25,12 @@ def chains(
     run there have ended before, since it needs them, if only through others; else in the first one
     that is. This is greedy: there may be more processes than tasks that can ever be at once.
 
-    Parameters
-    ----------
-    tasks
-        In topological order.
-    size_of
-        How much a task gives.
-    task_of
-        What a task is an instance of. Those of one share `most` processes where they are more.
-    get_on
-        Whether two processes may be one, by the tasks of each.
+    Args:
+        tasks: in topological order.
+        size_of: how much a task gives.
+        task_of: what a task is an instance of. Those of one share `most` processes where they are
+            more.
+        get_on: whether two processes may be one, by the tasks of each.
     """
     found = list[_Chain]()
     for name in tasks:

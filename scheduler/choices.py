@@ -11,12 +11,7 @@ from chiron.scheduler.limits import COMMUNITY_EDITION_FUNCTIONS, Limits
 from chiron.scheduler.planners import DEFAULT_PLANNER, PLANNERS
 from chiron.workflow.documents import Document
 from chiron.workflow.paths import DEFAULT_PATH, PathKind
-from chiron.workflow.plan import (
-    DEFAULT_ATTEMPTS,
-    DEFAULT_PERCENTILE,
-    DEFAULT_TRIGGER,
-    Percentile,
-)
+from chiron.workflow.plan import DEFAULT_ATTEMPTS, DEFAULT_PERCENTILE, DEFAULT_TRIGGER, Percentile
 from chiron.wrap.core.triggers import TriggerKind
 
 if TYPE_CHECKING:
@@ -74,7 +69,7 @@ class Choices(Document):
         Percentile,
         Field(
             description="How many percent of the requests the SLO is for, over payloads by weight "
-            "(100: every request).",
+            "(100: every request)."
         ),
     ] = DEFAULT_PERCENTILE
     max_functions: Annotated[

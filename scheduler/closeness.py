@@ -16,10 +16,7 @@ _HOME = 0
 
 
 def closer(
-    layout: Layout,
-    workflow: Workflow,
-    size_of: Mapping[str, int],
-    group_of: Callable[[str], int],
+    layout: Layout, workflow: Workflow, size_of: Mapping[str, int], group_of: Callable[[str], int]
 ) -> Layout:
     """`layout` with the processes of each stage in the wraps with which they share most data.
 
@@ -27,12 +24,9 @@ def closer(
     them as these are, those with most data first. No wrap runs more processes in a stage than
     before in its widest one, and none without a process is left.
 
-    Parameters
-    ----------
-    size_of
-        How many bytes each task gives.
-    group_of
-        Of a task. It stays in wraps that had tasks of its group.
+    Args:
+        size_of: how many bytes each task gives.
+        group_of: of a task. It stays in wraps that had tasks of its group.
     """
     places = _Places(layout, workflow, size_of, group_of)
     best = places.crossing_bytes, layout

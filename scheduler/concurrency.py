@@ -43,8 +43,6 @@ def keeping_busy(waits: float) -> int:
     for its idle repairman. The least N with a share of at most `_IDLE` is taken, and at most
     `MOST_INFLIGHT`.
 
-    Examples
-    --------
     >>> keeping_busy(0.0), keeping_busy(4.0), keeping_busy(99.0)
     (1, 9, 112)
     """

@@ -33,21 +33,13 @@ def kernighan_lin(
     which may be no step at all. A step that makes things worse is made too: one after it may
     more than pay for it. No process is emptied.
 
-    Parameters
-    ----------
-    a, b
-        The functions of the two processes. Equal functions count as one candidate.
-    cost
-        The cost of the given content of the two processes.
-    estimate
-        A guess that takes less time than `cost`; without it, every exchange is tried.
+    Args:
+        a, b: the functions of the two processes. Equal functions count as one candidate.
+        cost: the cost of the given content of the two processes.
+        estimate: a guess that takes less time than `cost`; without it, every exchange is tried.
 
-    References
-    ----------
-    Chiron (SC'23), Algorithm 2, lines 18-25, which only swaps; Kernighan and Lin (1970).
+    Source: Chiron (SC'23), Algorithm 2, lines 18-25, which only swaps; Kernighan and Lin (1970).
 
-    Examples
-    --------
     >>> def imbalance(a, b):
     ...     return abs(sum(a) - sum(b))
     >>> next(kernighan_lin((5, 5), (1, 1), imbalance))

@@ -16,14 +16,7 @@ from chiron.scheduler.memory import (
 )
 from chiron.workflow.model import Workflow
 from chiron.workflow.paths import DEFAULT_PATH, PathKind
-from chiron.workflow.plan import (
-    DEFAULT_TRIGGER,
-    Demand,
-    Orchestrator,
-    Plan,
-    Processes,
-    Wrap,
-)
+from chiron.workflow.plan import DEFAULT_TRIGGER, Demand, Orchestrator, Plan, Processes, Wrap
 from chiron.workflow.profile import Profile
 from chiron.wrap.core.triggers import TriggerKind
 
@@ -205,10 +198,7 @@ def sized(
     profile: Profile,
     idle: Iterable[str] = (),
 ) -> tuple[int, Demand]:
-    """The memory of a wrap with these processes, in MiB, and what its functions take.
-
-    Those that are `idle` are loaded, and not run.
-    """
+    """The memory of a wrap with these processes, in MiB, and what those not `idle` take."""
     tasks = chain.from_iterable(processes)
     functions = [profile.functions[workflow.function_of(task)] for task in tasks]
     modules_mib = imports_mib([*functions, *map(profile.functions.__getitem__, idle)])

@@ -99,10 +99,7 @@ def imports_mib(functions: Iterable[FunctionProfile]) -> float:
 
 
 def _largest_mib(taken: Iterable[tuple[FunctionProfile, float]]) -> float:
-    """What functions take together that import much the same where they require the same.
-
-    That is there once.
-    """
+    """What functions take together, counting once what those with the same requirements import."""
     largest: dict[tuple[str, ...], float] = {}
     for function, mib in taken:
         key = tuple(sorted(function.requirements))

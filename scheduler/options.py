@@ -32,12 +32,7 @@ from chiron.scheduler.room import Room
 from chiron.scheduler.traffic import Traffic
 from chiron.workflow.model import Task, Workflow
 from chiron.workflow.paths import DEFAULT_PATH, PATHS, PathKind
-from chiron.workflow.plan import (
-    DEFAULT_ATTEMPTS,
-    DEFAULT_PERCENTILE,
-    DEFAULT_TRIGGER,
-    Plan,
-)
+from chiron.workflow.plan import DEFAULT_ATTEMPTS, DEFAULT_PERCENTILE, DEFAULT_TRIGGER, Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 from chiron.workflow.streaming import as_begun
@@ -67,10 +62,7 @@ class Job:
 
     @property
     def typical(self) -> tuple[int, float]:
-        """The place of the payload that counts, and the share of requests that do as much or more.
-
-        What functions do in all goes for how long requests take.
-        """
+        """The payload that counts, and the share of requests whose functions do as much or more."""
         mix = self.profile.mix
         whole_ms = [sum(f.latency_ms for f in s.profile.functions.values()) for s in mix]
         place = at_percentile(mix, whole_ms, self.percentile)
@@ -115,10 +107,7 @@ class Options:
 
     @classmethod
     def all_of(cls, job: Job, mechanism: str) -> list[Options]:
-        """The options of a job, one for each thing that it has payloads do.
-
-        The planners that break no conflict are among them.
-        """
+        """The options of a job, one for each thing that its payloads have it do."""
         mix = job.profile.mix
         runs = [run_of(job.workflow, share.profile) for share in mix]
         total = sum(share.weight for share in mix)
@@ -181,10 +170,7 @@ class Options:
         return replace(options, baselines=tuple(map(options.judged, baselines)))
 
     def fixed(self, make: Callable[[Workflow], Layout], label: str = DEFAULT_PLANNER) -> Plan:
-        """The plan, not yet predicted, of a layout that goes by the workflow alone.
-
-        Further instances of a task go where the first one is.
-        """
+        """The plan, not yet predicted, of a layout that goes by the workflow alone."""
         workflow = self.job.workflow
         if self.run.decided and PLANNERS[label].orchestrator == "wrap":
             workflow = outline(self.run.workflow)

@@ -41,10 +41,7 @@ class ParetoFront(Document):
 def considered(
     job: Job, mechanism: MechanismChoice = DEFAULT_MECHANISM, seconds: float = math.inf
 ) -> list[Option]:
-    """The plans found within `seconds`, those of few CPUs first, that may be worth their cost.
-
-    Plans that exceed a limit are among them only where all do.
-    """
+    """The plans found within `seconds`, few CPUs first; beyond a limit only where all are."""
     options = options_of(job, mechanism)
     end = time.monotonic() + seconds
 
@@ -70,10 +67,7 @@ def pareto(
     prices: Prices = PAPER_PRICES,
     told: Callable[[Plan, Job, float], Plan] = assess,
 ) -> ParetoFront:
-    """Those of `options` that no other one beats in latency, CPUs or memory without losing any.
-
-    Latency is what the job has plans judged by. `told` adds what is predicted of a plan.
-    """
+    """Those of `options` that no other one beats in latency, CPUs or memory without losing any."""
     plans = []
     for option in undominated(options):
         plan = told(option.plan, job, slo_ms)

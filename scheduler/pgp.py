@@ -160,10 +160,7 @@ class Search:
 
     @cached_property
     def overlapping(self) -> float:
-        """The longest path through the workflow over the sum of its stages' longest tasks.
-
-        It is 1 where stages wait for each other.
-        """
+        """The longest path over the sum of the stages' longest tasks: 1 where stages wait."""
         if TASK_TRIGGERS[self.trigger].in_stages:
             return 1.0
         workflow, path_ms, added_up_ms = self.problem.workflow, dict[str, float](), 0.0
@@ -209,10 +206,7 @@ class Search:
         return least_ms
 
     def _options(self, functions: Functions, group: int, shape: Shape) -> list[BoundedSlots]:
-        """Slots for 1, 2, 3, ... processes of a stage's group, with the lower bounds they give.
-
-        Of a large stage only those that promise most, as if each process had one core.
-        """
+        """Slots for 1, 2, 3, ... processes of a group; of a large stage the promising ones."""
         most = min(len(functions), sum(shape.groups[group]))
         least = len(self.problem.separated(functions))
         step = max(1, -(-(most - least) // COUNTS))

@@ -59,18 +59,14 @@ class Picture:
 
 
 def draw(picture: Picture, path: Path) -> None:
-    """Write `picture` to the PNG file `path`.
-
-    Raises ``no-matplotlib`` where that is not installed.
-    """
+    """Write `picture` to the PNG file `path`; ``no-matplotlib`` where that is not installed."""
     try:
         from matplotlib.figure import Figure  # loaded on use: it costs more than a search
         from matplotlib.ticker import MaxNLocator
     except ImportError:
         line = f"{shlex.quote(sys.executable)} -m pip install 'chiron-openfaas[evaluation]'"
         raise ChironError(
-            "no-matplotlib",
-            f"pictures need matplotlib: {line}; or name a .json file",
+            "no-matplotlib", f"pictures need matplotlib: {line}; or name a .json file"
         ) from None
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()

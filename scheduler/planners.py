@@ -37,10 +37,7 @@ def task_names(workflow: Workflow) -> list[str]:
 
 
 def sand(workflow: Workflow) -> Layout:
-    """All in one sandbox, every function in a process of its own that is forked for it.
-
-    The main process runs no function, not even where a stage has only one.
-    """
+    """All in one sandbox, each function in a process forked for it, none in the main one."""
     return tuple((((), *((task,) for task in stage)),) for stage in workflow.stages)
 
 
@@ -78,31 +75,21 @@ def _unused(workflow: str, function: str, used: Collection[str]) -> str:
 
 @dataclass(frozen=True)
 class Planner:
-    """A way to make a plan.
+    """A way to make a plan."""
 
-    Attributes
-    ----------
-    layout
-        Which task runs where, if that goes by the workflow alone.
-    rule
-        How it goes, in words.
-    prefix
-        What distinguishes its wraps' names from those of others, so that the plans of several can
-        be deployed side by side.
-    names
-        The wraps' names where they are not numbered.
-    orchestrator
-        What drives its plans.
-    partition
-        The processes of every wrap and the memory for what its tasks give one another, in MiB, if
-        that goes by what was measured, too. A planner that has neither searches, for the SLO.
-    """
-
+    #: Which task runs where, if that goes by the workflow alone.
     layout: Callable[[Workflow], Layout] | None = None
+    #: How it goes, in words.
     rule: str = ""
+    #: What distinguishes its wraps' names from those of others, so that the plans of several can be
+    #: deployed side by side.
     prefix: str = ""
+    #: The wraps' names where they are not numbered.
     names: Callable[[Workflow], list[str]] | None = None
+    #: What drives its plans.
     orchestrator: Orchestrator = "wrap"
+    #: The processes of every wrap and the memory for what its tasks give one another, in MiB, if
+    #: that goes by what was measured, too. A planner that has neither searches, for the SLO.
     partition: Callable[[Room], list[tuple[Processes, int]]] | None = None
 
 

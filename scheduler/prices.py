@@ -55,9 +55,7 @@ class Prices(Document):
             per_s = 1000 / plan.predicted.latency_ms
         per_million = _MILLION * per_hour / (_HOUR_S * per_s) if per_s else 0.0
         return Cost(
-            currency=self.currency,
-            per_hour=round(per_hour, 6),
-            per_million=round(per_million, 6),
+            currency=self.currency, per_hour=round(per_hour, 6), per_million=round(per_million, 6)
         )
 
 

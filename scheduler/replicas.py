@@ -167,10 +167,7 @@ def _front(job: Job, choices: Choices) -> list[Option]:
 
 
 def _enough(plan: Plan, load: Load, platform: Platform) -> Plan:
-    """`plan` with the fewest replicas of each wrap whose CPUs can do what its functions do.
-
-    There are no more than can use the cores of a node that all share.
-    """
+    """`plan` with the fewest replicas whose CPUs suffice, no more than a shared node's cores."""
     wraps = []
     for wrap in plan.wraps:
         cpu_ms = wrap.demand.cpu_ms if wrap.demand else 0.0

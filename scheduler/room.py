@@ -31,17 +31,11 @@ _MIB = 2**20
 
 @dataclass(frozen=True)
 class Room:
-    """The tasks of a workflow, and what decides about a wrap that has some of them.
+    """The tasks of a workflow, and what decides about a wrap that has some of them."""
 
-    Attributes
-    ----------
-    run
-        What the workflow did for a payload, or would do: every task is there at least once.
-    traffic
-        What tasks give one another, with all payloads.
-    """
-
+    #: What the workflow did for a payload, or would do: every task is there at least once.
     run: Run
+    #: What tasks give one another, with all payloads.
     traffic: Traffic
     platform: Platform
     conflicts: Conflicts

@@ -35,17 +35,14 @@ def schedule(
 
     An SLO that cannot be met is an answer: the fastest plan found, with ``meets_slo`` false.
 
-    Parameters
-    ----------
-    slo_ms
-        End-to-end latency that the plan has to stay within, in milliseconds, greater than 0.
-    choices
-        Of mechanisms, ``auto`` plans with each and takes the better plan. Where the client calls
-        every task the trigger is ``stage``, unless the workflow decides while it runs.
-    settings
-        What is to be kept apart or together, the variables and secrets of each function. Fixed
-        layouts cannot respect that, nor limits; ``why`` says where they do not, and what else can
-        read a function's secrets.
+    Args:
+        slo_ms: end-to-end latency that the plan has to stay within, in milliseconds, greater than
+            0.
+        choices: of mechanisms, ``auto`` plans with each and takes the better plan. Where the client
+            calls every task the trigger is ``stage``, unless the workflow decides while it runs.
+        settings: what is to be kept apart or together, the variables and secrets of each function.
+            Fixed layouts cannot respect that, nor limits; ``why`` says where they do not, and what
+            else can read a function's secrets.
 
     Raises ``bad-slo``; ``unknown-function`` where the profile or the workflow lacks a function;
     ``bad-requirement``; ``impossible-constraints``.
@@ -116,11 +113,7 @@ def job_of(
 
 
 def assess(
-    plan: Plan,
-    job: Job,
-    slo_ms: float,
-    strategy: Strategy = "cost",
-    fewer_ms: float | None = None,
+    plan: Plan, job: Job, slo_ms: float, strategy: Strategy = "cost", fewer_ms: float | None = None
 ) -> Plan:
     """`plan` with its prediction, the verdict on `slo_ms`, and the reasons in words.
 

@@ -20,24 +20,16 @@ PairLatency = Callable[[float, float], float]
 
 @dataclass(frozen=True)
 class Slots:
-    """Places for processes in wraps of the given sizes, a core each; the first is a main process.
+    """Places for processes in wraps of the given sizes, a core each, the main process first."""
 
-    Attributes
-    ----------
-    sizes
-        How many processes each wrap runs.
-    arrivals_ms
-        For each wrap, what is added to the end of its last process: the call of the wrap and the
-        gathering of its results.
-    offsets_ms
-        For each slot, what is added to the time of a process that runs there by itself.
-    computing_ms
-        How long starting the processes keeps cores busy, in all.
-    """
-
+    #: How many processes each wrap runs.
     sizes: tuple[int, ...]
+    #: For each wrap, what is added to the end of its last process: the call of the wrap and the
+    #: gathering of its results.
     arrivals_ms: tuple[float, ...]
+    #: For each slot, what is added to the time of a process that runs there by itself.
     offsets_ms: tuple[float, ...]
+    #: How long starting the processes keeps cores busy, in all.
     computing_ms: float = 0.0
 
     @cached_property
@@ -79,8 +71,6 @@ def water_level_ms(total_ms: float, offsets_ms: Sequence[float]) -> float:
     A lower bound of a stage's latency, with the time that its functions hold the GIL as the
     total: a process has one GIL.
 
-    Examples
-    --------
     >>> water_level_ms(10, [0, 2, 100])
     6.0
     """
@@ -100,8 +90,6 @@ def pair_latency(others_ms: Sequence[float], offsets_ms: Sequence[float]) -> Pai
 
     `offsets_ms` is what each slot adds; there are two more than others.
 
-    Examples
-    --------
     >>> latency_ms = pair_latency([5.0, 1.0], [0.0, 1.0, 2.0, 3.0])
     >>> latency_ms(6.0, 3.0)
     6.0

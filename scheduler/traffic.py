@@ -50,23 +50,15 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a workflow did for its payloads.
+    """What a workflow did for its payloads."""
 
-    Attributes
-    ----------
-    weights
-        The edges of all payloads. Instances of one task are in one group, so none is to itself.
-    given_bytes
-        What all instances of a task give, with the payload with which that is most.
-    instances
-        Map(v): how many instances a task has in the mean of the requests.
-    runs
-        The instances of every payload, in topological order.
-    """
-
+    #: The edges of all payloads. Instances of one task are in one group, so none is to itself.
     weights: Mapping[Edge, Weight]
+    #: What all instances of a task give, with the payload with which that is most.
     given_bytes: Mapping[str, int]
+    #: Map(v): how many instances a task has in the mean of the requests.
     instances: Mapping[str, float]
+    #: The instances of every payload, in topological order.
     runs: tuple[tuple[Step, ...], ...]
 
     @classmethod

@@ -21,10 +21,7 @@ from chiron.workflow.errors import ChironError
 
 
 def create_app(config: Config) -> OpenAPI:
-    """The application; its jobs run while ``app.extensions["chiron"].running()`` is entered.
-
-    Raises ``unknown-component``; ``state-unusable``.
-    """
+    """The application, with jobs while it is ``running()``; ``unknown-component``."""
     unknown = [name for name in config.components if name not in COMPONENTS]
     if unknown:
         message = f"there is no component {unknown[0]!a}: all, {', '.join(COMPONENTS)}"

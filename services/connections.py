@@ -51,10 +51,7 @@ _log = logging.getLogger("services")
 
 
 class Server(TcpWSGIServer):  # type: ignore[misc]
-    """Serves `application` on `listener`, within the bounds of this module.
-
-    With a secret, a request without it is refused when its head is whole.
-    """
+    """Serves `application` on `listener` within these bounds, and nobody without the secret."""
 
     def __init__(
         self, application: Callable[..., Any], listener: socket.socket, secret: Credentials | None

@@ -82,10 +82,7 @@ class Accepted(Document):
 
 
 class Host:
-    """Folders, jobs and bounded work for the blueprints of one application.
-
-    `jobs` has what does the work of each kind of job.
-    """
+    """Folders, jobs and bounded work of one application; `jobs` does the work of each kind."""
 
     def __init__(self, config: Config, jobs: Mapping[str, _Job]) -> None:
         self.config = config
@@ -97,10 +94,7 @@ class Host:
         self._stopping = threading.Event()
 
     def open_folder(self, directory: str | None) -> WorkflowFolder:
-        """The workflow folder that the request names, or has as an archive in its form.
-
-        Its stack.yaml and handlers have been checked.
-        """
+        """The workflow folder that the request names, or has as an archive, checked."""
         archive = request.files.get(ARCHIVE)
         if (archive is None) == (directory is None):
             raise ChironError(

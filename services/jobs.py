@@ -102,10 +102,7 @@ class Submission:
 
 
 class JobStore:
-    """The jobs in the database at `path`; safe to share between threads and processes.
-
-    Raises ``state-unusable`` where the database cannot be created or read.
-    """
+    """The jobs in the database at `path`, for threads and processes; ``state-unusable``."""
 
     def __init__(self, path: Path, queue_limit: int = QUEUE_LIMIT) -> None:
         self._path = path
@@ -189,10 +186,7 @@ class JobStore:
                 _end(connection, job, "failed", partial, problem)
 
     def cancel(self, job: str, kind: str | None = None) -> Job:
-        """Cancel a job: one that waits at once, one that runs once it has been ended.
-
-        Raises ``not-found`` (404); ``ended`` (409).
-        """
+        """Cancel a job, one that runs once it has been ended; ``not-found``, ``ended``."""
         self.get(job, kind)
         with self._writing() as connection:
             row = connection.execute(

@@ -100,10 +100,7 @@ def _describe_access(document: dict[str, Any], secret: Credentials | None) -> No
 
 
 def _offer_form(content: dict[str, Any], schemas: dict[str, Any], directory: str) -> None:
-    """Say that a body may be a form too, with an archive where it has a directory otherwise.
-
-    Where a folder and an SLO are all that is needed, the page's body is filled in.
-    """
+    """Say that a body may be a form too, with an archive where it has a directory otherwise."""
     reference = content["application/json"]["schema"]
     form = copy.deepcopy(schemas[reference["$ref"].removeprefix(_SCHEMAS)])
     if "directory" in form["properties"]:

@@ -20,13 +20,7 @@ from chiron.workflow.folder import parse_workflow
 from chiron.workflow.load import Load, LoadPrediction
 from chiron.workflow.model import Workflow
 from chiron.workflow.names import NAME, FunctionNames
-from chiron.workflow.plan import (
-    DEFAULT_PERCENTILE,
-    MOST_REPLICAS,
-    Percentile,
-    Plan,
-    Prediction,
-)
+from chiron.workflow.plan import DEFAULT_PERCENTILE, MOST_REPLICAS, Percentile, Plan, Prediction
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 from chiron.workflow.units import parse_duration_ms, parse_rate_per_s
@@ -38,10 +32,7 @@ def load_of(rate: str | None) -> Load | None:
 
 
 class _Known(Document):
-    """The content of workflow.json, profile.json and platform.json, and functions.json if needed.
-
-    `name` is the workflow's, where it names none itself.
-    """
+    """The content of workflow.json, called `name` if it has none, and of what it goes with."""
 
     workflow: dict[str, Any]
     profile: Profile

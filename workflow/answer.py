@@ -51,23 +51,17 @@ class Difference:
 class ExpectedAnswer(Document):
     """The answer of a workflow whose functions ran one after another, each alone.
 
-    Attributes
-    ----------
-    request_sha256
-        Which request it answers.
-    output
-        The answer of the first run; absent where it is long, or not UTF-8.
-    output_sha256
-        Its digest.
-    varies
-        JSON paths at which runs differed; ``[*]`` stands for any index, ``$`` for all of it.
-    any_order
-        JSON paths of lists that had the same items in another order, or have no order.
-    always_varies
-        JSON paths at which each of three runs or more differed from each other one: such as random
-        numbers. That it varied in some of them may be a cache that was filled.
-    fails
-        Whether it is what a Fail state ends the workflow with: then its output is `failure_text`.
+    Attributes:
+        request_sha256: which request it answers.
+        output: the answer of the first run; absent where it is long, or not UTF-8.
+        output_sha256: its digest.
+        varies: JSON paths at which runs differed; ``[*]`` stands for any index, ``$`` for all of
+            it.
+        any_order: JSON paths of lists that had the same items in another order, or have no order.
+        always_varies: JSON paths at which each of three runs or more differed from each other one:
+            such as random numbers. That it varied in some of them may be a cache that was filled.
+        fails: whether it is what a Fail state ends the workflow with: then its output is
+            `failure_text`.
     """
 
     request_sha256: str
@@ -82,10 +76,7 @@ class ExpectedAnswer(Document):
     def learned(
         cls, request: bytes, outputs: Sequence[str], unordered: Sequence[str] = ()
     ) -> ExpectedAnswer:
-        """What `outputs` have in common; without one, any answer may come.
-
-        The lists under the keys `unordered` of an answer have no order.
-        """
+        """What `outputs` have in common; lists under the keys `unordered` have no order."""
         if not outputs:
             return cls.learned(request, [""]).without(["$"])
         first, any_order = outputs[0], tuple("$" + _step(key) for key in unordered)
@@ -180,10 +171,7 @@ class ExpectedAnswer(Document):
         suspects: Callable[[str], Sequence[str]],
         payload: str,
     ) -> None:
-        """Raise ``constant-output`` where all `outputs` have what differed in each run alone.
-
-        `suspects` returns the functions that run where what leads to a task runs.
-        """
+        """Raise ``constant-output``, with `suspects` of the task, where nothing varied."""
         for path, value in self.constant(outputs):
             task = _task_at(workflow, path)
             raise ChironError(

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 class Apart(Document):
-    """That `function` shares no process, or no wrap, with the `others`, and the reason.
-
-    Where it is one of the others itself, no two of its tasks share one.
-    """
+    """`function` shares no process, or wrap, with `others`; if itself, its own tasks share none."""
 
     level: Literal["process", "wrap"]
     function: str

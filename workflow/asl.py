@@ -49,8 +49,6 @@ def parse_states(
     ``unknown-next``, ``cycle``, ``unreachable``, ``duplicate-state``, ``empty-parallel``,
     ``no-tasks``, ``bad-name``, ``alike-names``; ``bad-json`` for one that is nested too deeply.
 
-    Examples
-    --------
     >>> machine = {"StartAt": "A", "States": {"A": {"Type": "Task", "Resource": "f", "End": True}}}
     >>> parse_states(machine, "demo").tasks
     (Task(name='A', function='f', source=None, streams=()),)

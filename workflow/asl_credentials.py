@@ -14,10 +14,7 @@ from chiron.workflow.asl_shapes import DROPPED, Reading, Shape, checked
 from chiron.wrap.core.statemachine.expressions import expression_in
 
 _ROLE = "RoleArn"
-_PATH = Shape(
-    {_ROLE: text, f"{_ROLE}.$": path_or_function},
-    exactly_one=((_ROLE, f"{_ROLE}.$"),),
-)
+_PATH = Shape({_ROLE: text, f"{_ROLE}.$": path_or_function}, exactly_one=((_ROLE, f"{_ROLE}.$"),))
 _QUERY = Shape({_ROLE: or_expression(text)}, required=(_ROLE,), refused=NOT_IN_JSONATA)
 
 

@@ -19,10 +19,8 @@ _JSONPATH, _JSONATA = "JSONPath", "JSONata"
 def is_jsonata(holder: Any, path: str, outer: bool) -> bool:
     """Whether `holder`, a document or a state at `path`, is written in JSONata.
 
-    Parameters
-    ----------
-    outer
-        Whether the document is, whose states may then not be written in JSONPath.
+    Args:
+        outer: whether the document is, whose states may then not be written in JSONPath.
 
     Raises ``bad-field``.
     """

@@ -21,9 +21,7 @@ _NOT_READ = {
     "MANIFEST": "have the function read the files that it names, and answer one JSON array",
     "PARQUET": "have the function read the file, and answer a JSON array",
 }
-_CONFIG_REFUSED = {
-    "ManifestType": f"a manifest is not read: {_NOT_READ['MANIFEST']}",
-}
+_CONFIG_REFUSED = {"ManifestType": f"a manifest is not read: {_NOT_READ['MANIFEST']}"}
 #: What reads S3 -> the fields that say where, and those that need not be there.
 _PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "s3:getObject": (("Bucket", "Key"), ("VersionId",)),
@@ -36,12 +34,9 @@ def reader(
 ) -> dict[str, Any]:
     """An ItemReader, with the name of a function as Resource.
 
-    Parameters
-    ----------
-    given, check
-        The field of what the function gets, and its check.
-    config
-        The ReaderConfig.
+    Args:
+        given, check: the field of what the function gets, and its check.
+        config: the ReaderConfig.
     """
     fields: dict[str, Check] = {"Resource": text, given: check}
     fields["ReaderConfig"] = partial(_config, shape=config)

@@ -12,18 +12,14 @@ from chiron.workflow.asl_shapes import Check, Reading, Shape, checked, required
 from chiron.workflow.errors import ChironError
 from chiron.wrap.core.statemachine.map_run import OUTPUT_TYPES, TRANSFORMATIONS
 
-_CONFIG = Shape(
-    {"Transformation": one_of(*TRANSFORMATIONS), "OutputType": one_of(*OUTPUT_TYPES)},
-)
+_CONFIG = Shape({"Transformation": one_of(*TRANSFORMATIONS), "OutputType": one_of(*OUTPUT_TYPES)})
 
 
 def writer(value: Any, path: str, reading: Reading, *, given: str, check: Check) -> dict[str, Any]:
     """A ResultWriter, with the name of a function as Resource if it writes.
 
-    Parameters
-    ----------
-    given, check
-        The field that says where it writes, and its check.
+    Args:
+        given, check: the field that says where it writes, and its check.
     """
     fields: dict[str, Check] = {"Resource": text, given: check, "WriterConfig": _config}
     refused = NOT_IN_JSONATA if given == "Arguments" else NOT_IN_JSONPATH

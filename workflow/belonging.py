@@ -41,11 +41,7 @@ def workflow_in(file: Path) -> str | None:
 
 
 def set_aside(file: Path, workflow: str) -> Path | None:
-    """Rename `file` where it is an artefact of another workflow than `workflow`.
-
-    Returns where it is now, such as ``profile-finra.json``; None where it stays. Raises
-    ``not-writable``.
-    """
+    """Where `file`, an artefact of another workflow, is renamed to; None if it stays."""
     other = workflow_in(file) if file.is_file() else None
     if other is None or other == workflow:
         return None

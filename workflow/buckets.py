@@ -75,8 +75,6 @@ def parse_buckets(
     ``unknown-bucket``, ``unknown-function``, ``unreachable``, ``cycle``, ``bad-name``,
     ``alike-names``.
 
-    Examples
-    --------
     >>> count = {"trigger": "by-time", "window_ms": 1000, "function": "count"}
     >>> parse_buckets({"entry": "clicks", "buckets": {"clicks": count}}, "demo").buckets["entry"]
     ['clicks']
@@ -85,10 +83,7 @@ def parse_buckets(
 
 
 def own_triggers(buckets: Mapping[str, Any] | None) -> dict[str, str]:
-    """The buckets of ``Workflow.buckets`` that have a trigger of the user's, and which: FILE.CLASS.
-
-    None where a workflow is not of buckets.
-    """
+    """The buckets with a trigger of the user's, and which (FILE.CLASS); None without buckets."""
     declared = buckets["buckets"] if buckets is not None else {}
     return {name: its["trigger"] for name, its in declared.items() if is_own(its["trigger"])}
 

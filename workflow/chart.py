@@ -19,30 +19,20 @@ _LONGEST = 40
 
 @dataclass
 class Node:
-    """What is drawn at one place.
+    """What is drawn at one place."""
 
-    Attributes
-    ----------
-    key
-        Its name among the nodes of its chart.
-    lines
-        What is written in it; the first in a stronger hand.
-    inner
-        The charts in a box, side by side.
-    again
-        What makes it run again.
-    warm
-        Whether it is about failures.
-    whole
-        All that `lines` would say if there were room.
-    """
-
+    #: Its name among the nodes of its chart.
     key: str
     shape: Shape
+    #: What is written in it; the first in a stronger hand.
     lines: tuple[str, ...] = ()
+    #: The charts in a box, side by side.
     inner: list[Chart] = field(default_factory=list)
+    #: What makes it run again.
     again: str = ""
+    #: Whether it is about failures.
     warm: bool = False
+    #: All that `lines` would say if there were room.
     whole: str = ""
 
 
@@ -176,8 +166,6 @@ _SIGNS = {
 def said(rule: dict[str, Any]) -> str:
     """A rule of a Choice in short.
 
-    Examples
-    --------
     >>> said({"And": [{"Variable": "$.a", "NumericLessThan": 3}, {"Not": {"Variable": "$.b",
     ...     "IsPresent": True}}]})
     'a < 3 and not b is present'

@@ -22,10 +22,7 @@ _SWEEPS = 8
 
 @dataclass
 class Placed:
-    """A node, and where it is: its middle from the left, its top, and its size, in pixels.
-
-    A box has its charts in `inner`, each from the box's left and top.
-    """
+    """A node, its middle from the left, top and size in pixels; a box's charts from its corner."""
 
     node: Node
     x: float = 0.0

@@ -22,14 +22,11 @@ class Constraints(Document):
     `parse` shares its process with no other function, `audit` not even its sandbox; `a` and `b`
     are in one sandbox. Several tasks of one function may always share.
 
-    Attributes
-    ----------
-    weights
-        How often a payload is requested, relative to the others: ``{"payloads/large.json": 3}``.
-        Those without one weigh 1.
-    no_check
-        What of the workflow's answer is never compared: a task's output (``"parse"``), a JSON
-        path (``"$.took_ms"``), or all of it (``"$"``).
+    Attributes:
+        weights: how often a payload is requested, relative to the others: ``{"payloads/large.json":
+            3}``. Those without one weigh 1.
+        no_check: what of the workflow's answer is never compared: a task's output (``"parse"``), a
+            JSON path (``"$.took_ms"``), or all of it (``"$"``).
     """
 
     format: Literal[1]

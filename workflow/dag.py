@@ -40,8 +40,6 @@ def parse_dag(
     Raises all faults, each with its path: ``unknown-field``, ``bad-field``, ``unknown-task``,
     ``duplicate-edge``, ``cycle``, ``bad-name``, ``alike-names``.
 
-    Examples
-    --------
     >>> parse_dag({"tasks": {"a": "f", "b": "g"}, "edges": [["a", "b"]]}, "demo").output
     'b'
     """

@@ -23,10 +23,7 @@ _UNSAID = "text/html; charset=utf-8"
 
 
 class Typed(str):
-    """A text that its giver has called something: ``content_type``, empty if it has not.
-
-    A client calls other texts what they look like.
-    """
+    """A text with the ``content_type`` that its giver called it, empty if it called it none."""
 
     content_type: str
 
@@ -77,8 +74,6 @@ def resolve(source: Source, request: str, outputs: Mapping[str, str]) -> str:
     Raises ``not-text`` and ``too-deep`` where something that is not UTF-8, or is nested deeper than
     Python reads, would have to be joined.
 
-    Examples
-    --------
     >>> resolve(("a", "b"), "", {"a": "1", "b": "no JSON"})
     '[1,"no JSON"]'
     """
@@ -111,11 +106,9 @@ def given_to(task: Task, request: str, outputs: Mapping[str, str]) -> str:
 def outputs_in(answer: str, task: str, emits: Mapping[str, str]) -> dict[str, str]:
     """The outputs in the answer of a wrap that a client calls for `task` alone, by their names.
 
-    Parameters
-    ----------
-    emits
-        What the outputs are called that the task emits, by what it calls them. If there are any,
-        the answer is a JSON object of its ``output`` and what it has ``emitted``.
+    Args:
+        emits: what the outputs are called that the task emits, by what it calls them. If there are
+            any, the answer is a JSON object of its ``output`` and what it has ``emitted``.
 
     Raises ``bad-answer``.
     """
@@ -132,10 +125,7 @@ def outputs_in(answer: str, task: str, emits: Mapping[str, str]) -> dict[str, st
 
 
 def is_json(text: str) -> bool:
-    """Whether `text` is strict JSON (NaN and Infinity are not).
-
-    Raises ``too-deep`` where it is nested deeper than Python reads.
-    """
+    """Whether `text` is strict JSON; ``too-deep`` where Python cannot read that deep."""
 
     def refuse(constant: str) -> None:
         raise ValueError(constant)

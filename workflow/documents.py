@@ -238,10 +238,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def require_writable(path: Path, *, folder: bool) -> None:
-    """Raise ``not-writable`` where a file, or a `folder`, could not be made; leaves nothing there.
-
-    What takes minutes to measure should not begin where it cannot be kept.
-    """
+    """Raise ``not-writable`` if a file, or a `folder`, could not be made; leaves nothing there."""
     place = path if folder else path.parent
     while not os.path.lexists(place):
         place = place.parent

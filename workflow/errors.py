@@ -12,19 +12,13 @@ _LONGEST = 2000
 class ChironError(Exception):
     """Something that a user can mend, said in one line that names the thing and the mend.
 
-    Parameters
-    ----------
-    code
-        A stable word for programs, such as ``cycle``.
-    message
-        One line for people: what is wrong and what to do about it.
-    path
-        Where in the artefact it stands, such as ``States.B.Next``.
-    functions
-        The functions (or tasks) concerned.
-    status
-        The HTTP status with which a service answers; the command line exits with 2 below 500
-        and with 1 from 500 on, unless its caller can mend the fault all the same.
+    Args:
+        code: a stable word for programs, such as ``cycle``.
+        message: one line for people: what is wrong and what to do about it.
+        path: where in the artefact it stands, such as ``States.B.Next``.
+        functions: the functions (or tasks) concerned.
+        status: the HTTP status with which a service answers; the command line exits with 2 below
+            500 and with 1 from 500 on, unless its caller can mend the fault all the same.
     """
 
     def __init__(
@@ -89,10 +83,8 @@ class ChironError(Exception):
 class WorkflowFailedError(ChironError):
     """A workflow that ended with an error that nothing caught.
 
-    Parameters
-    ----------
-    error, cause
-        The ``Error`` and ``Cause`` of States Language.
+    Args:
+        error, cause: the ``Error`` and ``Cause`` of States Language.
     """
 
     def __init__(
@@ -114,10 +106,7 @@ class WorkflowFailedError(ChironError):
 
 
 class Faults:
-    """What is wrong with one file, or with some of several things: all of it is said at the end.
-
-    `tell` is called with each fault as it is found.
-    """
+    """All that is wrong with one or several things, raised at the end; `tell` gets each at once."""
 
     def __init__(self, tell: Callable[[ChironError], None] | None = None) -> None:
         self._found: list[ChironError] = []

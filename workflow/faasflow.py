@@ -15,15 +15,7 @@ from typing import Any
 from chiron.workflow.errors import ChironError, Faults
 from chiron.workflow.fields import Fields, typed
 from chiron.workflow.names import shown
-from chiron.workflow.steps import (
-    Arm,
-    Read,
-    Step,
-    Translated,
-    as_dag,
-    checked,
-    parse_condition,
-)
+from chiron.workflow.steps import Arm, Read, Step, Translated, as_dag, checked, parse_condition
 from chiron.workflow.steps_machine import as_machine
 
 _VIRTUAL, _END = "VIRTUAL", "END"

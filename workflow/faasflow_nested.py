@@ -38,10 +38,7 @@ def is_nested(document: dict[str, Any]) -> bool:
 
 
 def translate_nested(document: dict[str, Any]) -> Translated:
-    """The nested form as a plain DAG, or as a state machine where data is named or a step decides.
-
-    Raises what `chiron.workflow.faasflow.translate_flat` raises.
-    """
+    """The nested form as a plain DAG or a state machine; raises as `translate_flat` does."""
     faults = Faults()
     nested = _Nested(faults)
     whole = Fields(document, (), faults)

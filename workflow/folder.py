@@ -122,10 +122,7 @@ class WorkflowFolder:
 def parse_workflow(
     document: Any, name: str = "workflow", functions: FunctionNames | None = None
 ) -> Workflow:
-    """The workflow in a document of any form; `name` where it names none.
-
-    `functions` says what its tasks call the functions of OpenFaaS.
-    """
+    """The workflow in a document of any form; `name` where it names none."""
     found = known_form(document)
     with at_origins(found.origins):
         return _parser(found.document)(found.document, name, functions)

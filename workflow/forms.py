@@ -32,10 +32,7 @@ _FORMS = (
 
 
 def known_form(document: Any) -> Translated:
-    """`document` as a plain DAG or as States Language: as it is, or translated.
-
-    Raises ``bad-document`` where it is of no form, and what its translation raises.
-    """
+    """`document` as a plain DAG or as States Language; ``bad-document`` where it is of no form."""
     if isinstance(document, dict):
         if "States" in document or "tasks" in document or is_buckets(document):
             return Translated(document, {})

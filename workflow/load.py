@@ -53,13 +53,10 @@ class LoadWithin(LoadTime):
 class LoadLatency(Document):
     """The latency that is predicted of a plan under load.
 
-    Attributes
-    ----------
-    within
-        Percentiles of the latency; none where the load is more than the plan can do, so that the
-        queue grows without end.
-    mean
-        The mean of the latency; None if the queue grows without end.
+    Attributes:
+        within: percentiles of the latency; none where the load is more than the plan can do, so
+            that the queue grows without end.
+        mean: the mean of the latency; None if the queue grows without end.
     """
 
     load: Load
@@ -89,24 +86,15 @@ class Throughput(Document):
 
 
 class LoadPrediction(LoadLatency):
-    """What is predicted of a plan under load.
+    """What is predicted of a plan under load."""
 
-    Attributes
-    ----------
-    replicas
-        Of each wrap, by name.
-    saturation
-        The throughput where requests always wait.
-    throughput_per_s
-        What is done in fact: the rate, or what the clients get.
-    cpu_ms
-        CPU time of a request.
-    memory_mib
-        Memory of all replicas while each has as many requests as it ever has.
-    """
-
+    #: Of each wrap, by name.
     replicas: dict[str, Annotated[int, Field(ge=1)]]
+    #: The throughput where requests always wait.
     saturation: Throughput
+    #: What is done in fact: the rate, or what the clients get.
     throughput_per_s: NonNegativeFloat
+    #: CPU time of a request.
     cpu_ms: NonNegativeFloat
+    #: Memory of all replicas while each has as many requests as it ever has.
     memory_mib: Annotated[int, Field(ge=1)]

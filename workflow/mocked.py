@@ -182,14 +182,10 @@ class Mocked:
     ) -> dict[str, str]:
         """What the state `name` ends with, as TestState tells it.
 
-        Parameters
-        ----------
-        variables
-            Those that the state sees.
-        retries
-            How often its retrier has been used.
-        context
-            Fields of the context object that it sees, by their sections.
+        Args:
+            variables: those that the state sees.
+            retries: how often its retrier has been used.
+            context: fields of the context object that it sees, by their sections.
         """
         if name not in self._states:
             raise _unknown(name)

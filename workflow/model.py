@@ -21,10 +21,7 @@ ANSWER = "output"
 
 
 class Stream(NamedTuple):
-    """An output that a task reads as a stream, by the name that the handler opens it by.
-
-    Where ``output`` is None it comes with the request.
-    """
+    """An output, None for the request's, that a task's handler opens as a stream by this name."""
 
     name: str
     output: str | None
@@ -117,10 +114,7 @@ class Workflow:
 
     @cached_property
     def ended_before(self) -> dict[str, frozenset[str]]:
-        """For every task those of its `ancestors` that have surely ended when it begins.
-
-        What emits an output that it needs may go on.
-        """
+        """For every task those of its `ancestors` that have surely ended when it begins."""
         if not self.emitted:
             return self.ancestors
         found: dict[str, frozenset[str]] = {}
@@ -212,8 +206,6 @@ def source_of(names: Iterable[str]) -> Source:
 def giver_of(output: str) -> str:
     """The task that gives an output: what it answers goes by its own name.
 
-    Examples
-    --------
     >>> giver_of("split"), giver_of("split#left"), giver_of("Pack#2")
     ('split', 'split', 'Pack#2')
     """

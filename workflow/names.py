@@ -47,10 +47,7 @@ def as_workflow_name(text: str) -> str:
 
 
 def check_task_name(name: str, path: str, most: int = STATE_NAME_LIMIT) -> str:
-    """`name` if it is printable, not too long and without # (NAME#2 is a task's second run).
-
-    Raises ``bad-name``.
-    """
+    """`name` if printable, not too long and without # (NAME#2 is a second run); ``bad-name``."""
     wrong = next((c for c in name if c == "#" or not c.isprintable()), None)
     if wrong is not None:
         raise ChironError(
@@ -58,9 +55,7 @@ def check_task_name(name: str, path: str, most: int = STATE_NAME_LIMIT) -> str:
         )
     if not name.strip() or len(name) > most:
         raise ChironError(
-            "bad-name",
-            f"task name {shown(name)} has to have 1 to {most} characters",
-            path=path,
+            "bad-name", f"task name {shown(name)} has to have 1 to {most} characters", path=path
         )
     return name
 
@@ -68,12 +63,10 @@ def check_task_name(name: str, path: str, most: int = STATE_NAME_LIMIT) -> str:
 class FunctionNames:
     """What tasks call their functions, and how OpenFaaS calls them.
 
-    Parameters
-    ----------
-    known
-        The names in functions.json: what the workflow has -> the function's name.
-    deployed
-        Gives the functions of stack.yaml, of which a proposal names the one that is most alike.
+    Args:
+        known: the names in functions.json: what the workflow has -> the function's name.
+        deployed: gives the functions of stack.yaml, of which a proposal names the one that is most
+            alike.
     """
 
     def __init__(

@@ -16,23 +16,15 @@ DEFAULT_PATH: PathKind = "auto"
 
 
 class PathChoice(NamedTuple):
-    """What follows from the path that a plan asks for.
+    """What follows from the path that a plan asks for."""
 
-    Attributes
-    ----------
-    paths
-        The paths that objects may take; they take the first that is possible.
-    connects
-        Whether wraps connect to each other for their calls.
-    streams
-        Whether streams go to other wraps while they are written.
-    by_store
-        Whether the wraps need a store.
-    """
-
+    #: The paths that objects may take; they take the first that is possible.
     paths: tuple[Path, ...]
+    #: Whether wraps connect to each other for their calls.
     connects: bool = True
+    #: Whether streams go to other wraps while they are written.
     streams: bool = False
+    #: Whether the wraps need a store.
     by_store: bool = False
 
 

@@ -101,16 +101,12 @@ class Within(Document):
 class PredictedRange(Document):
     """The end-to-end latency of requests that is predicted for an idle machine.
 
-    Attributes
-    ----------
-    latency_ms, low_ms, high_ms
-        The median of all requests, whatever their payload, and the range in which it is expected.
-    within
-        The same of the percentile that plans are judged by; None where nothing was judged.
-    mean_ms
-        The mean of all requests.
-    warnings
-        Why it is not to be relied on, a line each: those of profile and platform.
+    Attributes:
+        latency_ms, low_ms, high_ms: the median of all requests, whatever their payload, and the
+            range in which it is expected.
+        within: the same of the percentile that plans are judged by; None where nothing was judged.
+        mean_ms: the mean of all requests.
+        warnings: why it is not to be relied on, a line each: those of profile and platform.
     """
 
     latency_ms: Milliseconds

@@ -17,10 +17,7 @@ IDLE_MS = 10.0
 
 
 class PathCost(Document):
-    """What an object from one wrap to another takes: `ms`, and `ms_per_mb` per million bytes.
-
-    Of a store that is to put it there and to get it. ``spread`` has the quartiles of both.
-    """
+    """What an object takes between wraps: `ms`, and `ms_per_mb`; ``spread`` has the quartiles."""
 
     ms: Milliseconds
     ms_per_mb: Milliseconds
@@ -36,111 +33,83 @@ class PathCost(Document):
 class Platform(Document):
     """The constants of Chiron's equations (2)-(4) and of the GIL, in milliseconds.
 
-    Attributes
-    ----------
-    place
-        Where it was measured: a gateway's URL, or this machine. Empty where that is not known.
-    cpus
-        Cores that a sandbox can use at most.
-    one_node
-        Whether all sandboxes share those cores, as on a gateway that runs on one machine. Else
-        each has its own, as in the paper.
-    request_ms
-        What a request costs from the client to the first wrap and back, over the wrap's own
-        work. The paper's equation (1) leaves it out; 0 does so too.
-    stage_ms
-        What it costs an engine that a bucket fires within a request, and with stages each further
-        one: to take in what others gave, and to begin.
-    instance_ms
-        What a state machine computes more for each run of a task, to decide what comes next.
-    rpc_ms
-        T_RPC: one invocation of a remote wrap, directly where wraps can reach each other, else
-        through the gateway.
-    invoke_ms
-        T_INV: what each further remote wrap of a stage adds.
-    send_ms
-        How much later, for every wrap that it calls, the wrap that has the request begins with its
-        own functions.
-    paths
-        What an object from wrap to wrap takes by each path that is possible here. Where nothing is
-        known, objects cost nothing but the calls that bring them, as in the paper.
-    ipc_ms
-        T_IPC: gathering the results of one further process.
-    process_gather_ms
-        How much longer gathering takes where a forked process gives its first result: what it
-        writes to is still shared with the process that it was forked from.
-    process_startup_ms, process_block_ms
-        T_Startup and T_Block of mechanism ``fork``: from the call to the first instruction of
-        a forked process, and how long the next fork has to wait for this one.
-    process_first_block_ms
-        How much longer the first of several forks blocks than those after it: the memory that was
-        written since the last one has to be protected first.
-    process_compute_ms
-        How much of T_Startup keeps a core busy. Forking, which takes T_Block of it, and the memory
-        that has to be copied then compute; the paper, whose wraps have a core for every process,
-        need not know.
-    main_wait_ms
-        How much later the main process begins with its own functions where it has others forked, by
-        the process that forks for it; null where it forks itself, one T_Block each, as in the
-        paper.
-    pool_dispatch_ms
-        The same for mechanism ``pool``: handing out the jobs to workers that wait.
-    pool_core_wait_ms
-        How long the main process and a worker that it wakes on its own core keep each other from
-        computing, at most, whether another core is free or not.
-    shared_ms_per_mb
-        How long it takes to give another process of a wrap an output of a million bytes, for which
-        the producer computes; any further process then has it for nothing.
-    body_ms_per_mb
-        How much longer a request takes for every million bytes of its body, or of its answer.
-    joined_ms_per_mb
-        How long a process takes to make an input of a million bytes of what several tasks gave.
-    thread_startup_ms
-        What starting one thread costs the thread that starts it, while it holds the GIL.
-    thread_ready_ms
-        How long a new thread then needs before it can run, for which its starter waits; null
-        where threads wait already and are only handed their work.
-    switch_interval_ms
-        How long a thread waits for the GIL before it asks the holder to drop it; CPython knows
-        whole microseconds, at least one.
-    switch_cost_ms
-        What one change of the GIL's holder costs.
-    short_release_ms
-        A thread that lets the GIL go for less than this has it back before those that wait for it,
-        where all cores are busy; 0 where these always come first, as in the paper.
-    contention_overhead
-        By what part of itself computing takes longer while more threads want to compute than a
-        wrap has cores, since some idle then all the same; 0 where cores are shared perfectly, as in
-        the paper.
-    cpu_probe_ms
-        What the CPU-speed probe, a fixed loop, took beside functions meanwhile: how fast the cores
-        were that run them.
-    speed_drift
-        What nine of ten changes of the machine's speed stayed within while it was calibrated, as a
-        part of what computing took.
-    prediction_error
-        What nine of ten predictions here of plans whose work is known stay within, relative to what
-        is measured.
-    idle
-        Constant of a request, a stage or a call -> what it costs more after a function of
-        `IDLE_MS`: caches and cores have gone idle meanwhile. After a shorter function it costs
-        proportionally less.
-    work_variation
-        How many times as long as its median computing takes of a request, in quantiles that stand
-        for as many requests each. Where there are none, requests with one payload are predicted to
-        differ by nothing but their functions.
-    request_variation, idle_variation
-        What a request's own way takes more or less than its median, in milliseconds, in such
-        quantiles: in a row, and after a function of `IDLE_MS`.
-    spread
-        Constant -> its quartiles when it is measured on several parts of the samples.
-    assumed
-        The constants that were not measured here: what is known of Linux, CPython and the wrap's
-        runtime stands in for them.
-    others
-        The share of the cores that other programs had meanwhile; null where that is not known.
-    warnings
-        Why it is not to be relied on, a line each; every prediction for this platform has them too.
+    Attributes:
+        place: where it was measured: a gateway's URL, or this machine. Empty where that is not
+            known.
+        cpus: cores that a sandbox can use at most.
+        one_node: whether all sandboxes share those cores, as on a gateway that runs on one machine.
+            Else each has its own, as in the paper.
+        request_ms: what a request costs from the client to the first wrap and back, over the wrap's
+            own work. The paper's equation (1) leaves it out; 0 does so too.
+        stage_ms: what it costs an engine that a bucket fires within a request, and with stages each
+            further one: to take in what others gave, and to begin.
+        instance_ms: what a state machine computes more for each run of a task, to decide what comes
+            next.
+        rpc_ms: T_RPC: one invocation of a remote wrap, directly where wraps can reach each other,
+            else through the gateway.
+        invoke_ms: T_INV: what each further remote wrap of a stage adds.
+        send_ms: how much later, for every wrap that it calls, the wrap that has the request begins
+            with its own functions.
+        paths: what an object from wrap to wrap takes by each path that is possible here. Where
+            nothing is known, objects cost nothing but the calls that bring them, as in the paper.
+        ipc_ms: T_IPC: gathering the results of one further process.
+        process_gather_ms: how much longer gathering takes where a forked process gives its first
+            result: what it writes to is still shared with the process that it was forked from.
+        process_startup_ms, process_block_ms: T_Startup and T_Block of mechanism ``fork``: from the
+            call to the first instruction of a forked process, and how long the next fork has to
+            wait for this one.
+        process_first_block_ms: how much longer the first of several forks blocks than those after
+            it: the memory that was written since the last one has to be protected first.
+        process_compute_ms: how much of T_Startup keeps a core busy. Forking, which takes T_Block of
+            it, and the memory that has to be copied then compute; the paper, whose wraps have a
+            core for every process, need not know.
+        main_wait_ms: how much later the main process begins with its own functions where it has
+            others forked, by the process that forks for it; null where it forks itself, one T_Block
+            each, as in the paper.
+        pool_dispatch_ms: the same for mechanism ``pool``: handing out the jobs to workers that
+            wait.
+        pool_core_wait_ms: how long the main process and a worker that it wakes on its own core keep
+            each other from computing, at most, whether another core is free or not.
+        shared_ms_per_mb: how long it takes to give another process of a wrap an output of a million
+            bytes, for which the producer computes; any further process then has it for nothing.
+        body_ms_per_mb: how much longer a request takes for every million bytes of its body, or of
+            its answer.
+        joined_ms_per_mb: how long a process takes to make an input of a million bytes of what
+            several tasks gave.
+        thread_startup_ms: what starting one thread costs the thread that starts it, while it holds
+            the GIL.
+        thread_ready_ms: how long a new thread then needs before it can run, for which its starter
+            waits; null where threads wait already and are only handed their work.
+        switch_interval_ms: how long a thread waits for the GIL before it asks the holder to drop
+            it; CPython knows whole microseconds, at least one.
+        switch_cost_ms: what one change of the GIL's holder costs.
+        short_release_ms: a thread that lets the GIL go for less than this has it back before those
+            that wait for it, where all cores are busy; 0 where these always come first, as in the
+            paper.
+        contention_overhead: by what part of itself computing takes longer while more threads want
+            to compute than a wrap has cores, since some idle then all the same; 0 where cores are
+            shared perfectly, as in the paper.
+        cpu_probe_ms: what the CPU-speed probe, a fixed loop, took beside functions meanwhile: how
+            fast the cores were that run them.
+        speed_drift: what nine of ten changes of the machine's speed stayed within while it was
+            calibrated, as a part of what computing took.
+        prediction_error: what nine of ten predictions here of plans whose work is known stay
+            within, relative to what is measured.
+        idle: constant of a request, a stage or a call -> what it costs more after a function of
+            `IDLE_MS`: caches and cores have gone idle meanwhile. After a shorter function it costs
+            proportionally less.
+        work_variation: how many times as long as its median computing takes of a request, in
+            quantiles that stand for as many requests each. Where there are none, requests with one
+            payload are predicted to differ by nothing but their functions.
+        request_variation, idle_variation: what a request's own way takes more or less than its
+            median, in milliseconds, in such quantiles: in a row, and after a function of `IDLE_MS`.
+        spread: constant -> its quartiles when it is measured on several parts of the samples.
+        assumed: the constants that were not measured here: what is known of Linux, CPython and the
+            wrap's runtime stands in for them.
+        others: the share of the cores that other programs had meanwhile; null where that is not
+            known.
+        warnings: why it is not to be relied on, a line each; every prediction for this platform has
+            them too.
     """
 
     format: Literal[1]

@@ -74,10 +74,7 @@ Part = Annotated[float, Field(ge=0, le=1)]
 
 
 class Emission(Document):
-    """An output that a function emits when the part `after` of its latency has passed.
-
-    Where it writes it piece by piece, `writes_from` is the part after which it began to.
-    """
+    """An output emitted `after` a part of the latency; written in pieces from `writes_from` on."""
 
     after: Part
     bytes: Annotated[int, Field(ge=0)]
@@ -87,64 +84,47 @@ class Emission(Document):
 class FunctionProfile(Document):
     """One function's solo run: its latency and the periods that cover it without gap or overlap.
 
-    Attributes
-    ----------
-    spread_ms
-        The interquartile range of the untraced samples.
-    variation
-        How many times as long as its latency a run takes, at one speed of the machine, in quantiles
-        that stand for as many runs each.
-    forked_ms
-        The latency in a process that was forked for the request: memory that the function writes
-        to is copied first, and what it keeps between requests, a connection for example, is not
-        there. None where that was not measured.
-    varies
-        Whether its answers to the same request differ.
-    unforkable
-        Why it cannot run in a process that was forked for the request, as a clause; empty where it
-        can.
-    cpu_probe_ms
-        What a fixed loop took beside the samples: how fast the machine was meanwhile.
-    sources
-        What saw the periods. Without strace they have nothing shorter than the probe sees, and
-        the profile no files and no ports.
-    memory_mib
-        The peak over the idle process, with the largest process that the function starts.
-    runtime_mib
-        What of that the process of Node.js or the JVM takes without any function, once for all
-        functions that run in it.
-    idle_mib
-        The process when it has imported the function and runs nothing. None where that was not
-        measured.
-    forked_mib
-        What a process takes that was forked for the request and shares with no other, at its peak,
-        with the largest process that the function starts: what the function takes, what it imports
-        in its first call, and the memory that it writes to. None where that was not measured.
-    files_read, files_written, ports
-        Files as the function names them; ports that it takes for itself.
-    unshareable
-        What its runs change of what the whole process shares, such as ``sys.stdout``: what was seen
-        when it ran, and calls in its code that do so, such as ``os.chdir``.
-    set_at_import
-        What the import of its code sets of that. A wrap with other functions takes it back, and
-        sets it again in processes that run the function.
-    patched_at_import
-        What the import of its code changes in every process of its wrap.
-    runtime, cooperative, parallel
-        What it runs in, such as ``python3.11``; whether others of its process run while it waits
-        and never while it computes; and whether they always do.
-    optional_imports
-        Packages that its code uses where they are installed, and does without elsewhere.
-    input_bytes, output_bytes
-        The size of its request and of its answer; medians where it had several.
-    emits
-        What it emits before its end and others in the workflow need, by name.
-    writes_from
-        After which part of its latency it began to write its answer, piece by piece to its end.
-        None where it gave that at once.
-    reads_from, reads_until
-        After which parts of its latency it began to read its streams, and had got their last
-        pieces. None where it reads none, or that was not seen.
+    Attributes:
+        spread_ms: the interquartile range of the untraced samples.
+        variation: how many times as long as its latency a run takes, at one speed of the machine,
+            in quantiles that stand for as many runs each.
+        forked_ms: the latency in a process that was forked for the request: memory that the
+            function writes to is copied first, and what it keeps between requests, a connection for
+            example, is not there. None where that was not measured.
+        varies: whether its answers to the same request differ.
+        unforkable: why it cannot run in a process that was forked for the request, as a clause;
+            empty where it can.
+        cpu_probe_ms: what a fixed loop took beside the samples: how fast the machine was meanwhile.
+        sources: what saw the periods. Without strace they have nothing shorter than the probe sees,
+            and the profile no files and no ports.
+        memory_mib: the peak over the idle process, with the largest process that the function
+            starts.
+        runtime_mib: what of that the process of Node.js or the JVM takes without any function, once
+            for all functions that run in it.
+        idle_mib: the process when it has imported the function and runs nothing. None where that
+            was not measured.
+        forked_mib: what a process takes that was forked for the request and shares with no other,
+            at its peak, with the largest process that the function starts: what the function takes,
+            what it imports in its first call, and the memory that it writes to. None where that was
+            not measured.
+        files_read, files_written, ports: files as the function names them; ports that it takes for
+            itself.
+        unshareable: what its runs change of what the whole process shares, such as ``sys.stdout``:
+            what was seen when it ran, and calls in its code that do so, such as ``os.chdir``.
+        set_at_import: what the import of its code sets of that. A wrap with other functions takes
+            it back, and sets it again in processes that run the function.
+        patched_at_import: what the import of its code changes in every process of its wrap.
+        runtime, cooperative, parallel: what it runs in, such as ``python3.11``; whether others of
+            its process run while it waits and never while it computes; and whether they always do.
+        optional_imports: packages that its code uses where they are installed, and does without
+            elsewhere.
+        input_bytes, output_bytes: the size of its request and of its answer; medians where it had
+            several.
+        emits: what it emits before its end and others in the workflow need, by name.
+        writes_from: after which part of its latency it began to write its answer, piece by piece to
+            its end. None where it gave that at once.
+        reads_from, reads_until: after which parts of its latency it began to read its streams, and
+            had got their last pieces. None where it reads none, or that was not seen.
     """
 
     latency_ms: Milliseconds
@@ -231,16 +211,13 @@ class FunctionProfile(Document):
 class PayloadProfile(Document):
     """What a workflow does with one of its payloads.
 
-    Attributes
-    ----------
-    name, weight
-        Its file in the workflow folder, and how often it comes relative to the others.
-    answer
-        What the workflow answers to it: from several runs of its functions, each alone.
-    trace
-        What a workflow that decides while it runs did with it.
-    functions
-        Its functions' profiles with this payload alone; empty where there is no other payload.
+    Attributes:
+        name, weight: its file in the workflow folder, and how often it comes relative to the
+            others.
+        answer: what the workflow answers to it: from several runs of its functions, each alone.
+        trace: what a workflow that decides while it runs did with it.
+        functions: its functions' profiles with this payload alone; empty where there is no other
+            payload.
     """
 
     name: str
@@ -253,18 +230,13 @@ class PayloadProfile(Document):
 class Profile(Document):
     """The profiles of a workflow's functions.
 
-    Attributes
-    ----------
-    functions
-        Of several payloads that of their mix: latencies are means, by weight.
-    payloads
-        What is known of each payload.
-    source, place
-        A short name for the code and the payloads that were profiled, and where that was. Empty
-        where that is not known.
-    warnings
-        Why the profile is not to be relied on, a line each; every prediction that uses it has them
-        too.
+    Attributes:
+        functions: of several payloads that of their mix: latencies are means, by weight.
+        payloads: what is known of each payload.
+        source, place: a short name for the code and the payloads that were profiled, and where that
+            was. Empty where that is not known.
+        warnings: why the profile is not to be relied on, a line each; every prediction that uses it
+            has them too.
     """
 
     format: Literal[1]

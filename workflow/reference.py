@@ -72,15 +72,11 @@ def run_reference(
 ) -> ReferenceRun:
     """Run `workflow` on `request` in one process of its own, task after task.
 
-    Parameters
-    ----------
-    handlers
-        A handler for every function of the workflow.
-    environment
-        Variables for all functions, such as ``gateway_url``. Of this process's own they get
-        those alone that every program needs: the others may be secrets.
-    triggers
-        The folder of those that the user wrote, where buckets have some.
+    Args:
+        handlers: a handler for every function of the workflow.
+        environment: variables for all functions, such as ``gateway_url``. Of this process's own
+            they get those alone that every program needs: the others may be secrets.
+        triggers: the folder of those that the user wrote, where buckets have some.
 
     Raises WorkflowFailedError, ``workflow-failed``, or ``function-failed`` with the function's
     name; ``not-text`` as `chiron.workflow.data.resolve`; ``trigger-failed``; ``timeout``;

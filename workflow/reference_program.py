@@ -31,10 +31,7 @@ class Answer(NamedTuple):
 def called(
     program: Sequence[str], folder: str, environment: Mapping[str, str], body: bytes
 ) -> Answer:
-    """What the handler in `folder` answers to `body`.
-
-    Raises StatesError as a wrap says it, ``no-program`` if the program is not installed.
-    """
+    """What the handler in `folder` answers to `body`; raises StatesError, or ``no-program``."""
     ours, theirs = os.pipe()
     with os.fdopen(ours, "rb") as answers:
         with os.fdopen(theirs, "wb") as end:

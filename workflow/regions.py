@@ -21,10 +21,7 @@ class Fork:
 
 
 class Regions:
-    """A graph of steps by their successors.
-
-    Raises ``cycle`` where it is none without cycles.
-    """
+    """A graph of steps by their successors; ``cycle`` where it has one."""
 
     def __init__(self, successors: Mapping[str, Iterable[str]]) -> None:
         import networkx as nx  # loaded on use: it costs more than all else that a verb imports

@@ -37,17 +37,10 @@ MOST = 200_000
 class Running:
     """An execution of `workflow`, which has begun with `request`.
 
-    Parameters
-    ----------
-    now
-        The time of day in seconds since 1970.
-    context
-        Fields of the context object that are not as of an execution: section -> field -> value.
-
-    Attributes
-    ----------
-    ready
-        The tasks that can begin, in the order in which they became ready.
+    Args:
+        now: the time of day in seconds since 1970.
+        context: fields of the context object that are not as of an execution: section -> field ->
+            value.
     """
 
     def __init__(
@@ -70,6 +63,7 @@ class Running:
         self._request = text_of(request)
         self._delays: list[tuple[float, int, Delay]] = []
         self._count = 0
+        #: The tasks that can begin, in the order in which they became ready.
         self.ready = deque[Begin]()
         self._follow(self._machine.start(self._request, now()))
 

@@ -46,30 +46,21 @@ class Arm(NamedTuple):
 
 @dataclass
 class Step:
-    """A function that is run, or only a place where paths part or join: then `function` is None.
-
-    Attributes
-    ----------
-    reads
-        By argument what the function gets: one value, or the list of several. None: what the step
-        before has answered.
-    arms
-        What comes next.
-    each
-        The argument of which the function gets one item, run once for every one of them.
-    keeps
-        Without a function: under which name what it reads is known from there on, whichever of
-        several steps that keep by this name has been passed.
-    path
-        Where the document has it.
-    """
+    """A function that is run, or only a place where paths part or join: then `function` is None."""
 
     name: str
     function: str | None
+    #: Where the document has it.
     path: str
+    #: By argument what the function gets: one value, or the list of several. None: what the step
+    #: before has answered.
     reads: dict[str, Read | list[Read]] | None = None
+    #: What comes next.
     arms: list[Arm] = field(default_factory=list)
+    #: The argument of which the function gets one item, run once for every one of them.
     each: str | None = None
+    #: Without a function: under which name what it reads is known from there on, whichever of
+    #: several steps that keep by this name has been passed.
     keeps: str | None = None
 
     @property

@@ -89,10 +89,7 @@ class _Writer:
     def _scope(
         self, starts: tuple[str, ...], stop: str | None, known: _Known, final: bool
     ) -> tuple[dict[str, Any], _Known]:
-        """The states from `starts` on and before `stop`, and what is known at the end of them.
-
-        Where they are `final`, the last one's answer is all that comes out.
-        """
+        """The states from `starts` to before `stop`, and what is known at their end."""
         scope = _Scope(self, stop, final)
         first = scope.follow(starts, known)
         while scope.waiting:

@@ -33,8 +33,6 @@ def live_streams(workflow: Workflow) -> dict[str, tuple[str, ...]]:
     never begin; nor may two groups of such tasks wait for each other. Tasks are looked at from
     first to last, and what would lead to that is not live.
 
-    Examples
-    --------
     c reads what a and b write, but b begins with the end of a:
 
     >>> from chiron.workflow.dag import parse_dag
@@ -90,8 +88,6 @@ def as_begun(workflow: Workflow) -> Workflow:
     What reads streams while they are written is beside what writes them, in one stage. Outputs that
     a task only awaits are streams without a name there.
 
-    Examples
-    --------
     >>> from chiron.workflow.dag import parse_dag
     >>> tasks = {"a": "f", "b": "g", "c": "h"}
     >>> edges = [["a", "b"], ["b", "c", "stream"]]

@@ -70,11 +70,7 @@ def _children(node: yaml.Node) -> Iterator[yaml.Node]:
 
 
 class _TextLoader(_StrictLoader):
-    """Keeps scalars as written.
-
-    faas-cli decodes values such as ``010``, ``1e3`` or ``yes`` into Go strings, which keeps their
-    text, so that reading them as YAML numbers and booleans would change them.
-    """
+    """Keeps scalars such as ``010``, ``1e3`` or ``yes`` as written, as faas-cli does."""
 
 
 class _JsonLoader(_StrictLoader):

@@ -17,11 +17,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def tied(command: Sequence[str]) -> list[str]:
-    """`command` as one whose process ends with this one.
-
-    More exactly, it ends with the thread that starts it, which has to outlive it. What the program
-    starts in turn is its own matter.
-    """
+    """`command` as one whose process ends with the thread that starts it."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 

@@ -19,55 +19,37 @@ Kind = Literal["task", "emit", "start", "transfer", "gather"] | Activity
 class Span(Document):
     """A stretch of time that something took, in milliseconds since the client's request.
 
-    Parameters
-    ----------
-    kind
-        ``task``
-            A task's handler, from its begin to its end.
-        ``emit``
-            An ``output`` that a task gave before its end; from when to when it wrote it; only
-            measured.
-        ``start``
-            A process or a thread was started, and could not run yet.
-        ``transfer``
-            What a task waited for was on its way to ``wrap``: a call, or objects.
-        ``gather``
-            The engine of ``wrap`` collected results; only predicted.
-
-        Only predicted is also what a task does: it computes with the GIL (``cpu``) or without
-        (``native``), is blocked (``block``), waits for the GIL (``wait-gil``), for a thread that
-        it has started (``started``), for threads and processes of its function (``join``), which
-        compute beside it (``helper``), or for the other end of a stream (``await``).
-    wrap, process
-        Where; processes are numbered by their places in the plan, and 0 is the main process. What
-        is on its way to a wrap has no process.
-    task, function
-        Of which task, and measured also of which function. Of a workflow that decides while it
-        runs, NAME#2 is the second run of NAME.
-    output
-        The name of what was emitted.
-    wait_core_ms
-        How much of it passed because others had the cores.
-    cpu_ms, processes_mib
-        Measured of a task: CPU time of its process, and of those that it started and that ended;
-        the most memory that one of these has had.
-    runtime_mib
-        What of that a process of another runtime takes without any function.
-    own_mib
-        The most memory that its process has had and shared with no other, where a client asked for
-        that.
-    error
-        Measured of a task: the code and the message with which it failed, of a workflow that went
-        on nevertheless.
-    writes_ms, reads_ms
-        Measured of a task: when it began to write what it answers, piece by piece; from when to
-        when it read streams that had been written.
-    ticks, cpu_probe_ms
-        What the probe of the GIL and the CPU-speed probe saw, where a client asked for them: see
-        `chiron.profiler.probe_run.read_ticks` and `chiron.profiler.cpu_speed`.
-    changes
-        What a task's function changes of what its process shares, where a client asked for that: in
-        runs; at its import, where that can be taken back; and at its import in all processes.
+    Attributes:
+        kind: ``task``: a task's handler, from its begin to its end. ``emit``: an ``output`` that a
+            task gave before its end, while it wrote that; only measured. ``start``: a process or a
+            thread was started, and could not run yet. ``transfer``: what a task waited for, a call
+            or objects, was on its way to ``wrap``. ``gather``: the engine of ``wrap`` collected
+            results; only predicted. Only predicted is also what a task does: it computes with the
+            GIL (``cpu``) or without (``native``), is blocked (``block``), waits for the GIL
+            (``wait-gil``), for a thread that it has started (``started``), for threads and
+            processes of its function (``join``), which compute beside it (``helper``), or for the
+            other end of a stream (``await``).
+        wrap, process: where; processes are numbered by their places in the plan, and 0 is the main
+            process. What is on its way to a wrap has no process.
+        task, function: of which task, and measured also of which function. Of a workflow that
+            decides while it runs, NAME#2 is the second run of NAME.
+        output: the name of what was emitted.
+        wait_core_ms: how much of it passed because others had the cores.
+        cpu_ms, processes_mib: measured of a task: CPU time of its process, and of those that it
+            started and that ended; the most memory that one of these has had.
+        runtime_mib: what of that a process of another runtime takes without any function.
+        own_mib: the most memory that its process has had and shared with no other, where a client
+            asked for that.
+        error: measured of a task: the code and the message with which it failed, of a workflow that
+            went on nevertheless.
+        writes_ms, reads_ms: measured of a task: when it began to write what it answers, piece by
+            piece; from when to when it read streams that had been written.
+        ticks, cpu_probe_ms: what the probe of the GIL and the CPU-speed probe saw, where a client
+            asked for them: see `chiron.profiler.probe_run.read_ticks` and
+            `chiron.profiler.cpu_speed`.
+        changes: what a task's function changes of what its process shares, where a client asked for
+            that: in runs; at its import, where that can be taken back; and at its import in all
+            processes.
     """
 
     kind: Kind

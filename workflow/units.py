@@ -22,8 +22,6 @@ def parse_duration_ms(text: str, what: str = "duration") -> float:
     Raises ``bad-duration`` if the unit is missing or unknown, or if the duration is not positive or
     above `LONGEST_S`.
 
-    Examples
-    --------
     >>> parse_duration_ms("1.5s")
     1500.0
     """
@@ -47,8 +45,6 @@ def parse_rate_per_s(text: str, what: str = "rate") -> float:
     Raises ``bad-rate`` if the unit is missing or unknown, or the rate not positive or above a
     million.
 
-    Examples
-    --------
     >>> parse_rate_per_s("600/m")
     10.0
     """
@@ -74,8 +70,6 @@ def go_duration_s(text: str) -> float | None:
 
     A longer one than `LONGEST_S` counts as that.
 
-    Examples
-    --------
     >>> go_duration_s("1m30s")
     90.0
     """

@@ -12,29 +12,19 @@ from chiron.openfaas.stack import StackFunction
 
 
 class Language(ABC):
-    """The functions of one language, which run inside wraps.
+    """The functions of one language, which run inside wraps."""
 
-    Attributes
-    ----------
-    styles
-        What `lang` in stack.yaml says -> how a wrap calls the handler.
-    start
-        What starts such a function where it is deployed by itself; empty if it cannot be.
-    usual
-        What else may stand as fprocess of a handler that a wrap calls.
-    only_answers
-        Whether such functions neither emit outputs nor read streams.
-    build_args
-        Arguments of the Dockerfile of a wrap that runs such functions.
-    packages
-        Debian packages that such a wrap needs.
-    """
-
+    #: What `lang` in stack.yaml says -> how a wrap calls the handler.
     styles: ClassVar[Mapping[str, str]]
+    #: What starts such a function where it is deployed by itself; empty if it cannot be.
     start: ClassVar[str] = ""
+    #: What else may stand as fprocess of a handler that a wrap calls.
     usual: ClassVar[tuple[str, ...]] = ()
+    #: Whether such functions neither emit outputs nor read streams.
     only_answers: ClassVar[bool] = False
+    #: Arguments of the Dockerfile of a wrap that runs such functions.
     build_args: ClassVar[Mapping[str, str]] = {}
+    #: Debian packages that such a wrap needs.
     packages: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod

@@ -36,12 +36,8 @@ class Context:
 def create_app(style: str) -> Flask:
     """The application around ``function/handler.py``.
 
-    Raises
-    ------
-    ValueError
-        `style` is none of `METHODS`.
-    ImportError
-        The handler cannot be imported, or has no ``handle``.
+    Raises ValueError if `style` is none of `METHODS`, ImportError if there is no handler with a
+    ``handle``.
     """
     if style not in METHODS:
         raise ValueError(f"handler_style is {style!r}: set it to {', '.join(METHODS)}")

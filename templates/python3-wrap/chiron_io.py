@@ -88,15 +88,11 @@ def emit(name: str, value: Any, group: str | None = None) -> None:
 
     To be called by the thread that `handle` runs in, or with its context (`contextvars`).
 
-    Parameters
-    ----------
-    name
-        In a workflow of buckets a bucket that the function gives to, or one of the names that the
-        workflow says it emits, by which triggers go.
-    value
-        What `handle` could return; it must not be changed any more.
-    group
-        What the trigger ``dynamic-group`` goes by, in place of the field in ``group_from``.
+    Args:
+        name: in a workflow of buckets a bucket that the function gives to, or one of the names that
+            the workflow says it emits, by which triggers go.
+        value: what `handle` could return; it must not be changed any more.
+        group: what the trigger ``dynamic-group`` goes by, in place of the field in ``group_from``.
 
     Raises ValueError if it was emitted before. In a workflow of buckets a function may emit under
     a name as often as it likes; there it is raised where nothing takes the name.
@@ -107,11 +103,9 @@ def emit(name: str, value: Any, group: str | None = None) -> None:
 def open_input(name: str | None = None) -> IO[bytes]:
     """A binary file to read a stream from, while it is written.
 
-    Parameters
-    ----------
-    name
-        As the edge of the workflow has it: ``a``, or ``a#left``; it may be left out where there
-        is one.
+    Args:
+        name: as the edge of the workflow has it: ``a``, or ``a#left``; it may be left out where
+            there is one.
 
     Raises ValueError where there is no such stream. To read raises an error of the runtime where
     the writer has failed.

@@ -38,10 +38,7 @@ if TYPE_CHECKING:
 
 
 class Coordinator(Peers):
-    """The other wraps, as the coordinator sees them.
-
-    Its methods are called while the execution handles an event.
-    """
+    """The other wraps, as the coordinator sees them; called while an event is handled."""
 
     grace_s = GRACE_S
 
@@ -69,10 +66,7 @@ class Coordinator(Peers):
         return self._storing > 0 or self._participants.waits(here)
 
     def begin(self, execution: Execution) -> None:
-        """Have all other wraps take part.
-
-        Those that wait here for processes take none elsewhere.
-        """
+        """Have all other wraps take part: those that wait here take no processes elsewhere."""
         self._execution = execution
         direct = self.protocol.direct
         self._notices = Notices(execution, direct, self.routes, self._participants)
@@ -153,10 +147,7 @@ class Coordinator(Peers):
         self._execution.took(results)
 
     def _recover(self, work: Callable[[], None]) -> None:
-        """Do what may wait for other wraps, in a thread; fail the execution if that cannot go on.
-
-        Else it would wait until its deadline.
-        """
+        """Do in a thread what may wait for other wraps; fail the execution if it cannot go on."""
 
         def recover() -> None:
             try:
@@ -226,16 +217,9 @@ class Coordinator(Peers):
             self._run_what_is_gone("", self._notices.of_attempt(others, component), component)
 
     def _run_what_is_gone(
-        self,
-        name: str,
-        has: dict[str, set[int]],
-        broken: Collection[int] = (),
-        spared: str = "",
+        self, name: str, has: dict[str, set[int]], broken: Collection[int] = (), spared: str = ""
     ) -> None:
-        """Run again what is gone with a wrap, or what broke, by what the others have.
-
-        Parameters as of `Participants.lost_with`.
-        """
+        """Run again what is gone with a wrap, or broke; see `Participants.lost_with`."""
         all_heard = False
         while not all_heard:
             seen = list[Again]()

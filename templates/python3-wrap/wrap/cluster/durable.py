@@ -123,29 +123,19 @@ def _nothing(*_: object) -> None:
 class DurableBuckets:
     """Orders are done one after another, several at once where they come faster.
 
-    Parameters
-    ----------
-    name
-        Of the workflow, whose keys begin with ``chiron:NAME:``.
+    Args:
+        name: of the workflow, whose keys begin with ``chiron:NAME:``.
 
-    Attributes
-    ----------
-    place
-        The URL of Redis, without credentials.
-    numbers
-        For requests, in no two replicas alike, and rising with the time. For one thread at a time.
-    others
-        How many other replicas there are.
-    held_elsewhere
-        Bytes that the evaluator has, if that is another one.
-    offered
-        How many sessions any replica could take when it was looked last.
-    offers
-        Whether there may be some.
-    size
-        Bytes of the orders that have not been done.
-    dead_letters
-        How many sessions were set aside when it was looked last.
+    Attributes:
+        place: the URL of Redis, without credentials.
+        numbers: for requests, in no two replicas alike, and rising with the time. For one thread at
+            a time.
+        others: how many other replicas there are.
+        held_elsewhere: bytes that the evaluator has, if that is another one.
+        offered: how many sessions any replica could take when it was looked last.
+        offers: whether there may be some.
+        size: bytes of the orders that have not been done.
+        dead_letters: how many sessions were set aside when it was looked last.
     """
 
     def __init__(self, redis: Redis, name: str) -> None:

@@ -28,10 +28,8 @@ _ANSWER_S, _PAUSE_S = 2.0, 0.05
 class Notices:
     """What the coordinator tells; its threads wait for the answers.
 
-    Parameters
-    ----------
-    routes
-        Wrap -> its address.
+    Args:
+        routes: wrap -> its address.
     """
 
     def __init__(

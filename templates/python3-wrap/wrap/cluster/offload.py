@@ -32,12 +32,9 @@ Returned = Callable[[list[Result] | TaskError | None], None]
 class Offload:
     """Sends executions to the other replicas of this wrap.
 
-    Parameters
-    ----------
-    name, address
-        Of this wrap, and where this replica takes messages.
-    after_s
-        How long an execution waits for processes before others are asked.
+    Args:
+        name, address: of this wrap, and where this replica takes messages.
+        after_s: how long an execution waits for processes before others are asked.
     """
 
     def __init__(

@@ -53,13 +53,7 @@ _REFUSAL = Message(ANSWER, [ENDING])
 
 
 class Participant:
-    """Takes part in executions of other wraps.
-
-    Attributes
-    ----------
-    ending
-        Whether its replica was told to end: it takes on no more.
-    """
+    """Takes part in executions of other wraps."""
 
     def __init__(self, runtime: Runtime, protocol: PeerProtocol | None) -> None:
         self._runtime = runtime
@@ -80,6 +74,7 @@ class Participant:
             self._does |= {kind: partial(does, protocol) for kind, does in more.items()}
         self._answers = Answers[Execution, PeerConnection, Message]()
         self._answering: set[PeerConnection] = set()
+        #: Whether its replica was told to end: it takes on no more.
         self.ending = False
 
     @property

@@ -54,21 +54,15 @@ Given = Mapping[int, Object | None]
 class PeerProtocol:
     """The executions here that other wraps take part in.
 
-    Parameters
-    ----------
-    address
-        Where this replica takes messages.
-
-    Attributes
-    ----------
-    pressure
-        Says which tasks may begin that give something for other wraps.
+    Args:
+        address: where this replica takes messages.
     """
 
     def __init__(self, wrap: Wrap, direct: Direct, loop: Loop, address: str) -> None:
         self.wrap = wrap
         self.direct = direct
         self.address = address
+        #: Says which tasks may begin that give something for other wraps.
         self.pressure = Pressure(loop)
         self._loop = loop
         self._executions: Executions[Execution, Given] = Executions()
@@ -176,14 +170,10 @@ class PeerProtocol:
 class Peers:
     """The other wraps that take part in an execution, as one of them sees them.
 
-    Parameters
-    ----------
-    coordinator
-        The wrap that has the request.
-    routes
-        The address of each.
-    wanted
-        Tasks whose objects the coordinator waits for, besides those that its tasks need.
+    Args:
+        coordinator: the wrap that has the request.
+        routes: the address of each.
+        wanted: tasks whose objects the coordinator waits for, besides those that its tasks need.
     """
 
     #: How long after the deadline others are waited for, in seconds: they say what hangs.

@@ -33,10 +33,7 @@ def name_of(execution: int, key: Key) -> str:
 def put(
     store: Store | None, execution: int, objects: Mapping[Key, Object], deadline: float
 ) -> None:
-    """Put those of `objects` that no store has yet; nothing, where there is no store.
-
-    Raises TaskError, ``store``.
-    """
+    """Put those of `objects` that the store, if there is one, has not yet; TaskError, ``store``."""
     for key, each in objects.items():
         if store is not None and not each.stored:
             name = name_of(execution, key)
@@ -68,20 +65,13 @@ def outputs(results: Iterable[Result]) -> dict[Key, Object]:
 
 @dataclass
 class _Kept:
-    """What a store has of an execution.
+    """What a store has of an execution."""
 
-    Attributes
-    ----------
-    names
-        Also of objects that are still to be put.
-    over
-        Whether the execution has ended.
-    putting
-        Held by the thread that puts an object, which others may want to put too.
-    """
-
+    #: Also of objects that are still to be put.
     names: set[str] = field(default_factory=set)
+    #: Whether the execution has ended.
     over: bool = False
+    #: Held by the thread that puts an object, which others may want to put too.
     putting: dict[Key, threading.Lock] = field(default_factory=dict)
 
 

@@ -93,10 +93,7 @@ def _secret(name: str) -> bytes:
 
 
 def gateway_url(hosts: Path) -> str:
-    """Where the gateway is if no setting names it: on faasd, or else in Kubernetes.
-
-    It takes no look-up, which can take seconds where a name is not known.
-    """
+    """Where the gateway is if no setting names it, without a slow look-up: faasd, or Kubernetes."""
     with contextlib.suppress(OSError):
         lines = (line.partition("#")[0].split() for line in hosts.read_text().splitlines())
         if any(_FAASD_GATEWAY in names[1:] for names in lines):

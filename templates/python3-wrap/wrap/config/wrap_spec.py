@@ -62,13 +62,7 @@ class Seen(Enum):
 
 @dataclass(frozen=True)
 class Wrap(WrapDeclaration):
-    """One wrap: its functions, its tasks, and the processes that these run in.
-
-    Raises
-    ------
-    ValueError
-        The declaration contradicts itself; the message says where.
-    """
+    """One wrap: functions, tasks and their processes; ValueError if they contradict each other."""
 
     entry: Entry | None = None
 

@@ -43,10 +43,7 @@ def check_size(size: int, most: int | None) -> None:
 
 
 def check_memory(size: int, taken: int, most: int, what: str) -> None:
-    """Raise TaskError if objects may not take `size` more bytes, because `most` is the quota.
-
-    It is ``too-large`` if `size` never fits, ``full`` if it does not fit beside what is `taken`.
-    """
+    """Raise TaskError: ``too-large`` above `most` bytes, ``full`` without room beside `taken`."""
     if size > most:
         message = (
             f"{what} would take {size} bytes of memory, and objects may have {most} here: "
@@ -59,18 +56,11 @@ def check_memory(size: int, taken: int, most: int, what: str) -> None:
 
 
 class Limiter(Generic[Candidate]):
-    """Which executions have workers, if there are workers for `limit` executions at once.
-
-    The others wait in the order in which they came.
-
-    Attributes
-    ----------
-    admitted
-        The executions that have workers.
-    """
+    """Which executions have workers, `limit` at once; the others wait in their order."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        #: The executions that have workers.
         self.admitted: set[Candidate] = set()
         self._waiting: OrderedDict[Candidate, None] = OrderedDict()
 
@@ -85,10 +75,7 @@ class Limiter(Generic[Candidate]):
         return len(self._waiting)
 
     def ask(self, candidate: Candidate) -> bool:
-        """Whether an execution is admitted now; else it waits, once however often it asks.
-
-        It may have been offered workers before, and not have taken or refused them yet.
-        """
+        """Whether an execution is admitted now; else it waits, once however often it asks."""
         if self.free and candidate not in self.admitted:
             self.admitted.add(candidate)
             return True
@@ -126,10 +113,7 @@ class _State(Enum):
 
 
 class Admission:
-    """Where an execution begins that needs workers: here, or on another replica.
-
-    It begins where it is offered workers first, and only there.
-    """
+    """Where an execution begins that needs workers: on the replica that offers some first."""
 
     def __init__(self) -> None:
         self._state = _State.WAITING
@@ -172,8 +156,6 @@ class Admission:
 def freest(free: Mapping[str, int]) -> str | None:
     """The replica with the most free workers; None if no replica has any.
 
-    Examples
-    --------
     >>> freest({"a": 0, "b": 2, "c": 1})
     'b'
     >>> freest({"a": 0})
@@ -185,14 +167,10 @@ def freest(free: Mapping[str, int]) -> str | None:
 def may_offload(is_whole: bool, has_streams: bool, is_of_buckets: bool) -> bool:
     """Whether another replica may run an execution.
 
-    Parameters
-    ----------
-    is_whole
-        Whether all its tasks run in this wrap.
-    has_streams
-        Whether its tasks read streams while they are written. Another replica begins its tasks
-        one after another.
-    is_of_buckets
-        Whether it gives objects into buckets, which are here.
+    Args:
+        is_whole: whether all its tasks run in this wrap.
+        has_streams: whether its tasks read streams while they are written. Another replica begins
+            its tasks one after another.
+        is_of_buckets: whether it gives objects into buckets, which are here.
     """
     return is_whole and not has_streams and not is_of_buckets

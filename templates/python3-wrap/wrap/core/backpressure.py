@@ -57,14 +57,10 @@ class Pressure(Generic[Held]):
     anything was on its way, until the other side has said that it has it. T_FLU is for how long
     tasks run that give something large. A stuck destination does not count: tasks whose outputs go
     elsewhere are not to wait for it.
-
-    Attributes
-    ----------
-    matters
-        Whether tasks have given anything large.
     """
 
     def __init__(self) -> None:
+        #: Whether tasks have given anything large.
         self.matters = False
         self._destinations: dict[object, _Destination] = {}
         self._changed = 0.0

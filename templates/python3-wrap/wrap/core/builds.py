@@ -27,8 +27,6 @@ _DIGITS = 16
 def build_of(key: str) -> str:
     """The name of the build that has `key`, which does not tell the key; empty without a key.
 
-    Examples
-    --------
     >>> build_of(""), build_of("a key") == build_of("a key"), build_of("a key") == build_of("b")
     ('', True, False)
     """
@@ -46,8 +44,6 @@ def is_handed_back(own: str, handers: str) -> bool:
 
     Such a request is refused at once: all that the entry executes may wait for another build.
 
-    Examples
-    --------
     >>> is_handed_back("old", "old"), is_handed_back("new", "old"), is_handed_back("", "")
     (True, False, False)
     """
@@ -58,8 +54,6 @@ def is_given_back(since: float, now: float) -> bool:
     """Whether an entry gives back a request that was handed on to it, for which another wrap has
     not been of its build `since` then: the last replica of its build may have ended.
 
-    Examples
-    --------
     >>> is_given_back(since=5.0, now=6.0), is_given_back(since=5.0, now=7.0)
     (False, True)
     """
@@ -73,13 +67,9 @@ def other_build(message: str) -> TaskError:
 def may_hand_on(own: str, attempts: int) -> bool:
     """Whether an entry may hand on a request of which tasks may have begun.
 
-    Parameters
-    ----------
-    attempts
-        How often a task may begin.
+    Args:
+        attempts: how often a task may begin.
 
-    Examples
-    --------
     >>> may_hand_on("old", attempts=2), may_hand_on("old", attempts=1), may_hand_on("", attempts=2)
     (True, False, False)
     """

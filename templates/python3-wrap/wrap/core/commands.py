@@ -72,15 +72,10 @@ class Drop(NamedTuple):
 
 
 class Accept(NamedTuple):
-    """An answer counts: it is one of the execution's results.
-
-    Attributes
-    ----------
-    has_output
-        Whether the output belongs to the result.
-    """
+    """An answer counts: it is one of the execution's results."""
 
     answer: Any
+    #: Whether the output belongs to the result.
     has_output: bool
 
 

@@ -28,16 +28,13 @@ from wrap.core.triggers import Bucket, Group, groups
 class Graph:
     """The tasks that are known here.
 
-    Parameters
-    ----------
-    buckets
-        ``(awaits, starts)``, each after those whose tasks it awaits.
-    sources
-        For every task that a bucket starts, where its input comes from.
-    instances
-        How many tasks the workflow has, where there are numbers of instances in place of tasks.
-    components
-        Task -> those that it is connected with by streams that are read while they are written.
+    Args:
+        buckets: ``(awaits, starts)``, each after those whose tasks it awaits.
+        sources: for every task that a bucket starts, where its input comes from.
+        instances: how many tasks the workflow has, where there are numbers of instances in place of
+            tasks.
+        components: task -> those that it is connected with by streams that are read while they are
+            written.
     """
 
     def __init__(
@@ -60,11 +57,7 @@ class Graph:
         source = given_to(task) if self.instances else self.sources[task]
         return source.source if isinstance(source, Streamed) else source
 
-    def part(
-        self,
-        place_of: Mapping[int, Place],
-        gives: Collection[int],
-    ) -> Part:
+    def part(self, place_of: Mapping[int, Place], gives: Collection[int]) -> Part:
         """What is to be run of the tasks in `place_of`, where objects of `gives` are wanted.
 
         What these need from other tasks is there from the beginning.
@@ -81,10 +74,7 @@ class Graph:
         return Part(mine, self._buckets, self.sources, place_of, frozenset(gives), self.components)
 
     def share(self, place_of: Mapping[int, Place], gives: Collection[int]) -> Part:
-        """As `part`, but what these need from other tasks comes while they run.
-
-        Raises KeyError for a task that is not known.
-        """
+        """As `part`, but what these need from other tasks comes while they run."""
         mine: list[Bucket[int]] = []
         for index in self._indices(place_of):
             bucket = self._buckets[index]
@@ -107,12 +97,9 @@ class Graph:
 class Part:
     """Some tasks that belong together, the same for every execution that runs them.
 
-    Parameters
-    ----------
-    buckets
-        Those that start its tasks.
-    order
-        All buckets of the workflow that are known.
+    Args:
+        buckets: those that start its tasks.
+        order: all buckets of the workflow that are known.
     """
 
     def __init__(
@@ -283,12 +270,9 @@ class Engine(Program):
         That is what it had not answered, and of what it had those tasks whose objects nobody else
         holds and that others in it still need.
 
-        Parameters
-        ----------
-        lost
-            The tasks that it was called for and had not answered.
-        held
-            The objects that are here.
+        Args:
+            lost: the tasks that it was called for and had not answered.
+            held: the objects that are here.
         """
         part = self._part
         needed = [task for task in part.tasks_at(process) if task in self._left]

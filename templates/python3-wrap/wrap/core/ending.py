@@ -8,17 +8,12 @@ from collections.abc import Collection, Sequence
 def takes_part(ending: bool, urged: bool, is_expected: bool) -> bool:
     """Whether a replica takes part in another execution.
 
-    Parameters
-    ----------
-    ending
-        Whether the replica was told to end.
-    urged
-        Whether its wrap has no other replica.
-    is_expected
-        Whether objects or streams of the execution are here: nobody would send them again.
+    Args:
+        ending: whether the replica was told to end.
+        urged: whether its wrap has no other replica.
+        is_expected: whether objects or streams of the execution are here: nobody would send them
+            again.
 
-    Examples
-    --------
     >>> takes_part(ending=True, urged=False, is_expected=False)
     False
     >>> takes_part(ending=True, urged=True, is_expected=False)
@@ -35,17 +30,11 @@ def keeps(ending: bool, is_expected: bool) -> bool:
 def may_go(since_s: float, linger_s: float, in_hand: bool, patience_s: float) -> bool:
     """Whether a replica may go that was told to end so many seconds ago.
 
-    Parameters
-    ----------
-    linger_s
-        How long others may take to hear of the end, in seconds.
-    in_hand
-        Whether a task, an answer or an object has still to be finished or sent.
-    patience_s
-        How long what is in hand may take after that, in seconds.
+    Args:
+        linger_s: how long others may take to hear of the end, in seconds.
+        in_hand: whether a task, an answer or an object has still to be finished or sent.
+        patience_s: how long what is in hand may take after that, in seconds.
 
-    Examples
-    --------
     >>> may_go(1.0, linger_s=1.5, in_hand=False, patience_s=60.0)
     False
     >>> may_go(2.0, linger_s=1.5, in_hand=False, patience_s=60.0)
@@ -59,8 +48,6 @@ def may_go(since_s: float, linger_s: float, in_hand: bool, patience_s: float) ->
 def replica_of(execution: int, known: Sequence[str], ending: Collection[str]) -> str | None:
     """The replica for an execution: one that stays if there is one, else one that is ending.
 
-    Examples
-    --------
     >>> replica_of(7, ["a", "b"], ending=["b"])
     'a'
     >>> replica_of(7, ["b"], ending=["b"])

@@ -14,20 +14,14 @@ SERVER_FAULT = 500
 class TaskError(Exception):
     """A task that failed, and with it the request.
 
-    Parameters
-    ----------
-    code
-        A stable word for programs: ``raised``, ``exited``, ``timeout``, ``process-died``, ...
-    message
-        One line for people.
-    function, wrap
-        Of the task; `located` fills them in where they are known.
-    caught
-        The ``Error`` and ``Cause`` that rules of state machines see, if `failure_of` does not make
-        them of code and message.
-    status
-        The HTTP status of the answer: 504 where time ran out, else 500; 4xx where the request
-        itself was wrong.
+    Args:
+        code: a stable word for programs: ``raised``, ``exited``, ``timeout``, ``process-died``, ...
+        message: one line for people.
+        function, wrap: of the task; `located` fills them in where they are known.
+        caught: the ``Error`` and ``Cause`` that rules of state machines see, if `failure_of` does
+            not make them of code and message.
+        status: the HTTP status of the answer: 504 where time ran out, else 500; 4xx where the
+            request itself was wrong.
     """
 
     def __init__(
@@ -93,10 +87,7 @@ def too_late(what: str) -> TaskError:
 
 
 def workflow_failed(name: str, cause: str) -> TaskError:
-    """The error of a workflow that ended with the ``Error`` and ``Cause`` of no task.
-
-    It is a ``timeout`` if States Language names it so.
-    """
+    """The error of a workflow that ended so, by no task; a ``timeout`` if named so."""
     message = ": ".join(filter(None, (name, cause)))
     late = name == "States.Timeout"
     code, status = ("timeout", 504) if late else ("workflow-failed", SERVER_FAULT)

@@ -36,18 +36,12 @@ Outputs = Mapping[int, Output | None]
 
 
 class Began(NamedTuple):
-    """The execution begins, as there are workers for it.
-
-    Attributes
-    ----------
-    objects
-        What the program starts with.
-    sizes
-        The bytes of each of the objects that are here.
-    """
+    """The execution begins, as there are workers for it."""
 
     now: float
+    #: What the program starts with.
     objects: Any
+    #: The bytes of each of the objects that are here.
     sizes: Mapping[Key, int]
 
 
@@ -80,16 +74,11 @@ class Offloaded(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """What a step says may begin here: its calls to other wraps are on their way.
-
-    Attributes
-    ----------
-    renewed
-        Whether the tasks were held back, so that their own timeouts run from now on.
-    """
+    """What a step says may begin here: its calls to other wraps are on their way."""
 
     now: float
     step: Step
+    #: Whether the tasks were held back, so that their own timeouts run from now on.
     renewed: bool = False
 
 
@@ -107,27 +96,18 @@ class DelayPassed(NamedTuple):
 
 
 class TimePassed(NamedTuple):
-    """The time has come that `wrap.core.commands.WakeAt` named last.
-
-    Attributes
-    ----------
-    grace_s
-        For how many seconds after the deadline other wraps may still answer.
-    answering
-        Whether the client has got a part of the answer.
-    gone
-        Which other wraps have ended and are not there again, if any.
-    late
-        Which other wraps are gone or have not answered, if any.
-    full
-        Why an execution that waits for workers gets none.
-    """
+    """The time has come that `wrap.core.commands.WakeAt` named last."""
 
     now: float
+    #: For how many seconds after the deadline other wraps may still answer.
     grace_s: float = 0.0
+    #: Whether the client has got a part of the answer.
     answering: bool = False
+    #: Which other wraps have ended and are not there again, if any.
     gone: TaskError | None = None
+    #: Which other wraps are gone or have not answered, if any.
     late: TaskError | None = None
+    #: Why an execution that waits for workers gets none.
     full: str = ""
 
 
@@ -140,26 +120,18 @@ class WorkerLost(NamedTuple):
 
 
 class WorkerEnded(NamedTuple):
-    """A lost worker has ended, so that another worker may take its place.
-
-    Attributes
-    ----------
-    owed
-        The tasks that it had not answered.
-    late, error
-        Those of them whose time was over, and the error of these; None if the worker died.
-    failure
-        How the worker ended.
-    answering
-        Whether the client has got a part of the answer.
-    """
+    """A lost worker has ended, so that another worker may take its place."""
 
     now: float
     process: int
+    #: The tasks that it had not answered.
     owed: Collection[int]
+    #: Those of them whose time was over, and the error of these; None if the worker died.
     late: Collection[int]
     error: TaskError | None
+    #: How the worker ended.
     failure: TaskError
+    #: Whether the client has got a part of the answer.
     answering: bool = False
 
 

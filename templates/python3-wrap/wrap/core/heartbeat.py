@@ -21,10 +21,8 @@ _ENDING = 5
 class Heartbeat:
     """What a server sees of its own two loops.
 
-    Parameters
-    ----------
-    beat_s
-        Seconds from one beat to the next.
+    Args:
+        beat_s: seconds from one beat to the next.
     """
 
     def __init__(self, beat_s: float) -> None:
@@ -65,15 +63,10 @@ class End(Enum):
 
 
 class MissedBeats:
-    """What a fork server has seen of its server.
-
-    Attributes
-    ----------
-    most
-        How many beats may be missed in a row; 0 for any number.
-    """
+    """What a fork server has seen of its server."""
 
     def __init__(self) -> None:
+        #: How many beats may be missed in a row; 0 for any number.
         self.most = 0
         self._missed = 0
 

@@ -10,13 +10,10 @@ from wrap.core.program import Key, Scope, keys
 class Holdings:
     """The objects that are here, and the tasks that never need theirs again.
 
-    Parameters
-    ----------
-    large_from
-        Bytes of an object from which its memory matters, so that it is dropped as soon as it may
-        be.
-    is_shared
-        Whether other wraps take part, and may ask for the request again.
+    Args:
+        large_from: bytes of an object from which its memory matters, so that it is dropped as soon
+            as it may be.
+        is_shared: whether other wraps take part, and may ask for the request again.
     """
 
     def __init__(self, part: Scope, large_from: int, is_shared: bool) -> None:

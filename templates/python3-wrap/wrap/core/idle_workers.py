@@ -20,17 +20,12 @@ def fate_of(
 ) -> Fate:
     """What becomes of a worker.
 
-    Parameters
-    ----------
-    is_sound
-        Whether it has answered all that it was asked.
-    executions, most_executions
-        How many executions it has served, and after how many it makes way for another worker.
-    idle, most_idle
-        How many workers of its slot wait, and how many may.
+    Args:
+        is_sound: whether it has answered all that it was asked.
+        executions, most_executions: how many executions it has served, and after how many it makes
+            way for another worker.
+        idle, most_idle: how many workers of its slot wait, and how many may.
 
-    Examples
-    --------
     >>> fate_of(True, 1, 1000, idle=1, most_idle=2)
     <Fate.KEPT: 1>
     """

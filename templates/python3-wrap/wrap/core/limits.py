@@ -17,20 +17,13 @@ _MOMENT_S = 0.001
 
 
 class Limits(NamedTuple):
-    """The limits of an execution.
+    """The limits of an execution."""
 
-    Attributes
-    ----------
-    deadline
-        Until when it may take, in seconds of the monotonic clock.
-    grace_s
-        Seconds after the deadline that a call to another wrap may take, which names the cause.
-    large_from
-        Bytes of an object from which its memory matters.
-    """
-
+    #: Until when it may take, in seconds of the monotonic clock.
     deadline: float
+    #: Seconds after the deadline that a call to another wrap may take, which names the cause.
     grace_s: float
+    #: Bytes of an object from which its memory matters.
     large_from: int
 
 
@@ -73,12 +66,9 @@ def expired(
 ) -> TaskError:
     """Why the time of an execution was over although no task ran here.
 
-    Parameters
-    ----------
-    late
-        Which other wraps are gone or have not answered, if any.
-    full
-        Why an execution that waits for workers gets none.
+    Args:
+        late: which other wraps are gone or have not answered, if any.
+        full: why an execution that waits for workers gets none.
     """
     if waits_for_wraps:
         message = "what other wraps give did not come in time"
@@ -90,20 +80,14 @@ def expired(
 class TaskLimits:
     """Until when each task may run that has begun and not ended.
 
-    Parameters
-    ----------
-    commands
-        Gets when the rules are to look at the time.
-
-    Attributes
-    ----------
-    until
-        Task -> its limit.
+    Args:
+        commands: gets when the rules are to look at the time.
     """
 
     def __init__(
         self, program: Program, deployment: Deployment, limits: Limits, commands: list[Command]
     ) -> None:
+        #: Task -> its limit.
         self.until: dict[int, float] = {}
         self._program = program
         self._place_of = program.part.place_of

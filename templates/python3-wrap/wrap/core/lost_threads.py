@@ -15,33 +15,26 @@ _LIMIT = 64
 
 
 class Work(Protocol):
-    """What a thread does.
-
-    Attributes
-    ----------
-    name
-        The function that it runs.
-    over
-        Whether the thread is done with it.
-    lost
-        Whether it was cancelled, and the thread goes on.
-    """
+    """What a thread does."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The function that it runs."""
+
     @property
-    def over(self) -> bool: ...
+    def over(self) -> bool:
+        """Whether the thread is done with it."""
+
     @property
-    def lost(self) -> bool: ...
+    def lost(self) -> bool:
+        """Whether it was cancelled, and the thread goes on."""
 
 
 class LostThreads:
     """The work that was given up. Any thread may call its methods.
 
-    Parameters
-    ----------
-    tasks
-        How many tasks of a request run as threads.
+    Args:
+        tasks: how many tasks of a request run as threads.
     """
 
     def __init__(self, tasks: int = 0) -> None:

@@ -38,8 +38,6 @@ def of_objects(memory: int) -> int:
 def of_request(memory: int, taken: int, sized_for: int) -> int:
     """How large a request may be, if so much is `taken` before the first request.
 
-    Examples
-    --------
     >>> of_request(1_000_000, 280_000, sized_for=1000)
     31000
     >>> of_request(1_000_000, 2_000_000, sized_for=1000)

@@ -16,20 +16,13 @@ class Parallelism:
     Threads that hand on what functions have given fight for locks beside the GIL: 40 of them took
     twice the CPU time of two, for functions that do nothing.
 
-    Parameters
-    ----------
-    most
-        The upper bound.
-    now, cpu_s
-        Seconds of the clock, and of CPU time of the process.
-
-    Attributes
-    ----------
-    most
-        So many may run at once now.
+    Args:
+        most: the upper bound.
+        now, cpu_s: seconds of the clock, and of CPU time of the process.
     """
 
     def __init__(self, most: int, now: float, cpu_s: float) -> None:
+        #: So many may run at once now.
         self.most = most
         self._limit = most
         self._looked, self._cpu_s = now, cpu_s

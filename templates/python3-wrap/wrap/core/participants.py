@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from wrap.core.dag import Graph
+from wrap.core.deployment import Deployment
 from wrap.core.errors import TaskError
 from wrap.core.program import Component
 from wrap.core.recovery import Again, Tally, may_follow, to_run_again
@@ -22,43 +22,6 @@ _RECONNECTIONS = 5
 #: How often participants are told of a loss that do not know the execution: they may be about to
 #: begin it, with what was true before.
 _TELLINGS = 3
-
-
-class Workflow(Protocol):
-    """What a wrap declares about the tasks of all wraps.
-
-    Attributes
-    ----------
-    name
-        Of the wrap.
-    attempts
-        How often a task may begin.
-    tasks
-        The wrap's own.
-    live
-        Output -> the tasks that read it while it is written.
-    wrap_of, takers, components
-        Of a task: its wrap, the wraps that wait for it, and the tasks that live streams connect.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def attempts(self) -> int: ...
-    @property
-    def tasks(self) -> Mapping[int, str]: ...
-    @property
-    def live(self) -> Mapping[int, Collection[int]]: ...
-    @property
-    def wrap_of(self) -> Mapping[int, str]: ...
-    @property
-    def takers(self) -> Mapping[int, Mapping[str, bool]]: ...
-    @property
-    def components(self) -> Mapping[int, Component]: ...
-    @property
-    def graph(self) -> Graph: ...
-    def giver_of(self, output: int) -> int:
-        """The task that gives an output."""
 
 
 class Reply(Enum):
@@ -100,36 +63,24 @@ _REMEDIES = {
 
 
 class Question(NamedTuple):
-    """What a participant is asked.
+    """What a participant is asked."""
 
-    Attributes
-    ----------
-    number
-        Of the question, in its execution.
-    attempts
-        A task of each component that is not in its first attempt, and the attempt.
-    """
-
+    #: Of the question, in its execution.
     number: int
     tasks: list[int]
+    #: A task of each component that is not in its first attempt, and the attempt.
     attempts: list[tuple[int, int]]
 
 
 class Participants:
     """The other wraps of one execution.
 
-    Parameters
-    ----------
-    wanted
-        Tasks whose objects the coordinator waits for, beside those that its own tasks need.
-
-    Attributes
-    ----------
-    asked
-        Wrap -> its question, of those that have not replied.
+    Args:
+        wanted: tasks whose objects the coordinator waits for, beside those that its own tasks need.
     """
 
-    def __init__(self, workflow: Workflow, wanted: frozenset[int]) -> None:
+    def __init__(self, workflow: Deployment, wanted: frozenset[int]) -> None:
+        #: Wrap -> its question, of those that have not replied.
         self.asked: dict[str, Question] = {}
         self._workflow = workflow
         self._wanted = wanted
@@ -170,10 +121,7 @@ class Participants:
         return question
 
     def replied(self, name: str, number: int, reply: Reply) -> Remedy:
-        """What to do about the reply to a question.
-
-        Results also count if the wrap has been asked again meanwhile.
-        """
+        """What to do about a reply; results also count if the wrap was asked again meanwhile."""
         question = self.asked.get(name)
         if question is None or question.number != number:
             return Remedy.TAKE if reply is Reply.RESULTS else Remedy.IGNORE
@@ -226,18 +174,12 @@ class Participants:
     ) -> Again:
         """What is to run again. Raises TaskError if no attempt is left for that.
 
-        Parameters
-        ----------
-        lost
-            The wrap that is lost; empty if streams broke.
-        has
-            Participant -> the tasks whose objects it has.
-        here
-            The tasks whose objects the coordinator has.
-        broken
-            The tasks whose streams broke.
-        spared
-            The wrap that had begun nothing, so that no attempt is over with it.
+        Args:
+            lost: the wrap that is lost; empty if streams broke.
+            has: participant -> the tasks whose objects it has.
+            here: the tasks whose objects the coordinator has.
+            broken: the tasks whose streams broke.
+            spared: the wrap that had begun nothing, so that no attempt is over with it.
         """
         flow, own = self._workflow, self._workflow.name
         runs = {other: self.asked[other].tasks for other in has if other in self.asked}
@@ -306,21 +248,14 @@ class Standing(Enum):
 
 
 class Telling:
-    """Participants that are told of a loss, or of another attempt, until all have heard of it.
-
-    Attributes
-    ----------
-    left
-        Those that are still to be told.
-    has
-        Participant -> the tasks whose objects it has, but for those that have ended.
-    running
-        Those that have said that they run the execution.
-    """
+    """Participants that are told of a loss, or of another attempt, until all have heard of it."""
 
     def __init__(self, names: Iterable[str]) -> None:
+        #: Participant -> the tasks whose objects it has, but for those that have ended.
         self.has: dict[str, set[int]] = {name: set() for name in names}
+        #: Those that are still to be told.
         self.left = set(self.has)
+        #: Those that have said that they run the execution.
         self.running: set[str] = set()
         self._rounds = 0
 

@@ -11,12 +11,9 @@ from wrap.core.statemachine.errors import StatesError
 class Patience:
     """Ends evaluations; it knows no execution, whose values would stay until cycles are looked for.
 
-    Parameters
-    ----------
-    deadline
-        Until when may be evaluated, in seconds of `clock`.
-    clock
-        Returns seconds.
+    Args:
+        deadline: until when may be evaluated, in seconds of `clock`.
+        clock: returns seconds.
     """
 
     def __init__(self, deadline: float, clock: Callable[[], float]) -> None:

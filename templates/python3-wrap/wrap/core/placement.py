@@ -13,6 +13,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from wrap.core.deployment import Deployment
 from wrap.core.errors import TaskError, workflow_failed
 from wrap.core.patience import Patience
 from wrap.core.program import MAIN, Call, Component, Key, Place, Program, Source, Step, given_to
@@ -30,33 +31,6 @@ if TYPE_CHECKING:
 _MANY = 1 << 30
 
 
-class Deployed(Protocol):
-    """What a wrap declares about a workflow that decides.
-
-    Attributes
-    ----------
-    workflow
-        Its name.
-    places_of
-        Task -> the places over which its instances go.
-    processes, remotes
-        The processes of the wrap; the other wraps, if this is the entry.
-    """
-
-    @property
-    def workflow(self) -> str: ...
-    @property
-    def places_of(self) -> Mapping[int, Sequence[Place]]: ...
-    @property
-    def processes(self) -> Sequence[object]: ...
-    @property
-    def remotes(self) -> Mapping[str, object]: ...
-    @property
-    def instances(self) -> int: ...
-    def task_of(self, number: int) -> int:
-        """The task of an instance."""
-
-
 class Definition(Protocol):
     """A state machine: its normalised document, the task of each state, and its trigger."""
 
@@ -69,36 +43,25 @@ class Definition(Protocol):
 
 
 class World(NamedTuple):
-    """What a state machine is given of what is outside the core.
+    """What a state machine is given of what is outside the core."""
 
-    Attributes
-    ----------
-    today
-        Returns the time of day, in seconds since 1970.
-    clock
-        Returns the seconds of the clock by which there are deadlines.
-    chance
-        What random values come from.
-    evaluator
-        Makes what evaluates JSONata, of what returns the seconds that are left.
-    object_of
-        Makes an object of a text, and of whether it is JSON.
-    """
-
+    #: Returns the time of day, in seconds since 1970.
     today: Callable[[], float]
+    #: Returns the seconds of the clock by which there are deadlines.
     clock: Callable[[], float]
+    #: What random values come from.
     chance: Chance
+    #: Makes what evaluates JSONata, of what returns the seconds that are left.
     evaluator: Callable[[Callable[[], float]], Evaluator]
+    #: Makes an object of a text, and of whether it is JSON.
     object_of: Callable[[str, bool], Any]
 
 
 class Placement(Program):
     """Finds places for the instances of one execution; its scope is what has a place just now.
 
-    Parameters
-    ----------
-    gives
-        The instances whose objects are wanted elsewhere.
+    Args:
+        gives: the instances whose objects are wanted elsewhere.
     """
 
     decides = True
@@ -109,7 +72,7 @@ class Placement(Program):
     sources: Mapping[int, Source] = {}
     users: Mapping[Key, Sequence[int]] = {}
 
-    def __init__(self, wrap: Deployed, gives: Collection[int] = ()) -> None:
+    def __init__(self, wrap: Deployment, gives: Collection[int] = ()) -> None:
         self.wrap = wrap
         self.gives = gives
         self.place_of: dict[int, Place] = {}
@@ -194,7 +157,7 @@ class Placement(Program):
 class Instances(Placement):
     """The instances that another wrap asks for, which have nothing to do with each other."""
 
-    def __init__(self, wrap: Deployed, numbers: Sequence[int]) -> None:
+    def __init__(self, wrap: Deployment, numbers: Sequence[int]) -> None:
         super().__init__(wrap, numbers)
         self._left = len(numbers)
         self._numbers = numbers
@@ -218,25 +181,19 @@ class Instances(Placement):
 class Deciding(Placement):
     """One execution of a state machine.
 
-    Parameters
-    ----------
-    ident
-        What the execution is called.
-    deadline
-        Until when it may evaluate, in seconds of the clock of `world`.
-    world
-        What is outside the core.
-    longest
-        Bytes that an input of a task, or the output, may have, about.
-    most_bytes
-        Bytes that the result of a task, or the output of a state, may have.
+    Args:
+        ident: what the execution is called.
+        deadline: until when it may evaluate, in seconds of the clock of `world`.
+        world: what is outside the core.
+        longest: bytes that an input of a task, or the output, may have, about.
+        most_bytes: bytes that the result of a task, or the output of a state, may have.
     """
 
     evaluates = True
 
     def __init__(
         self,
-        wrap: Deployed,
+        wrap: Deployment,
         entry: Definition,
         ident: str,
         deadline: float,

@@ -47,69 +47,45 @@ def keys(source: Source | Streamed) -> Sequence[Key]:
 
 
 class Call(NamedTuple):
-    """Tasks that a place is to run, and what goes there and comes back.
-
-    Attributes
-    ----------
-    tasks
-        A group, of which the place itself sees what runs next.
-    needs
-        The objects from elsewhere that these need.
-    gives
-        The tasks whose objects are needed elsewhere.
-    repeated
-        Whether the place has been called for them before.
-    """
+    """Tasks that a place is to run, and what goes there and comes back."""
 
     place: Place
+    #: A group, of which the place itself sees what runs next.
     tasks: tuple[int, ...]
+    #: The objects from elsewhere that these need.
     needs: tuple[Key, ...]
+    #: The tasks whose objects are needed elsewhere.
     gives: frozenset[int]
+    #: Whether the place has been called for them before.
     repeated: bool = False
 
 
 class Step(NamedTuple):
-    """What an event leads to.
+    """What an event leads to."""
 
-    Attributes
-    ----------
-    begins
-        The tasks that begin, here or in a place that is called for them.
-    calls
-        The calls to be made now.
-    delays
-        Timers to set, each with its number and seconds.
-    cancelled
-        The numbers of timers to cancel.
-    """
-
+    #: The tasks that begin, here or in a place that is called for them.
     begins: list[int]
+    #: The calls to be made now.
     calls: list[Call]
+    #: Timers to set, each with its number and seconds.
     delays: Sequence[tuple[int, float]] = ()
+    #: The numbers of timers to cancel.
     cancelled: Sequence[int] = ()
 
 
 class Scope(Protocol):
     """The tasks of an execution that run in one wrap or process.
 
-    Attributes
-    ----------
-    place_of
-        Task -> where it runs.
-    gives
-        The tasks whose outputs are wanted elsewhere.
-    components
-        Task -> the tasks that live streams connect it with.
-    sources, users
-        Task -> where its input comes from; object -> the tasks that need it.
-    processes, in_order
-        The further processes that run some of the tasks; those whose tasks never overlap.
-    is_whole
-        Whether the tasks wait for nothing but each other and the request.
-    live
-        Whether some tasks read what others write at the same time.
-    calls_wraps
-        Whether some tasks run in other wraps, which are called for them.
+    Attributes:
+        place_of: task -> where it runs.
+        gives: the tasks whose outputs are wanted elsewhere.
+        components: task -> the tasks that live streams connect it with.
+        sources, users: task -> where its input comes from; object -> the tasks that need it.
+        processes, in_order: the further processes that run some of the tasks; those whose tasks
+            never overlap.
+        is_whole: whether the tasks wait for nothing but each other and the request.
+        live: whether some tasks read what others write at the same time.
+        calls_wraps: whether some tasks run in other wraps, which are called for them.
     """
 
     @property
@@ -140,21 +116,14 @@ class Scope(Protocol):
 
 
 class Program(ABC):
-    """One execution of a workflow, or of a part of it.
+    """One execution of a workflow, or of a part of it."""
 
-    Attributes
-    ----------
-    decides
-        Whether the program chooses at run time which instances of tasks run. Such a program holds
-        their objects itself, and may go on after a task has failed.
-    evaluates
-        Whether events evaluate paths, which may take until the deadline.
-    timeouts_s
-        Task -> its own timeout in seconds.
-    """
-
+    #: Whether the program chooses at run time which instances of tasks run. Such a program holds
+    #: their objects itself, and may go on after a task has failed.
     decides = False
+    #: Whether events evaluate paths, which may take until the deadline.
     evaluates = False
+    #: Task -> its own timeout in seconds.
     timeouts_s: Mapping[int, float] = {}
 
     @property
@@ -199,12 +168,9 @@ class Program(ABC):
     def again(self, process: int, lost: Collection[int], held: Container[Key]) -> Call:
         """The first call to a replacement worker.
 
-        Parameters
-        ----------
-        lost
-            The tasks that the lost worker had not answered and that may run again.
-        held
-            The objects that are in this wrap.
+        Args:
+            lost: the tasks that the lost worker had not answered and that may run again.
+            held: the objects that are in this wrap.
         """
 
     @abstractmethod

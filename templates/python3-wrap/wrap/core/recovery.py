@@ -17,17 +17,11 @@ STREAM_LOST = "stream-lost"
 
 
 class Again(NamedTuple):
-    """What is to be run again.
+    """What is to be run again."""
 
-    Attributes
-    ----------
-    begin
-        Wrap -> its tasks that it is to begin with, as it keeps nothing of the execution.
-    repeat
-        Tasks of components that their wraps run again from what they have.
-    """
-
+    #: Wrap -> its tasks that it is to begin with, as it keeps nothing of the execution.
     begin: dict[str, set[int]]
+    #: Tasks of components that their wraps run again from what they have.
     repeat: set[int]
 
 
@@ -46,31 +40,21 @@ def to_run_again(
 ) -> Again:
     """What is to be run again, or for the first time, where something was lost.
 
-    Parameters
-    ----------
-    lost
-        The wrap that has nothing any more of the execution; empty where there is none.
-    wrap_of, needs, takers
-        Of every task: its wrap, the tasks that have to end before it, the other wraps that wait
-        for it.
-    has
-        Of every wrap that still takes part, the tasks that have ended as far as it knows, and whose
-        objects it has. A wrap that is not here has ended all its tasks, and kept nothing, or is
-        lost too.
-    runs
-        Of every such wrap the tasks that it runs, or has run: all of its own, if it has not begun
-        once more. One that has to run others too begins again, with all of them.
-    wanted
-        The tasks whose objects the coordinator waits for, beside those that its own tasks need.
-    components
-        Task -> its component, of those that live streams connect with others.
-    read
-        Those of them whose streams others read.
-    broken
-        Tasks that were lost with a process, or whose streams broke.
+    Args:
+        lost: the wrap that has nothing any more of the execution; empty where there is none.
+        wrap_of, needs, takers: of every task: its wrap, the tasks that have to end before it, the
+            other wraps that wait for it.
+        has: of every wrap that still takes part, the tasks that have ended as far as it knows, and
+            whose objects it has. A wrap that is not here has ended all its tasks, and kept nothing,
+            or is lost too.
+        runs: of every such wrap the tasks that it runs, or has run: all of its own, if it has not
+            begun once more. One that has to run others too begins again, with all of them.
+        wanted: the tasks whose objects the coordinator waits for, beside those that its own tasks
+            need.
+        components: task -> its component, of those that live streams connect with others.
+        read: those of them whose streams others read.
+        broken: tasks that were lost with a process, or whose streams broke.
 
-    Examples
-    --------
     A chain over three wraps: b's object has reached its consumer, c's has not.
 
     >>> chain = {1: [], 2: [1], 3: [2], 4: [3]}
@@ -139,17 +123,11 @@ def connected(
 ) -> dict[int, Component]:
     """Task -> its component, of those that read or write live streams.
 
-    Parameters
-    ----------
-    readers
-        Output -> the tasks that read it while it is written.
-    giver_of
-        The task that gives an output.
-    emitted
-        The outputs that have numbers of their own.
+    Args:
+        readers: output -> the tasks that read it while it is written.
+        giver_of: the task that gives an output.
+        emitted: the outputs that have numbers of their own.
 
-    Examples
-    --------
     >>> sorted(map(sorted, set(connected({0: [1], 2: [3, 4]}, lambda each: each, []).values())))
     [[0, 1], [2, 3, 4]]
     """
@@ -170,8 +148,6 @@ def connected(
 def may_follow(attempt: int, most: int) -> bool:
     """Whether another attempt may follow one of that number, if there may be `most`.
 
-    Examples
-    --------
     >>> [may_follow(attempt, 2) for attempt in range(3)]
     [True, False, False]
     """
@@ -185,10 +161,8 @@ class Attempts:
     component begin again that have begun here, as soon as none runs any more that has begun before:
     so a task never runs twice at once.
 
-    Parameters
-    ----------
-    components
-        Task -> its component.
+    Args:
+        components: task -> its component.
     """
 
     def __init__(self, components: Mapping[int, Component]) -> None:
@@ -261,10 +235,8 @@ class Tally:
     A lost wrap breaks the attempts of its streams at both ends. The coordinator may hear of these
     in any order.
 
-    Parameters
-    ----------
-    most
-        How many attempts there are.
+    Args:
+        most: how many attempts there are.
     """
 
     def __init__(self, most: int) -> None:

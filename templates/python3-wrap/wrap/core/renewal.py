@@ -6,10 +6,8 @@ from __future__ import annotations
 class Renewal:
     """Whether the program is to begin anew, and since when.
 
-    Parameters
-    ----------
-    drain_s
-        How long a request may take to arrive whole after that, in seconds.
+    Args:
+        drain_s: how long a request may take to arrive whole after that, in seconds.
     """
 
     def __init__(self, drain_s: float) -> None:

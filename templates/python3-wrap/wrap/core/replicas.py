@@ -23,12 +23,10 @@ _ENDS_S = 60.0
 class KnownReplicas:
     """The addresses of replicas; times are in seconds of a clock.
 
-    Attributes
-    ----------
-    lost
-        Whether the gateway could not reach the wrap when it was asked last.
-    is_stranger
-        Whether the replica that the gateway named last did not prove to be of this build.
+    Attributes:
+        lost: whether the gateway could not reach the wrap when it was asked last.
+        is_stranger: whether the replica that the gateway named last did not prove to be of this
+            build.
     """
 
     def __init__(self) -> None:

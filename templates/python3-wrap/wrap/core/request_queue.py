@@ -14,15 +14,10 @@ _FORWARDED = 64
 def served_at_once(threads: int, forwards: bool) -> int:
     """How many requests may be served at once.
 
-    Parameters
-    ----------
-    threads
-        How many the wrap serves itself.
-    forwards
-        Whether another wrap answers them.
+    Args:
+        threads: how many the wrap serves itself.
+        forwards: whether another wrap answers them.
 
-    Examples
-    --------
     >>> served_at_once(8, forwards=False), served_at_once(8, forwards=True)
     (8, 64)
     >>> served_at_once(100, forwards=True)
@@ -34,12 +29,9 @@ def served_at_once(threads: int, forwards: bool) -> int:
 class RequestQueue(Generic[Request]):
     """Requests that wait until fewer than `limit` are served.
 
-    Attributes
-    ----------
-    limit
-        How many requests may be served at once.
-    active
-        How many requests are being served.
+    Attributes:
+        limit: how many requests may be served at once.
+        active: how many requests are being served.
     """
 
     def __init__(self) -> None:

@@ -34,8 +34,6 @@ def sends_to(tries: int, consumer: str, coordinator: str, own: str) -> str | Non
     The coordinator passes objects on if it is reached and the consumer is not. Its own objects it
     sends straight alone, because it looks after a consumer that is lost.
 
-    Examples
-    --------
     >>> [sends_to(tries, "b", "home", "a") for tries in range(4)]
     ['b', 'b', 'home', None]
     >>> [sends_to(tries, "b", "home", "home") for tries in range(3)]
@@ -52,8 +50,6 @@ def tries_after_refusal(coordinator: str, own: str) -> int:
     The coordinator knows where the wrap begins, or will know soon, and begins anew with its tries.
     The others have the coordinator pass their objects on.
 
-    Examples
-    --------
     >>> tries_after_refusal("home", "home"), tries_after_refusal("home", "a")
     (0, 2)
     """
@@ -67,8 +63,6 @@ _BROKEN = frozenset((500, 502, 503))
 def has_broken(status: int, is_of_wrap: bool) -> bool:
     """Whether a call through the gateway broke: the answer is an error, and not the wrap's own.
 
-    Examples
-    --------
     >>> has_broken(502, is_of_wrap=False), has_broken(500, is_of_wrap=True)
     (True, False)
     >>> has_broken(404, is_of_wrap=False)
@@ -80,8 +74,6 @@ def has_broken(status: int, is_of_wrap: bool) -> bool:
 def is_called_again(losses: int, attempts: int, now: float, deadline: float) -> bool:
     """Whether a wrap is called again after so many calls broke, whose tasks may have begun.
 
-    Examples
-    --------
     >>> [is_called_again(losses, 2, now=1.0, deadline=9.0) for losses in (1, 2)]
     [True, False]
     >>> is_called_again(1, 2, now=9.0, deadline=9.0)
@@ -93,10 +85,8 @@ def is_called_again(losses: int, attempts: int, now: float, deadline: float) -> 
 class Retries:
     """Counts how often each task has begun again after its worker was lost.
 
-    Parameters
-    ----------
-    attempts
-        Those of tasks that live streams connect, which count for each of these.
+    Args:
+        attempts: those of tasks that live streams connect, which count for each of these.
     """
 
     def __init__(self, deployment: Deployment, attempts: Attempts) -> None:

@@ -30,30 +30,10 @@ WORKER_DIED = "process-died"
 class Run:
     """One execution in one wrap.
 
-    Parameters
-    ----------
-    needs
-        Whether the output of another wrap's task is needed here, or only its end; None if no other
-        wrap takes part.
-    is_traced
-        Whether somebody is told of tasks that do not end.
-
-    Attributes
-    ----------
-    begun
-        Whether the execution has begun.
-    limits
-        Until when each task may run that has begun and not ended.
-    began
-        When each task has begun; None unless somebody is told.
-    here
-        The tasks that have ended here, or that other wraps have ended as this wrap knows.
-    delays
-        The timers of the program that have not expired.
-    attempts
-        Those of tasks that live streams connect.
-    held_back
-        The calls that wait until a lost worker has ended, by its process.
+    Args:
+        needs: whether the output of another wrap's task is needed here, or only its end; None if no
+            other wrap takes part.
+        is_traced: whether somebody is told of tasks that do not end.
     """
 
     def __init__(
@@ -65,14 +45,20 @@ class Run:
         is_traced: bool = False,
     ) -> None:
         self.program = program
+        #: Whether the execution has begun.
         self.begun = False
         self._commands: list[Command] = []
         self._limits = TaskLimits(program, deployment, limits, self._commands)
+        #: Until when each task may run that has begun and not ended.
         self.limits = self._limits.until
+        #: When each task has begun; None unless somebody is told.
         self.began: dict[int, float] | None = {} if is_traced else None
+        #: The tasks that have ended here, or that other wraps have ended as this wrap knows.
         self.here: set[int] = set()
+        #: The timers of the program that have not expired.
         self.delays: set[int] = set()
         self._workers = Workers(self._commands)
+        #: The calls that wait until a lost worker has ended, by its process.
         self.held_back = self._workers.held_back
         self._part = program.part
         self._deployment = deployment
@@ -80,6 +66,7 @@ class Run:
         self._needs = needs
         self._is_live = program.part.live
         self._has_others = needs is not None or program.part.calls_wraps
+        #: Those of tasks that live streams connect.
         self.attempts = Attempts(program.part.components)
         self._retries = Retries(deployment, self.attempts)
         #: Outputs of other wraps that came before the execution began.

@@ -10,32 +10,22 @@ Takers = Mapping[int, Mapping[str, bool]]
 
 
 class Shares(NamedTuple):
-    """Where the outputs of some tasks go.
+    """Where the outputs of some tasks go."""
 
-    Attributes
-    ----------
-    messages
-        Wrap -> the tasks whose ends it is told, and whether the object goes with that.
-    in_answer
-        The tasks whose objects stay in the results, which the coordinator gets as the answer.
-    leaving
-        The tasks whose objects leave this wrap.
-    """
-
+    #: Wrap -> the tasks whose ends it is told, and whether the object goes with that.
     messages: dict[str, dict[int, bool]]
+    #: The tasks whose objects stay in the results, which the coordinator gets as the answer.
     in_answer: set[int]
+    #: The tasks whose objects leave this wrap.
     leaving: set[int]
 
 
 class Sharing:
     """What one wrap sends to the others of an execution.
 
-    Parameters
-    ----------
-    own, coordinator
-        The names of this wrap, and of the wrap that has the request.
-    wanted
-        Tasks whose objects the coordinator waits for, besides those that its tasks need.
+    Args:
+        own, coordinator: the names of this wrap, and of the wrap that has the request.
+        wanted: tasks whose objects the coordinator waits for, besides those that its tasks need.
     """
 
     def __init__(self, takers: Takers, own: str, coordinator: str, wanted: Collection[int]) -> None:

@@ -22,14 +22,11 @@ _FREED = 8
 class Connection(Protocol):
     """A connection of a client.
 
-    Attributes
-    ----------
-    coming, leaving
-        Bytes of a request that is not whole yet; bytes of answers that the client has not taken.
-    is_owed
-        Whether the client waits for an answer, or for the rest of one.
-    last_activity
-        When bytes came or went last, in seconds of a clock.
+    Attributes:
+        coming, leaving: bytes of a request that is not whole yet; bytes of answers that the client
+            has not taken.
+        is_owed: whether the client waits for an answer, or for the rest of one.
+        last_activity: when bytes came or went last, in seconds of a clock.
     """
 
     @property
@@ -47,20 +44,13 @@ Each = TypeVar("Each", bound=Connection)
 
 @dataclass(frozen=True)
 class Bounds:
-    """What all connections may be together.
+    """What all connections may be together."""
 
-    Attributes
-    ----------
-    size
-        Bytes that they may hold.
-    count
-        How many there may be.
-    least
-        Bytes that every connection may hold.
-    """
-
+    #: Bytes that they may hold.
     size: int
+    #: How many there may be.
     count: int
+    #: Bytes that every connection may hold.
     least: int
 
     @property

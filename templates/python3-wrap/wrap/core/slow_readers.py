@@ -21,24 +21,19 @@ _STUCK_S = 0.02
 
 
 class Reader(Protocol):
-    """A reader of a task's outputs.
-
-    Attributes
-    ----------
-    held_up
-        Whether the writer has to wait for it.
-    starves
-        Whether it has got all that there is for it.
-    took
-        When it took something last, in seconds of a clock.
-    """
+    """A reader of a task's outputs."""
 
     @property
-    def held_up(self) -> bool: ...
+    def held_up(self) -> bool:
+        """Whether the writer has to wait for it."""
+
     @property
-    def starves(self) -> bool: ...
+    def starves(self) -> bool:
+        """Whether it has got all that there is for it."""
+
     @property
-    def took(self) -> float: ...
+    def took(self) -> float:
+        """When it took something last, in seconds of a clock."""
 
 
 Each = TypeVar("Each", bound=Reader)
@@ -53,10 +48,8 @@ def look_again_s(waited_for: Iterable[Reader], now: float) -> float:
 def stuck(waited_for: Iterable[Each], readers: Iterable[Reader], now: float) -> list[Each]:
     """The readers of which the rest goes to disk, of those that are waited for.
 
-    Parameters
-    ----------
-    readers
-        All readers of the same task.
+    Args:
+        readers: all readers of the same task.
     """
     slow = [each for each in waited_for if each.held_up and each.took + _PATIENCE_S <= now]
     return slow if slow and any(each.starves for each in readers) else []

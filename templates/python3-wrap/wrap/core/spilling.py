@@ -13,20 +13,15 @@ _FILE = 1 << 26
 
 
 class Waiting(Protocol):
-    """An object that waits for its consumers.
-
-    Attributes
-    ----------
-    size
-        Its bytes.
-    since
-        When it came, in seconds of a clock.
-    """
+    """An object that waits for its consumers."""
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Its bytes."""
+
     @property
-    def since(self) -> float: ...
+    def since(self) -> float:
+        """When it came, in seconds of a clock."""
 
 
 Each = TypeVar("Each", bound=Waiting)
@@ -42,18 +37,13 @@ def due(
 ) -> list[Each]:
     """The objects that go to disk: the old ones, and of the others the largest above the quota.
 
-    Parameters
-    ----------
-    waiting
-        In the order in which they came.
-    ttl_s
-        After so many seconds an object is old.
-    quota
-        Bytes that they may take in memory.
-    is_full
-        Whether they take more.
-    is_waited_for
-        Whether others wait for room. Else the newest stays, as its consumer may come at once.
+    Args:
+        waiting: in the order in which they came.
+        ttl_s: after so many seconds an object is old.
+        quota: bytes that they may take in memory.
+        is_full: whether they take more.
+        is_waited_for: whether others wait for room. Else the newest stays, as its consumer may come
+            at once.
     """
     found = [each for each in waiting if each.since + ttl_s <= now]
     others = list(waiting[len(found) :]) if is_full else []
@@ -77,8 +67,5 @@ def first_file(due: Sequence[Each]) -> list[Each]:
 
 
 def has_room(taken: int, size: int, free: int) -> bool:
-    """Whether `size` bytes more may go to disk, where `taken` are ours and `free` are left.
-
-    Ours take no more than half of what is free without them: others write to the disk too.
-    """
+    """Whether `size` bytes may go to disk: ours take half of what is free without them."""
     return 2 * (taken + size) <= taken + free

@@ -25,21 +25,14 @@ End = TypeVar("End")
 
 
 class OpenStreams(Generic[End]):
-    """The streams of an execution that runs here.
-
-    Attributes
-    ----------
-    number
-        The number of the execution, as `StreamId` has it.
-    in_use
-        The ends that tasks of this process have, as long as the tasks hold them.
-    since
-        Reader -> its attempt, of the readers that have begun again. Earlier attempts are over.
-    """
+    """The streams of an execution that runs here."""
 
     def __init__(self, number: int) -> None:
+        #: The number of the execution, as `StreamId` has it.
         self.number = number
+        #: The ends that tasks of this process have, as long as the tasks hold them.
         self.in_use: dict[StreamId, WeakSet[End]] = {}
+        #: Reader -> its attempt, of the readers that have begun again. Earlier attempts are over.
         self.since: dict[int, int] = {}
 
     def is_over(self, stream: StreamId) -> bool:
@@ -56,17 +49,11 @@ Running = TypeVar("Running", bound=OpenStreams[Any])
 
 
 class Broken(NamedTuple, Generic[End]):
-    """The ends of streams that break off.
+    """The ends of streams that break off."""
 
-    Attributes
-    ----------
-    waiting
-        The ends that nobody has asked for.
-    in_use
-        The ends that tasks may be blocked on.
-    """
-
+    #: The ends that nobody has asked for.
     waiting: list[End]
+    #: The ends that tasks may be blocked on.
     in_use: list[End]
 
 

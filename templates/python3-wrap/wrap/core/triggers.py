@@ -26,10 +26,7 @@ MOST_AT_ONCE = 40
 
 
 class Bucket(NamedTuple, Generic[Task]):
-    """Tasks that start together, when all of `awaits` have given their objects.
-
-    Where it awaits nothing, it fires with the request.
-    """
+    """Tasks that start together: with the objects of all that it `awaits`, or the request."""
 
     awaits: tuple[Task, ...]
     starts: tuple[Task, ...]
@@ -53,18 +50,12 @@ def buckets(
 ) -> list[Bucket[Task]]:
     """The buckets of a workflow, each after those whose tasks it awaits.
 
-    Parameters
-    ----------
-    predecessors
-        For every task those whose objects it needs.
-    stages
-        The topological generations of the tasks.
-    trigger
-        With ``stage`` there is one bucket for each stage; with ``data`` one for all tasks that
-        have the same predecessors.
+    Args:
+        predecessors: for every task those whose objects it needs.
+        stages: the topological generations of the tasks.
+        trigger: with ``stage`` there is one bucket for each stage; with ``data`` one for all tasks
+            that have the same predecessors.
 
-    Examples
-    --------
     >>> needs = {"a": (), "b": (), "c": ("a",), "d": ("a", "b"), "e": ("b", "a")}
     >>> for bucket in buckets(needs, ["ab", "cde"], "data"):
     ...     print(bucket.awaits, bucket.starts)
@@ -95,20 +86,13 @@ def _by_data(
 
 
 class TaskTrigger(NamedTuple):
-    """What tasks wait for.
+    """What tasks wait for."""
 
-    Attributes
-    ----------
-    buckets
-        The buckets of a workflow, as `buckets` returns them.
-    in_stages
-        Whether a stage begins when the stage before has ended, so that their latencies add up.
-    streams
-        Whether tasks may read streams while these are written.
-    """
-
+    #: The buckets of a workflow, as `buckets` returns them.
     buckets: Callable[[Mapping[Any, Iterable[Any]], Sequence[Sequence[Any]]], list[Bucket[Any]]]
+    #: Whether a stage begins when the stage before has ended, so that their latencies add up.
     in_stages: bool = False
+    #: Whether tasks may read streams while these are written.
     streams: bool = False
 
 
@@ -119,9 +103,7 @@ TASK_TRIGGERS: Mapping[TriggerKind, TaskTrigger] = {
 
 
 def groups(
-    buckets: Sequence[Bucket[Task]],
-    place_of: Mapping[Task, Place],
-    repeated: Container[Task] = (),
+    buckets: Sequence[Bucket[Task]], place_of: Mapping[Task, Place], repeated: Container[Task] = ()
 ) -> dict[Task, Group[Place]]:
     """The group of every task that has a place.
 
@@ -129,17 +111,11 @@ def groups(
     its place: that place sees for itself when the bucket fires. Else its place has to be called
     when its bucket fires.
 
-    Parameters
-    ----------
-    buckets
-        Each after those whose tasks it awaits.
-    place_of
-        Where tasks run. Those that are not here run elsewhere.
-    repeated
-        Tasks that may be called for once more, which what follows them is not to be.
+    Args:
+        buckets: each after those whose tasks it awaits.
+        place_of: where tasks run. Those that are not here run elsewhere.
+        repeated: tasks that may be called for once more, which what follows them is not to be.
 
-    Examples
-    --------
     Only c needs what another place gives:
 
     >>> chain = [Bucket((), ("a",)), Bucket(("a",), ("b",)), Bucket(("b",), ("c",))]

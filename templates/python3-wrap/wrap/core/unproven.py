@@ -13,14 +13,10 @@ class Unproven(Generic[Caller]):
     So that strangers cannot crowd out a caller that is about to prove itself, each may stay for a
     moment. A new caller has to wait until the oldest one's moment is over.
 
-    Parameters
-    ----------
-    most
-        How many callers may be here.
-    moment_s
-        How long each may stay at least, in seconds.
-    longest_s
-        How long each may stay at most, in seconds.
+    Args:
+        most: how many callers may be here.
+        moment_s: how long each may stay at least, in seconds.
+        longest_s: how long each may stay at most, in seconds.
     """
 
     def __init__(self, most: int, moment_s: float, longest_s: float) -> None:

@@ -14,18 +14,12 @@ from wrap.core.program import Call, Key, Place, Scope
 class Workers:
     """The workers of one execution.
 
-    Parameters
-    ----------
-    commands
-        Gets what is to be done.
-
-    Attributes
-    ----------
-    held_back
-        The calls that wait until a lost worker has ended, by its process.
+    Args:
+        commands: gets what is to be done.
     """
 
     def __init__(self, commands: list[Command]) -> None:
+        #: The calls that wait until a lost worker has ended, by its process.
         self.held_back: dict[Place, list[Call]] = {}
         self._commands = commands
 
@@ -48,30 +42,21 @@ class Workers:
 
 
 class Sent(NamedTuple):
-    """What a worker gets with a call.
+    """What a worker gets with a call."""
 
-    Attributes
-    ----------
-    needs
-        The objects that it has not got.
-    rest
-        How many tasks it will be called for later.
-    alone
-        Whether nothing else can run there meanwhile.
-    """
-
+    #: The objects that it has not got.
     needs: list[Key]
+    #: How many tasks it will be called for later.
     rest: int
+    #: Whether nothing else can run there meanwhile.
     alone: bool
 
 
 class Worker:
     """What one worker has got in an execution, and for how many tasks it has not been called.
 
-    Parameters
-    ----------
-    keeps
-        Whether it keeps objects for later calls. Instances share none.
+    Args:
+        keeps: whether it keeps objects for later calls. Instances share none.
     """
 
     def __init__(self, scope: Scope, process: int, keeps: bool) -> None:

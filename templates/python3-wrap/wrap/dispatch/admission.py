@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 
 class Admission:
-    """Has an execution wait for workers.
-
-    It is the `wrap.workers.mechanisms.mechanism.Candidate` of the execution.
-    """
+    """Has an execution wait for workers, as `wrap.workers.mechanisms.mechanism.Candidate`."""
 
     def __init__(self, execution: Execution) -> None:
         self._execution = execution

@@ -21,12 +21,9 @@ class _Held(NamedTuple):
 class Pressure:
     """The backpressure of a wrap. Any thread may call its methods.
 
-    Parameters
-    ----------
-    times
-        What calls at a time of the clock.
-    clock
-        Seconds.
+    Args:
+        times: what calls at a time of the clock.
+        clock: seconds.
     """
 
     def __init__(self, times: Timers, clock: Callable[[], float] = time.monotonic) -> None:

@@ -51,47 +51,29 @@ _own = threading.local()
 class BucketRuns:
     """Its methods may be called by any thread.
 
-    Parameters
-    ----------
-    declared
-        As `wrap.core.buckets.flow.Flow` has it.
-    numbers
-        The task of each name in it.
-    clock
-        Seconds, by which windows go.
-    offset_s
-        What `clock` is ahead of the monotonic clock; None where no time passes.
-    deadline
-        Until when all has to end, in seconds of the monotonic clock.
-    watch
-        What `results` tell.
-    trace
-        The trace that all runs are part of.
-    metrics
-        Where it is counted what becomes of events.
-    durable
-        Keeps all until it has ended, where that is to outlive the process.
-    quota
-        What objects may take; this is one of its takers.
+    Args:
+        declared: as `wrap.core.buckets.flow.Flow` has it.
+        numbers: the task of each name in it.
+        clock: seconds, by which windows go.
+        offset_s: what `clock` is ahead of the monotonic clock; None where no time passes.
+        deadline: until when all has to end, in seconds of the monotonic clock.
+        watch: what `results` tell.
+        trace: the trace that all runs are part of.
+        metrics: where it is counted what becomes of events.
+        durable: keeps all until it has ended, where that is to outlive the process.
+        quota: what objects may take; this is one of its takers.
 
     Raises TaskError, ``trigger-failed``, where a trigger that a user wrote cannot be made.
 
-    Attributes
-    ----------
-    quota
-        What objects may take.
-    results
-        Of all runs, where they are watched; also of those that failed, where they are exported.
-    error
-        The first one of a firing that has been given up.
-    flow, ready
-        What the buckets hold, and the firings that wait or run.
-    objects
-        What buckets have to know of objects.
-    lock
-        Held while either changes.
-    replica
-        Of durable buckets.
+    Attributes:
+        quota: what objects may take.
+        results: of all runs, where they are watched; also of those that failed, where they are
+            exported.
+        error: the first one of a firing that has been given up.
+        flow, ready: what the buckets hold, and the firings that wait or run.
+        objects: what buckets have to know of objects.
+        lock: held while either changes.
+        replica: of durable buckets.
     """
 
     def __init__(

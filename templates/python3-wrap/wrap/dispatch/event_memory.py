@@ -18,10 +18,8 @@ _READING_BYTES = 72
 class EventMemory:
     """What objects will take is known from their sizes and from the buckets that get them.
 
-    Parameters
-    ----------
-    copies
-        How often a request is there in memory beside its events: while it is written, say.
+    Args:
+        copies: how often a request is there in memory beside its events: while it is written, say.
     """
 
     def __init__(self, routes: Routes[str], objects: Objects, quota: Quota, copies: int) -> None:
@@ -32,10 +30,7 @@ class EventMemory:
 
     @contextmanager
     def events(self, given: Object) -> Iterator[tuple[Sequence[Object], int]]:
-        """A block that holds the events of a request; these, and the bytes that they take.
-
-        Raises TaskError, ``full`` or ``too-large``.
-        """
+        """A block that holds a request's events; these, and their bytes. Raises as `given`."""
         content, what, quota = given.view(), "what came in the request", self._quota
         copies = given.memory + self._copies * len(content)
         most, events = most_items(content), None

@@ -52,38 +52,18 @@ CANCELLED = TaskError("cancelled", "nobody waits for it any more")
 class Execution:
     """Runs a request of the workflow, or the tasks that another wrap asks for.
 
-    Parameters
-    ----------
-    program
-        Decides which tasks run.
-    objects
-        The inputs from elsewhere.
-    deadline
-        Seconds of the monotonic clock.
-    reply
-        Called once, with the execution and its outcome, by a thread that may block.
-    peers
-        The other wraps that take part. None if the execution has all inputs and only answers.
-    prepare
-        Makes further objects when the execution begins, which can wait for free workers.
-    into_buckets
-        Takes what tasks emit into buckets.
-    client
-        Gets the answer piece by piece. None if the answer is sent as a whole.
-    hand_on
-        Called if a wrap is of another build: it raises TaskError if the execution is over by that.
-        None if the execution waits until the wrap is of its build.
-
-    Attributes
-    ----------
-    run
-        The rules of the execution.
-    lock
-        Held while an event is handled.
-    admission
-        What has it wait for workers, if it needs some.
-    data
-        The objects that are here.
+    Args:
+        program: decides which tasks run.
+        objects: the inputs from elsewhere.
+        deadline: seconds of the monotonic clock.
+        reply: called once, with the execution and its outcome, by a thread that may block.
+        peers: the other wraps that take part. None if the execution has all inputs and only
+            answers.
+        prepare: makes further objects when the execution begins, which can wait for free workers.
+        into_buckets: takes what tasks emit into buckets.
+        client: gets the answer piece by piece. None if the answer is sent as a whole.
+        hand_on: called if a wrap is of another build: it raises TaskError if the execution is over
+            by that. None if the execution waits until the wrap is of its build.
     """
 
     def __init__(
@@ -107,8 +87,10 @@ class Execution:
         self.deadline = deadline
         self.part = program.part
         self.peers = peers
+        #: The objects that are here.
         self.data = Inputs(objects, runtime.budget)
         self._program = program
+        #: The rules of the execution.
         self.run = Run(
             program,
             runtime.wrap,
@@ -125,6 +107,7 @@ class Execution:
         self.streams = ExecutionStreams(ident.number, self._attempt_of, client)
         elsewhere = client is not None and (self.part.processes or peers is not None)
         self._registered_with = runtime.broker if elsewhere or self.part.live else None
+        #: Held while an event is handled.
         self.lock = threading.RLock()
         self.workers = WorkerCalls(self)
         self.threads = TaskThreads(self)
@@ -132,6 +115,7 @@ class Execution:
         #: The timers of the program, by their numbers.
         self.timers: dict[int, Timer] = {}
         self._timer: Timer | None = None
+        #: What has it wait for workers, if it needs some.
         self.admission: Admission | None = None
         self._outcome: Outcome | Callable[[], Outcome] | None = None
 

@@ -35,45 +35,33 @@ _NO_STREAMS = Access(0, None, Inputs({}).resolve)
 
 
 class FiringRun:
-    """One run of a firing, which ends once.
-
-    Attributes
-    ----------
-    task
-        The number of its task.
-    flow
-        The flow that fired. If the buckets have another flow by now, another replica has the run.
-    over
-        Whether it has ended.
-    limit
-        Until when it may run, in seconds of the monotonic clock.
-    buckets
-        The buckets, which get its outputs.
-    work
-        What its thread does, if it runs in this process.
-    """
+    """One run of a firing, which ends once."""
 
     def __init__(
         self, firing: Firing[str, Object], task: int, limit: float, buckets: BucketRuns
     ) -> None:
         self.firing = firing
+        #: The number of its task.
         self.task = task
+        #: The flow that fired. If the buckets have another flow by now, another replica has the
+        #: run.
         self.flow = buckets.flow
+        #: Whether it has ended.
         self.over = False
+        #: Until when it may run, in seconds of the monotonic clock.
         self.limit = limit
+        #: The buckets, which get its outputs.
         self.buckets = buckets
+        #: What its thread does, if it runs in this process.
         self.work: Work | None = None
 
 
 class FiringRuns:
     """The runs that go on.
 
-    Parameters
-    ----------
-    deadline
-        Until when all have to end, in seconds of the monotonic clock.
-    watch, trace
-        What results tell, and the trace that all are part of.
+    Args:
+        deadline: until when all have to end, in seconds of the monotonic clock.
+        watch, trace: what results tell, and the trace that all are part of.
     """
 
     def __init__(

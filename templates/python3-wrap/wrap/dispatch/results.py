@@ -46,6 +46,5 @@ def failure(execution: Execution, number: int, error: TaskError) -> Result:
     place = execution.part.place_of.get(number)
     process = place if isinstance(place, int) else MAIN
     return Result(
-        *(ident, number, function, wrap.name, process, began, now),
-        error=error.as_dict(redacted),
+        *(ident, number, function, wrap.name, process, began, now), error=error.as_dict(redacted)
     )

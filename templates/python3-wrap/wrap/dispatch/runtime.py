@@ -28,29 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Runtime:
-    """A wrap and what its executions run with.
-
-    Attributes
-    ----------
-    trace_key
-        The key of requests that are traced; empty if none is.
-    most_request
-        Bytes that a request may have; None for any number.
-    longest
-        Bytes that an object may have that a state machine writes.
-    peer_protocol
-        None if wraps do not take part in each other's executions.
-    offload
-        None if no other replica of the wrap may run executions that wait here.
-    store
-        Passes objects between wraps; None if messages do.
-    broker
-        None if no stream is read while it is written.
-    spans
-        Exports executions; None if no OpenTelemetry collector is named.
-    most_state
-        Bytes that the result of a task, or the output of a state, may have.
-    """
+    """A wrap and what its executions run with."""
 
     wrap: Wrap
     functions: dict[str, FunctionRunner]
@@ -59,16 +37,25 @@ class Runtime:
     mechanism: Mechanism
     transport: Transport
     route: Route
+    #: The key of requests that are traced; empty if none is.
     trace_key: str = ""
+    #: Bytes that a request may have; None for any number.
     most_request: int | None = None
+    #: Bytes that an object may have that a state machine writes.
     longest: float = inf
+    #: None if wraps do not take part in each other's executions.
     peer_protocol: PeerProtocol | None = None
+    #: None if no other replica of the wrap may run executions that wait here.
     offload: Offload | None = None
     budget: MemoryBudget | None = None
+    #: Passes objects between wraps; None if messages do.
     store: Store | None = None
+    #: None if no stream is read while it is written.
     broker: Broker | None = None
+    #: Exports executions; None if no OpenTelemetry collector is named.
     spans: Exporter | None = None
     memory_kills: MemoryKills = field(default_factory=MemoryKills)
     lost_threads: LostThreads = field(default_factory=LostThreads)
     metrics: Metrics = field(default_factory=Metrics)
+    #: Bytes that the result of a task, or the output of a state, may have.
     most_state: float = inf

@@ -22,14 +22,10 @@ from wrap.values.value import Object
 class Events:
     """The buckets of a wrap.
 
-    Parameters
-    ----------
-    declared, numbers
-        As `BucketRuns` has them.
-    most_bytes
-        What objects may take that wait or are worked on.
-    durable
-        Where they are to outlive the process.
+    Args:
+        declared, numbers: as `BucketRuns` has them.
+        most_bytes: what objects may take that wait or are worked on.
+        durable: where they are to outlive the process.
     """
 
     def __init__(
@@ -154,10 +150,7 @@ class Events:
         return self._durable is not None
 
     def letters(self, verb: str, which: Sequence[str], deadline: float) -> list[dict[str, Any]]:
-        """The dead letters, after what `DurableBuckets.letters` does of them.
-
-        Raises TaskError, ``store``.
-        """
+        """The dead letters, after what `DurableBuckets.letters` does; TaskError, ``store``."""
         durable, found, done = self._durable, list[Any](), threading.Event()
         if durable is None:
             return []

@@ -39,39 +39,25 @@ _MOMENT_MS = 1
 
 @dataclass
 class TaskThread:
-    """What one thread does next.
+    """What one thread does next."""
 
-    Attributes
-    ----------
-    work
-        Its work of the pool, by which it can be given up.
-    task
-        The task that it runs next.
-    wrap_call
-        The wrap that it calls next, for what, and what it calls when that is on its way.
-    workers
-        The workers that it waits for, by their descriptors.
-    """
-
+    #: Its work of the pool, by which it can be given up.
     work: Work | None = None
+    #: The task that it runs next.
     task: int | None = None
+    #: The wrap that it calls next, for what, and what it calls when that is on its way.
     wrap_call: tuple[str, Request, Callable[[], None]] | None = None
+    #: The workers that it waits for, by their descriptors.
     workers: dict[int, int] = field(default_factory=dict)
 
 
 class TaskThreads:
-    """Starts and ends the threads of an execution.
-
-    Attributes
-    ----------
-    running
-        The tasks that run here, by their threads.
-    unsent
-        Calls of other wraps that no thread makes yet.
-    """
+    """Starts and ends the threads of an execution."""
 
     def __init__(self, execution: Execution) -> None:
+        #: The tasks that run here, by their threads.
         self.running: dict[int, Work] = {}
+        #: Calls of other wraps that no thread makes yet.
         self.unsent: list[tuple[str, Request]] = []
         # Else what the execution holds would stay until cycles are looked for.
         self._execution_ref = weakref.ref(execution)
@@ -315,10 +301,7 @@ def handed_on(execution: Execution) -> bool:
 
 
 def _await_sent(
-    execution: Execution,
-    sent: Iterable[threading.Event],
-    until: float,
-    go_on: Callable[[], None],
+    execution: Execution, sent: Iterable[threading.Event], until: float, go_on: Callable[[], None]
 ) -> None:
     for event in sent:
         event.wait(max(0.0, until - time.monotonic()))

@@ -23,40 +23,26 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Taken:
-    """A worker that the execution has taken.
-
-    Attributes
-    ----------
-    asked
-        When the worker was asked for.
-    worker
-        What it has got, and was called for.
-    watched
-        Whether the loop waits for it.
-    reported
-        Whether what the loop has reported of it is still to be handled.
-    died
-        How the worker ended, if it said that itself.
-    """
+    """A worker that the execution has taken."""
 
     process: Process
+    #: When the worker was asked for.
     asked: float
+    #: What it has got, and was called for.
     worker: Worker
+    #: Whether the loop waits for it.
     watched: bool = False
+    #: Whether what the loop has reported of it is still to be handled.
     reported: bool = False
+    #: How the worker ended, if it said that itself.
     died: str = ""
 
 
 class WorkerCalls:
-    """The workers of one execution.
-
-    Attributes
-    ----------
-    called
-        Workers that were called and that nothing waits for yet, by their descriptors.
-    """
+    """The workers of one execution."""
 
     def __init__(self, execution: Execution) -> None:
+        #: Workers that were called and that nothing waits for yet, by their descriptors.
         self.called: dict[int, int] = {}
         # Else what the execution holds would stay until cycles are looked for.
         self._execution_ref = weakref.ref(execution)

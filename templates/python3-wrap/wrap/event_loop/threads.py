@@ -27,10 +27,8 @@ class Cancelled(BaseException):
 class Work:
     """One piece of work on a thread of the pool.
 
-    Parameters
-    ----------
-    name
-        The function that it runs.
+    Args:
+        name: the function that it runs.
     """
 
     def __init__(self, work: Callable[[], None], name: str) -> None:

@@ -32,13 +32,10 @@ from wrap.values.value import Object
 class Answering:
     """A request that an execution answers.
 
-    Parameters
-    ----------
-    respond
-        Makes the answer when the execution has ended.
-    hander
-        Hands the whole request on or back if another wrap is of another build; None if it may not
-        be.
+    Args:
+        respond: makes the answer when the execution has ended.
+        hander: hands the whole request on or back if another wrap is of another build; None if it
+            may not be.
     """
 
     def __init__(

@@ -43,11 +43,7 @@ def not_begun(runtime: Runtime, environ: Environ, error: TaskError, arrived: flo
 
 
 def failed(
-    runtime: Runtime,
-    error: TaskError,
-    arrived: float,
-    mark: str,
-    seen: Sequence[Result] = (),
+    runtime: Runtime, error: TaskError, arrived: float, mark: str, seen: Sequence[Result] = ()
 ) -> Response:
     """The answer; an entry's log has why, where that is not what the client has sent.
 

@@ -35,10 +35,8 @@ class HandedOnError(TaskError):
 class Hander:
     """Hands on one request, at most once at a time, and as often as its tasks may begin elsewhere.
 
-    Parameters
-    ----------
-    environ, body
-        The request's.
+    Args:
+        environ, body: the request's.
     """
 
     def __init__(
@@ -51,10 +49,7 @@ class Hander:
         self._begun = 0
 
     def __call__(self) -> None:
-        """Have an entry of another build answer, if one is reached.
-
-        Raises HandedOnError with its answer; TaskError, ``timeout``.
-        """
+        """Have an entry of another build answer: HandedOnError; or TaskError, ``timeout``."""
         left = may_follow(self._begun, self._runtime.wrap.attempts)
         if not left or not self._handing.acquire(blocking=False):
             return

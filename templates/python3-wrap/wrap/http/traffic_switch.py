@@ -33,10 +33,7 @@ class Route:
         return served_at_once(self._own_threads, forwards=bool(self._target))
 
     def change(self, target: str) -> None:
-        """Have `target` answer what comes from now on, also when the program begins anew.
-
-        Raises ValueError where it cannot be a wrap's name.
-        """
+        """Have `target` answer from now on, also when the program begins anew; ValueError."""
         if target and not is_name(target):
             raise ValueError(f"{target!r} is no name of a function")
         with self._changing:

@@ -88,12 +88,7 @@ class Direct:
         return self._gateway.call(wrap, request, deadline, sent, losses)
 
     def _ask(
-        self,
-        wrap: str,
-        address: str,
-        request: Request,
-        deadline: float,
-        sent: Callable[[], None],
+        self, wrap: str, address: str, request: Request, deadline: float, sent: Callable[[], None]
     ) -> Received | None:
         """The answer of a replica; None where the connection broke. Raises TaskError, timeout."""
         remaining = left_s(time.monotonic(), deadline)

@@ -97,12 +97,10 @@ def split(body: bytes | bytearray) -> list[Frame]:
 class Inflow:
     """Puts frames together from the pieces in which they arrive; they take memory as they do.
 
-    Parameters
-    ----------
-    longest
-        Bytes that a frame may have.
-    share_from
-        Frames from so many bytes on are received into memory that further processes can share.
+    Args:
+        longest: bytes that a frame may have.
+        share_from: frames from so many bytes on are received into memory that further processes can
+            share.
     """
 
     def __init__(self, longest: int = LONGEST, share_from: int | None = None) -> None:
@@ -122,12 +120,9 @@ class Inflow:
     def receive(self, channel: socket.socket) -> list[bytearray | Shared] | None:
         """The frames that one read of `channel` completes; None at its end.
 
-        Raises
-        ------
-        ValueError
-            The length of a frame is impossible, or there is no memory where some is announced.
-        OSError
-            As the socket does: BlockingIOError where there is nothing to read now.
+        Raises ValueError: the length of a frame is impossible, or there is no memory where some is
+        announced.
+        Raises OSError: as the socket does: BlockingIOError where there is nothing to read now.
         """
         if self._frame is None or len(self._frame) - self._filled < _SMALL:
             piece, came, _, _ = channel.recvmsg(_SMALL, _ANCILLARY)

@@ -47,16 +47,11 @@ RETRIES = urllib3.Retry(total=None, connect=1, read=0, redirect=0, status=0, oth
 class Gateway:
     """Calls wraps as OpenFaaS functions, over connections that are kept.
 
-    Parameters
-    ----------
-    url
-        The gateway's URL.
-    trace_key
-        What wraps of the same build want to see before they trace a request.
-    longest
-        Bytes that an answer may have.
-    attempts
-        How often a task may begin.
+    Args:
+        url: the gateway's URL.
+        trace_key: what wraps of the same build want to see before they trace a request.
+        longest: bytes that an answer may have.
+        attempts: how often a task may begin.
     """
 
     def __init__(self, url: str, trace_key: str, longest: int, attempts: int) -> None:
@@ -81,10 +76,7 @@ class Gateway:
         the wrap can be reached, as often as `wrap.core.retry.is_called_again` says; so many calls
         were lost before.
 
-        Raises
-        ------
-        TaskError
-            The wrap's own error; ``timeout``; ``remote`` when it cannot be reached.
+        Raises TaskError: the wrap's own error; ``timeout``; ``remote`` when it cannot be reached.
         """
         while True:
             try:
@@ -271,10 +263,7 @@ def answer(results: list[Result], arrived: float) -> list[framing.Unsent]:
 def results_of(
     wrap: str, answered: Sequence[framing.Frame | Shared], request: Request, asked: float
 ) -> list[Result]:
-    """What `answer` says, by this machine's clock, which it came at now; `request` went at `asked`.
-
-    Raises TaskError, ``remote``, where it is no answer to `request`.
-    """
+    """What `answer` to `request` says, by this machine's clock; TaskError, ``remote``."""
     now = time.monotonic()
     try:
         clock, *rest = answered

@@ -30,12 +30,10 @@ _Steps = Generator[tuple[bytes, int], bytes, None]
 class Handshake:
     """One side of a handshake: bytes go in, bytes come out.
 
-    Attributes
-    ----------
-    first
-        What is to be sent before anything has come.
-    wanted
-        How many bytes have to come next; 0 when the other side has proved that it has the key.
+    Attributes:
+        first: what is to be sent before anything has come.
+        wanted: how many bytes have to come next; 0 when the other side has proved that it has the
+            key.
     """
 
     def __init__(self, steps: _Steps) -> None:
@@ -56,12 +54,8 @@ class Handshake:
     def hear(self, piece: bytes) -> bytes:
         """What is to be sent for the next bytes, of which no more than `wanted` may come at once.
 
-        Raises
-        ------
-        ConnectionError
-            There are none: the other side has ended the connection.
-        ValueError
-            The other side does not have the key.
+        Raises ConnectionError: there are none: the other side has ended the connection.
+        Raises ValueError: the other side does not have the key.
         """
         if not piece:
             raise ConnectionError("it ended before it had said what it is")

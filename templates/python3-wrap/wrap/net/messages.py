@@ -27,26 +27,17 @@ from wrap.values.value import Object, received
 
 
 class Watch(NamedTuple):
-    """What is to be told of handlers beside their answers.
+    """What is to be told of handlers beside their answers."""
 
-    Attributes
-    ----------
-    traced
-        When they ran, and for how long they had no core.
-    probed
-        Also the ticks of the probe.
-    cpu_probed
-        Also how fast their core was: what the CPU-speed probe took right before and after.
-    observed
-        Also what they change of what their process shares.
-    weighed
-        Also how much memory their process has had by itself.
-    """
-
+    #: When they ran, and for how long they had no core.
     traced: bool = False
+    #: Also the ticks of the probe.
     probed: bool = False
+    #: Also how fast their core was: what the CPU-speed probe took right before and after.
     cpu_probed: bool = False
+    #: Also what they change of what their process shares.
     observed: bool = False
+    #: Also how much memory their process has had by itself.
     weighed: bool = False
 
 
@@ -78,36 +69,24 @@ class Ident:
 
 @dataclass(frozen=True)
 class Request:
-    """Tasks that a process or a wrap is to run for an execution.
-
-    Attributes
-    ----------
-    tasks
-        A group: what runs when among them, the place sees for itself.
-    objects
-        What they need from elsewhere that the place has not got yet; None is the request's.
-    gives
-        The tasks whose objects are to be sent back.
-    rest
-        How many tasks the place will be called for later in this execution.
-    alone
-        Whether nothing else can run there meanwhile.
-    process
-        The number of the process.
-    live
-        Whether streams are read while they are written.
-    piecewise
-        Whether the client gets what the task that answers gives piece by piece.
-    """
+    """Tasks that a process or a wrap is to run for an execution."""
 
     ident: Ident
+    #: A group: what runs when among them, the place sees for itself.
     tasks: Sequence[int]
+    #: What they need from elsewhere that the place has not got yet; None is the request's.
     objects: dict[Key, Object]
+    #: The tasks whose objects are to be sent back.
     gives: frozenset[int] = frozenset()
+    #: How many tasks the place will be called for later in this execution.
     rest: int = 0
+    #: Whether nothing else can run there meanwhile.
     alone: bool = False
+    #: The number of the process.
     process: int = 0
+    #: Whether streams are read while they are written.
     live: bool = False
+    #: Whether the client gets what the task that answers gives piece by piece.
     piecewise: bool = False
 
     def frames(self) -> list[Unsent]:

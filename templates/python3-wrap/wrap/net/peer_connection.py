@@ -27,20 +27,13 @@ ENDS = "ends"
 
 
 class Message(NamedTuple):
-    """What one wrap says to another.
+    """What one wrap says to another."""
 
-    Attributes
-    ----------
-    kind
-        What it is about: see `wrap.cluster.peers`.
-    fields
-        What can be said as JSON.
-    content
-        Frames.
-    """
-
+    #: What it is about: see `wrap.cluster.peers`.
     kind: str
+    #: What can be said as JSON.
     fields: Sequence[Any] = ()
+    #: Frames.
     content: Sequence[Unsent | Shared] = ()
 
     def frames(self) -> list[Unsent | Shared]:
@@ -59,16 +52,11 @@ class Received(NamedTuple):
 class PeerConnection:
     """A connection whose messages are told of as they come.
 
-    Parameters
-    ----------
-    got
-        Called by the loop with each message that has come whole.
-    gone
-        Called once by the loop where the other side has gone, or has said what is no message.
-    longest
-        Bytes that a frame may have.
-    budget
-        Nothing more is read while it is full: the other side has to wait then.
+    Args:
+        got: called by the loop with each message that has come whole.
+        gone: called once by the loop where the other side has gone, or has said what is no message.
+        longest: bytes that a frame may have.
+        budget: nothing more is read while it is full: the other side has to wait then.
     """
 
     def __init__(

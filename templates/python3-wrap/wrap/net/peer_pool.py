@@ -60,16 +60,11 @@ class PendingQuestion:
 class PeerPool:
     """Connections to replicas of wraps, which are named by their addresses, HOST PORT.
 
-    Parameters
-    ----------
-    key
-        What both sides prove that they have.
-    longest
-        Bytes that a frame may have.
-    gone
-        Called by the loop when a connection to an address has ended on the other side.
-    ends
-        Called by the loop when the replica at an address says that it is ending.
+    Args:
+        key: what both sides prove that they have.
+        longest: bytes that a frame may have.
+        gone: called by the loop when a connection to an address has ended on the other side.
+        ends: called by the loop when the replica at an address says that it is ending.
     """
 
     def __init__(
@@ -91,10 +86,7 @@ class PeerPool:
         self._asked = weakref.WeakKeyDictionary[PeerConnection, PendingQuestion]()
 
     def reach(self, address: str) -> None:
-        """Have a connection to a replica, for the next question.
-
-        Raises OSError where there is none, ValueError where it is none of this deployment's.
-        """
+        """Have a connection to a replica; OSError, or ValueError if of another deployment."""
         if not self._idle.get(address):
             self._keep(address, self._connected(address))
 
@@ -144,10 +136,7 @@ class PeerPool:
             self._threads.start(partial(asked.answer, None))
 
     def stream(self, address: str, message: Message) -> socket.socket:
-        """A connection that is a stream after `message`, when the other side has taken that.
-
-        Raises as `reach` does.
-        """
+        """A connection that is a stream after `message`, which was taken; raises as `reach`."""
         channel = self._introduced(address)
         try:
             channel.settimeout(CONNECT_S)

@@ -94,23 +94,11 @@ class _Caller:
 class PeerServer:
     """Takes connections of other wraps of the deployment.
 
-    Parameters
-    ----------
-    key
-        What both sides prove that they have.
-    host
-        The address to listen on.
-    longest
-        Bytes that an object may have.
-    budget
-        While it is full, nothing more is read.
-
-    Attributes
-    ----------
-    address
-        Where it listens, as HOST PORT.
-    refusals
-        Connections that were none of this deployment's.
+    Args:
+        key: what both sides prove that they have.
+        host: the address to listen on.
+        longest: bytes that an object may have.
+        budget: while it is full, nothing more is read.
 
     Raises OSError where it cannot listen.
     """
@@ -123,7 +111,9 @@ class PeerServer:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, 0), family=family, backlog=socket.SOMAXCONN)
         self._socket.setblocking(False)
+        #: Where it listens, as HOST PORT.
         self.address = f"{host} {self._socket.getsockname()[1]}"
+        #: Connections that were none of this deployment's.
         self.refusals = Refusals(loop)
         self.receiving = True
         self._key = key

@@ -13,15 +13,10 @@ _PAUSE_S = 1.0
 
 
 class Refusals:
-    """The refusals of one port; only the loop may call its methods.
-
-    Attributes
-    ----------
-    count
-        How many there were.
-    """
+    """The refusals of one port; only the loop may call its methods."""
 
     def __init__(self, times: Timers, clock: Callable[[], float] = time.monotonic) -> None:
+        #: How many there were.
         self.count = Counter(
             "chiron_direct_refusals_total",
             "Direct connections that were refused, or broken off for what came over them.",

@@ -16,14 +16,10 @@ class Replicas:
 
     When the gateway is asked is in `wrap.core.replicas`.
 
-    Parameters
-    ----------
-    ask
-        Says where one of them is; None where they take no messages.
-    reach
-        Connects to one. Raises OSError or ValueError where that cannot be.
-    start
-        Has a thread call a function.
+    Args:
+        ask: says where one of them is; None where they take no messages.
+        reach: connects to one. Raises OSError or ValueError where that cannot be.
+        start: has a thread call a function.
     """
 
     def __init__(

@@ -42,30 +42,17 @@ class Transport(Protocol):
     ) -> list[Result]:
         """The results of all tasks of `request`, with times on this machine's clock.
 
-        Parameters
-        ----------
-        wrap
-            The name of the OpenFaaS function.
-        deadline
-            The execution's, in seconds of the monotonic clock.
-        sent
-            Called as soon as the request is on its way: tasks of this wrap wait for that, since a
-            thread that sends can have the GIL only now and then when others compute.
+        Args:
+            wrap: the name of the OpenFaaS function.
+            deadline: the execution's, in seconds of the monotonic clock.
+            sent: called as soon as the request is on its way: tasks of this wrap wait for that,
+                since a thread that sends can have the GIL only now and then when others compute.
 
-        Raises
-        ------
-        TaskError
-            The wrap's own error; ``timeout``; ``remote`` where it cannot be reached.
+        Raises TaskError: the wrap's own error; ``timeout``; ``remote`` where it cannot be reached.
         """
 
     def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
-        """The answer of the entry `wrap` to a whole request.
-
-        Raises
-        ------
-        TaskError
-            ``timeout``; ``remote`` where it cannot be reached.
-        """
+        """The answer of the entry `wrap` to a request; TaskError: ``timeout``, ``remote``."""
 
     def release(self, execution: Ident) -> None:
         """Keep nothing of an execution any more: it has ended, and was answered."""

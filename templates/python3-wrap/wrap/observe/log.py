@@ -59,14 +59,10 @@ class Log(io.TextIOBase):
     A thread's line goes out when it is complete, when it is flushed, or with the end of its task or
     of the thread.
 
-    Parameters
-    ----------
-    descriptor
-        Where to; it is this object's alone, as handlers may close the standard ones.
-    name
-        As Python calls the stream.
-    errors
-        Which texts it refuses: of an error handler of `codecs`.
+    Args:
+        descriptor: where to; it is this object's alone, as handlers may close the standard ones.
+        name: as Python calls the stream.
+        errors: which texts it refuses: of an error handler of `codecs`.
     """
 
     encoding = "utf-8"
@@ -278,8 +274,6 @@ def _writer() -> str | None:
 def _lines(data: bytes) -> list[bytes]:
     r"""The lines of `data`, which end as for of-watchdog: with \n, or with \r\n.
 
-    Examples
-    --------
     >>> _lines(b"10 %\r20 %\r\n\nend")
     [b'10 %\r20 %', b'', b'end']
     """

@@ -64,12 +64,9 @@ class Counter:
 class Histogram:
     """How long something took, for each combination of its labels; any thread may add to it.
 
-    Parameters
-    ----------
-    also_s
-        Another bound of its buckets, in seconds: what is below it is then known exactly.
-    counted
-        The name and the meaning of a counter of the same, beside its own.
+    Args:
+        also_s: another bound of its buckets, in seconds: what is below it is then known exactly.
+        counted: the name and the meaning of a counter of the same, beside its own.
     """
 
     def __init__(
@@ -120,12 +117,9 @@ class Histogram:
 class Metrics:
     """What has become of requests and of runs of functions; any thread may call its methods.
 
-    Parameters
-    ----------
-    slo_s
-        In how many seconds a request is to be answered; None where nobody has said so.
-    functions
-        What may run.
+    Args:
+        slo_s: in how many seconds a request is to be answered; None where nobody has said so.
+        functions: what may run.
     """
 
     def __init__(self, slo_s: float | None = None, functions: Iterable[str] = ()) -> None:

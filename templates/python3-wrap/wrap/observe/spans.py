@@ -59,26 +59,18 @@ _SERVICE = "service.name"
 
 
 class Ended(NamedTuple):
-    """An execution, or a wrap's part of one, that has ended.
-
-    Attributes
-    ----------
-    number
-        The execution's.
-    arrived_ns
-        What the times of `spans` go from, in the time of day: when its request came.
-    spans
-        Those of a timeline.
-    latency_ms, status, failure
-        Of the request's own span: when it was answered, the HTTP status, and what failed. There is
-        no such span where there is no status.
-    """
+    """An execution, or a wrap's part of one, that has ended."""
 
     trace: TraceContext
+    #: The execution's.
     number: int
     mark: str
+    #: What the times of `spans` go from, in the time of day: when its request came.
     arrived_ns: int
+    #: Those of a timeline.
     spans: Sequence[Mapping[str, Any]]
+    #: Of the request's own span: when it was answered, the HTTP status, and what failed. There is
+    #: no such span where there is no status.
     latency_ms: float = 0.0
     status: int | None = None
     failure: Mapping[str, Any] | None = None
@@ -87,17 +79,11 @@ class Ended(NamedTuple):
 class Collector:
     """Where spans are sent: one connection for each message, no redirects.
 
-    Parameters
-    ----------
-    url
-        Of the service.
-    environment
-        Has the other variables of OpenTelemetry.
+    Args:
+        url: of the service.
+        environment: has the other variables of OpenTelemetry.
 
-    Raises
-    ------
-    ValueError
-        A variable has a value that cannot be used; the message names it.
+    Raises ValueError: a variable has a value that cannot be used; the message names it.
     """
 
     def __init__(self, url: str, environment: Mapping[str, str]) -> None:
@@ -144,20 +130,13 @@ def _cut(channel: socket.socket) -> None:
 class Exporter:
     """What wraps tell of executions whose coordinator they are.
 
-    Parameters
-    ----------
-    collector
-        Where spans go.
-    environment
-        Has the other variables of OpenTelemetry.
-
-    Attributes
-    ----------
-    dropped
-        How many spans were not taken, for whatever reason.
+    Args:
+        collector: where spans go.
+        environment: has the other variables of OpenTelemetry.
     """
 
     def __init__(self, wrap: Wrap, collector: Collector, environment: Mapping[str, str]) -> None:
+        #: How many spans were not taken, for whatever reason.
         self.dropped = Counter(
             "chiron_spans_dropped_total", "Spans that OpenTelemetry's collector has not got."
         )

@@ -25,12 +25,10 @@ def timeline(
     what probes saw that were asked for. Where a workflow decides while it runs, nobody asks which
     ends of others a task has waited for, and no transfer is told.
 
-    Parameters
-    ----------
-    arrived, answered
-        When the request came, and when its answer was made, in seconds of the monotonic clock.
-    trace
-        What gives spans of tasks a ``span_id``.
+    Args:
+        arrived, answered: when the request came, and when its answer was made, in seconds of the
+            monotonic clock.
+        trace: what gives spans of tasks a ``span_id``.
     """
     found = [*_starts(results), *_transfers(wrap, results, arrived), *_tasks(wrap, results, trace)]
     spans = [

@@ -23,22 +23,15 @@ _LONGEST_STATE = 512
 
 
 class TraceContext(NamedTuple):
-    """What a request says of the trace that it is part of.
+    """What a request says of the trace that it is part of."""
 
-    Attributes
-    ----------
-    trace_id, parent_id
-        In hexadecimal digits. There is no parent where the trace begins with the request.
-    state
-        Passed on as it came.
-    is_exported
-        Whether the execution's tasks are spans. Where they are not, they pass on their request's.
-    """
-
+    #: In hexadecimal digits. There is no parent where the trace begins with the request.
     trace_id: str
     parent_id: str
     flags: int
+    #: Passed on as it came.
     state: str = ""
+    #: Whether the execution's tasks are spans. Where they are not, they pass on their request's.
     is_exported: bool = False
 
     def span_id(self, execution: int, what: int | str) -> str:
@@ -75,10 +68,7 @@ def checked(told: TraceContext | None) -> TraceContext | None:
 
 
 def exported(request: TraceContext | None) -> TraceContext:
-    """The same of an execution whose spans are exported, unless the caller wants none.
-
-    A trace begins where the request is part of none.
-    """
+    """The same of an execution that is exported, unless the caller wants none; or a new trace."""
     if request is None:
         return TraceContext(os.urandom(16).hex(), "", _SAMPLED, is_exported=True)
     return request._replace(is_exported=bool(request.flags & _SAMPLED))

@@ -58,19 +58,15 @@ Connect = Callable[[str, StreamId, Callable[[], bool]], socket.socket]
 class ExecutionStreams(OpenStreams[socket.socket]):
     """The streams of an execution that runs here.
 
-    Parameters
-    ----------
-    attempt_of
-        A method that returns the attempt of a task that opens a stream; None if that is over.
-    client
-        The client that the task that answers may write to; None if its answer goes as a whole.
+    Args:
+        attempt_of: a method that returns the attempt of a task that opens a stream; None if that is
+            over.
+        client: the client that the task that answers may write to; None if its answer goes as a
+            whole.
     """
 
     def __init__(
-        self,
-        number: int,
-        attempt_of: Callable[[int], int | None],
-        client: Client | None = None,
+        self, number: int, attempt_of: Callable[[int], int | None], client: Client | None = None
     ) -> None:
         super().__init__(number)
         self.client = client
@@ -86,10 +82,8 @@ class ExecutionStreams(OpenStreams[socket.socket]):
 class Broker:
     """In the main process.
 
-    Parameters
-    ----------
-    connect
-        None if the wrap runs all of the workflow.
+    Args:
+        connect: None if the wrap runs all of the workflow.
     """
 
     def __init__(

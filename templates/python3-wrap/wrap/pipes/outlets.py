@@ -34,30 +34,22 @@ from wrap.values.disk import Backlog
 class Outlet:
     """The connection to one reader.
 
-    Parameters
-    ----------
-    channel
-        A socket, of which the reader has the other end.
-    reader
-        The function that reads; errors name it.
-
-    Attributes
-    ----------
-    broken
-        The error that was raised because the reader is gone.
-    took
-        When the reader last took bytes, in seconds of the monotonic clock.
+    Args:
+        channel: a socket, of which the reader has the other end.
+        reader: the function that reads; errors name it.
     """
 
     def __init__(self, channel: socket.socket, reader: str) -> None:
         channel.setblocking(False)
         self._channel = channel
         self._reader = reader
+        #: The error that was raised because the reader is gone.
         self.broken: TaskError | None = None
         self._left: list[bytes | memoryview] = []
         self._spilled: Backlog | None = None
         #: What follows the data on disk, for which the disk has no room.
         self._later: list[bytes | memoryview] = []
+        #: When the reader last took bytes, in seconds of the monotonic clock.
         self.took = time.monotonic()
 
     def fileno(self) -> int:

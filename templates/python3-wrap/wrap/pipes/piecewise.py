@@ -99,14 +99,9 @@ class Pieces:
 
 
 class Client(Protocol):
-    """The client that an execution answers piece by piece, while it runs.
+    """The client that an execution answers piece by piece, while it runs."""
 
-    Attributes
-    ----------
-    begun
-        Whether a part of the answer may be there already: the task cannot run again.
-    """
-
+    #: Whether a part of the answer may be there already: the task cannot run again.
     begun: bool
 
     def open(self, stream: StreamId) -> socket.socket:

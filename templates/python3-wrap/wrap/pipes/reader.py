@@ -22,17 +22,12 @@ _AHEAD = 1 << 12
 
 
 class WrittenStream(io.RawIOBase):
-    """A stream as a file, all of which has been written before.
-
-    Attributes
-    ----------
-    read_from, read_until
-        When its first and its last piece were read; None if they were not.
-    """
+    """A stream as a file, all of which has been written before."""
 
     def __init__(self, content: bytes | memoryview) -> None:
         super().__init__()
         self._left = memoryview(content)
+        #: When its first and its last piece were read; None if they were not.
         self.read_from: float | None = None
         self.read_until: float | None = None
 
@@ -64,17 +59,9 @@ class WrittenStream(io.RawIOBase):
 class Reader(io.RawIOBase):
     """A stream as a file.
 
-    Parameters
-    ----------
-    channel
-        A socket, of which the writer has the other end.
-    writer
-        The function that writes; errors name it.
-
-    Attributes
-    ----------
-    broken
-        The error that was raised because the writer, or a writer before it, is gone.
+    Args:
+        channel: a socket, of which the writer has the other end.
+        writer: the function that writes; errors name it.
     """
 
     def __init__(self, channel: socket.socket, writer: str) -> None:
@@ -82,6 +69,7 @@ class Reader(io.RawIOBase):
         channel.setblocking(False)
         self._channel = channel
         self._writer = writer
+        #: The error that was raised because the writer, or a writer before it, is gone.
         self.broken: TaskError | None = None
         self._left = 0
         self._ended = False

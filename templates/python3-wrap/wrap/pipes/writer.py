@@ -25,21 +25,11 @@ _MOMENT_S = 0.001
 class Writer(io.RawIOBase):
     """An output of a task as a file. Small pieces are sent together, large pieces without a copy.
 
-    Parameters
-    ----------
-    outlets
-        The connections to the readers of this output.
-    among
-        The connections to the readers of all outputs of the task.
-    kept
-        Whether it is needed as a whole too.
-    written
-        Called when it has been closed, unless it was abandoned.
-
-    Attributes
-    ----------
-    begun
-        When there was something to send for the first time; None before that.
+    Args:
+        outlets: the connections to the readers of this output.
+        among: the connections to the readers of all outputs of the task.
+        kept: whether it is needed as a whole too.
+        written: called when it has been closed, unless it was abandoned.
     """
 
     def __init__(
@@ -57,6 +47,7 @@ class Writer(io.RawIOBase):
         self._waiting = bytearray()
         self._abandoned = False
         self._lock = threading.RLock()
+        #: When there was something to send for the first time; None before that.
         self.begun: float | None = None
 
     def writable(self) -> bool:

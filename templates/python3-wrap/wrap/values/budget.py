@@ -45,24 +45,14 @@ class MemoryBudget:
 
     Any thread may call its methods.
 
-    Parameters
-    ----------
-    quota
-        Bytes that they may take in memory, beside the newest one: its consumer may come at once.
-    ttl_s
-        After so many seconds an object goes to disk in any case.
-    spill
-        Puts contents on disk, all or none; called by `tend` alone, without the lock. Raises OSError
-        where there is no room.
-    wake
-        Has `tend` called at a time of the clock, by a thread that may wait for the disk.
-    clock
-        Seconds.
-
-    Attributes
-    ----------
-    held, spilled
-        Bytes in memory, and on disk.
+    Args:
+        quota: bytes that they may take in memory, beside the newest one: its consumer may come at
+            once.
+        ttl_s: after so many seconds an object goes to disk in any case.
+        spill: puts contents on disk, all or none; called by `tend` alone, without the lock. Raises
+            OSError where there is no room.
+        wake: has `tend` called at a time of the clock, by a thread that may wait for the disk.
+        clock: seconds.
     """
 
     def __init__(
@@ -86,6 +76,7 @@ class MemoryBudget:
         self._writing = False
         self._lock = threading.RLock()
         self._written = threading.Condition(self._lock)
+        #: Bytes in memory, and on disk.
         self.held = self.spilled = 0
 
     @property

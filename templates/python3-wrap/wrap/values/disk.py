@@ -59,12 +59,9 @@ class Spilled:
 class Disk:
     """Where objects go that have no room in memory.
 
-    Parameters
-    ----------
-    folder
-        Where the files are; a folder for temporary files if none is said.
-    free
-        Gives the bytes that are left on the disk of a file.
+    Args:
+        folder: where the files are; a folder for temporary files if none is said.
+        free: gives the bytes that are left on the disk of a file.
     """
 
     def __init__(self, folder: Path | None = None, free: Callable[[int], int] = free_bytes) -> None:
@@ -93,10 +90,7 @@ class Disk:
 
 
 class Backlog:
-    """Bytes of a stream that its reader has not taken yet: what came first is taken first.
-
-    Raises OSError where there is no room for a file.
-    """
+    """Bytes of a stream that its reader takes in their order; OSError without room for a file."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (`close` does)

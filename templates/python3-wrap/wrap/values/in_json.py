@@ -17,13 +17,7 @@ def to_json(content: bytes | memoryview) -> InJson:
 
 
 def from_json(value: object) -> bytes:
-    """The bytes for which `value` stands.
-
-    Raises
-    ------
-    ValueError
-        It stands for none.
-    """
+    """The bytes for which `value` stands; ValueError if it stands for none."""
     match value:
         case str():
             return value.encode()

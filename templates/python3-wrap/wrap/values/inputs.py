@@ -19,20 +19,14 @@ from wrap.values.value import JSON, Object, is_json, quoted
 class Inputs:
     """Objects by the tasks that gave them, None for the request; joined ones are made once.
 
-    Parameters
-    ----------
-    budget
-        Says which of them stay in memory; without one all do.
-
-    Attributes
-    ----------
-    large
-        Those whose memory matters.
+    Args:
+        budget: says which of them stay in memory; without one all do.
     """
 
     def __init__(self, objects: Mapping[Key, Object], budget: MemoryBudget | None = None) -> None:
         self._objects: dict[Key, Object] = {}
         self._budget = budget
+        #: Those whose memory matters.
         self.large: set[Key] = set()
         self._joined: dict[tuple[int, ...], Object] = {}
         self._joining = threading.Lock()

@@ -102,10 +102,8 @@ _GUARDS: dict[str, tuple[str, Callable[..., Any]]] = {
 class Jsonata:
     """Evaluates expressions.
 
-    Parameters
-    ----------
-    left_s
-        Returns how many seconds an evaluation may take.
+    Args:
+        left_s: returns how many seconds an evaluation may take.
     """
 
     def __init__(self, left_s: Callable[[], float] = lambda: _MOST_S) -> None:
@@ -201,10 +199,8 @@ def _peak() -> int:
 def check_expression(expression: str, functions: Iterable[str]) -> None:
     """Raise ValueError, a line, unless `expression` can be evaluated in a state.
 
-    Parameters
-    ----------
-    functions
-        The names of functions besides those of JSONata.
+    Args:
+        functions: the names of functions besides those of JSONata.
     """
     from jlens import Expression, JlensError
 

@@ -48,10 +48,7 @@ def length_in(descriptor: int) -> int:
 
 
 class Memfd:
-    """A memfd for an object of up to `size` bytes, to be written by this process.
-
-    Raises OSError where none can be had.
-    """
+    """A memfd for an object of up to `size` bytes, to be written by this process; OSError."""
 
     def __init__(self, size: int) -> None:
         needed = size + END + _LENGTH

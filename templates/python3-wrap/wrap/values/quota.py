@@ -24,21 +24,14 @@ class _Taker(Protocol):
 class Quota:
     """Its methods may be called by any thread.
 
-    Parameters
-    ----------
-    most
-        Bytes that requests may take together.
-    others
-        Bytes that are taken beside those of `takers`.
-
-    Attributes
-    ----------
-    takers
-        What takes memory. A taker that is added stays until it is discarded.
+    Args:
+        most: bytes that requests may take together.
+        others: bytes that are taken beside those of `takers`.
     """
 
     def __init__(self, most: int = UNLIMITED, others: Callable[[], int] = lambda: 0) -> None:
         self.most = most
+        #: What takes memory. A taker that is added stays until it is discarded.
         self.takers = set[_Taker]()
         self._others = others
         self._reserved = 0
@@ -56,10 +49,7 @@ class Quota:
 
     @contextmanager
     def reserved(self, size: int, what: str, share: float = 1.0) -> Iterator[None]:
-        """Have `size` bytes for the length of the block, in which a taker takes them.
-
-        Raises as `wrap.core.admission.check_memory`.
-        """
+        """Have `size` bytes for a taker in the block; raises as `check_memory`."""
         with self._lock:
             check_memory(size, self.taken, int(share * self.most), what)
             self._reserved += size

@@ -39,12 +39,9 @@ _MAPPABLE = sys.implementation.name == "cpython" and not sysconfig.get_config_va
 class Shared:
     """A sealed memfd.
 
-    Parameters
-    ----------
-    descriptor
-        Its own from now on.
-    is_ascii
-        Whether it is known to hold a text that is ASCII.
+    Args:
+        descriptor: its own from now on.
+        is_ascii: whether it is known to hold a text that is ASCII.
 
     Raises ValueError where others could still change what is in it.
     """
@@ -91,10 +88,7 @@ class Shared:
         return self._mapped(b"0") if _MAPPABLE else bytes(self.view())
 
     def text(self) -> str:
-        """Its text: of ASCII not copied where Python allows for that.
-
-        Raises UnicodeDecodeError where it is none.
-        """
+        """Its text, of ASCII not copied where Python allows for that; UnicodeDecodeError."""
         if _MAPPABLE:
             self.is_ascii = self.is_ascii or self.data().isascii()  # 10 times as quick as to decode
             if self.is_ascii:
@@ -121,10 +115,8 @@ class _Mapped:
     It is made as others of its type are, but for its place: its header is copied from one, with its
     references, so that there is always one more than are left and nothing ever frees it.
 
-    Parameters
-    ----------
-    like
-        A value of the type, with more than none and less than a page of characters.
+    Args:
+        like: a value of the type, with more than none and less than a page of characters.
     """
 
     value: bytes | str

@@ -47,16 +47,12 @@ Head = dict[str, Any] | tuple[str, list[tuple[str, str]]] | None
 class Object:
     """An immutable value.
 
-    Parameters
-    ----------
-    value
-        Bytes, or a text that stands for its UTF-8.
-    content_type
-        Empty where nobody has said it.
-    stored
-        The name under which a store has it, by which it goes to other wraps; empty where none has.
-    head
-        What its HTTP message has beside body and content type; None where there is no more.
+    Args:
+        value: bytes, or a text that stands for its UTF-8.
+        content_type: empty where nobody has said it.
+        stored: the name under which a store has it, by which it goes to other wraps; empty where
+            none has.
+        head: what its HTTP message has beside body and content type; None where there is no more.
     """
 
     __slots__ = ("_value", "content_type", "head", "stored")

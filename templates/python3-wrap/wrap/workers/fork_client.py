@@ -36,14 +36,10 @@ _NEVER = 1 << 62
 class ForkClient:
     """Gets processes from a fork server.
 
-    Parameters
-    ----------
-    run
-        What a fork server does with its end of the control socket until that ends.
-    command
-        Starts a fork server as a program of its own; the socket's descriptor is appended.
-    longest
-        Bytes that an output of a process may have.
+    Args:
+        run: what a fork server does with its end of the control socket until that ends.
+        command: starts a fork server as a program of its own; the socket's descriptor is appended.
+        longest: bytes that an output of a process may have.
     """
 
     def __init__(

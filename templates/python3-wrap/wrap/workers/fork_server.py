@@ -48,19 +48,14 @@ Serve = Callable[[socket.socket, int], None]
 class ForkServer:
     """Forks children, kills and reaps them.
 
-    Parameters
-    ----------
-    control
-        Its end of the socket to the server.
-    serve
-        What a further process does, with its channel and its number in the plan or 0.
-    renew
-        Called in this process before the first further process is forked, and after each.
-    contained
-        Whether what a further process has started, and what that has started, ends with it. It then
-        adopts orphans, whose ends it does not wait for: only one that ends soon may do so.
-    commands
-        Whether to have reapers.
+    Args:
+        control: its end of the socket to the server.
+        serve: what a further process does, with its channel and its number in the plan or 0.
+        renew: called in this process before the first further process is forked, and after each.
+        contained: whether what a further process has started, and what that has started, ends with
+            it. It then adopts orphans, whose ends it does not wait for: only one that ends soon may
+            do so.
+        commands: whether to have reapers.
     """
 
     def __init__(

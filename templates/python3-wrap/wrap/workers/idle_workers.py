@@ -12,14 +12,10 @@ from wrap.workers.worker import Process
 class IdleWorkers:
     """Any thread may call its methods. The worker that was free last is taken first.
 
-    Parameters
-    ----------
-    spawn
-        Starts a worker. Raises OSError if none can be had.
-    most
-        How many workers may wait.
-    executions
-        After how many executions a worker makes way for another.
+    Args:
+        spawn: starts a worker. Raises OSError if none can be had.
+        most: how many workers may wait.
+        executions: after how many executions a worker makes way for another.
     """
 
     def __init__(

@@ -18,17 +18,12 @@ from wrap.event_loop.loop import Loop
 class Pulse:
     """Beats as long as the server's two loops turn.
 
-    Parameters
-    ----------
-    loop
-        The event loop. That the HTTP server turns is told by `turned`.
-    beat
-        Tells the fork server within how many seconds the next beat comes. If there is no fork
-        server, it returns what starts another one.
-    limit_s
-        Seconds after which a server whose loops stand still is to end.
-    start
-        Has a thread do something.
+    Args:
+        loop: the event loop. That the HTTP server turns is told by `turned`.
+        beat: tells the fork server within how many seconds the next beat comes. If there is no fork
+            server, it returns what starts another one.
+        limit_s: seconds after which a server whose loops stand still is to end.
+        start: has a thread do something.
     """
 
     def __init__(

@@ -33,10 +33,7 @@ _ENTROPY, _C_ENTROPY = 32, 4
 
 
 def generators() -> list[Seed]:
-    """What seeds each generator of this process anew, from the operating system.
-
-    Objects that ``gc.freeze`` has put aside are not searched.
-    """
+    """What seeds each generator of this process, but frozen objects, from the system."""
     numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
     found = alive(random.Random, *_numpy_kinds(numpy))
     if torch is not None:  # the collector does not track its generators, but what refers to them

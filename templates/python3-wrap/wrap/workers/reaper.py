@@ -106,19 +106,13 @@ def revive_by(revive: Callable[[], None]) -> None:
 class Program:
     """A program that a reaper runs.
 
-    Parameters
-    ----------
-    words, folder
-        The program with its arguments, and where it runs.
-    variables
-        What its environment has beside what this process had when functions had been imported.
-    descriptors
-        Its standard input, output and error.
+    Args:
+        words, folder: the program with its arguments, and where it runs.
+        variables: what its environment has beside what this process had when functions had been
+            imported.
+        descriptors: its standard input, output and error.
 
-    Raises
-    ------
-    OSError
-        No reaper can be reached.
+    Raises OSError: no reaper can be reached.
     """
 
     def __init__(
@@ -147,12 +141,8 @@ class Program:
     def wait(self) -> int:
         """Its exit status, or minus the signal that killed it, when all it started has ended.
 
-        Raises
-        ------
-        OSError
-            It could not be started.
-        TaskError
-            ``process-died``: its reaper was killed.
+        Raises OSError: it could not be started.
+        Raises TaskError: ``process-died``: its reaper was killed.
         """
         said = b""
         with self._channel, contextlib.suppress(ConnectionError):
@@ -195,16 +185,11 @@ def listener() -> socket.socket:
 class Reaper:
     """One reaper, in its process.
 
-    Parameters
-    ----------
-    listening
-        Where it takes requests.
-    idle
-        Has a byte for each reaper: whether it waits for a request.
-    slot
-        The number of its own.
-    short
-        Called when no reaper waits for a request.
+    Args:
+        listening: where it takes requests.
+        idle: has a byte for each reaper: whether it waits for a request.
+        slot: the number of its own.
+        short: called when no reaper waits for a request.
     """
 
     def __init__(

@@ -17,21 +17,10 @@ class ProcessDiedError(Exception):
 class Process:
     """A process that the fork server forked, or is about to.
 
-    Parameters
-    ----------
-    channel
-        The socket to it.
-    end
-        Kills it unless it has ended, and says how it ended.
-    longest
-        Bytes that an output may have.
-
-    Attributes
-    ----------
-    executions
-        How many executions it has served.
-    owed
-        The tasks of the last execution for which it was called and that it has not answered.
+    Args:
+        channel: the socket to it.
+        end: kills it unless it has ended, and says how it ended.
+        longest: bytes that an output may have.
     """
 
     def __init__(self, channel: socket.socket, end: Callable[[], str], longest: int) -> None:
@@ -42,7 +31,9 @@ class Process:
         self._outflow = Outflow()
         self._frames: list[bytearray | Shared] = []
         self._number: int | None = None
+        #: The tasks of the last execution for which it was called and that it has not answered.
         self.owed: set[int] = set()
+        #: How many executions it has served.
         self.executions = 0
 
     def fileno(self) -> int:

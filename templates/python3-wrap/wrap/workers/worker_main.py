@@ -54,12 +54,7 @@ class _Worker:
     """What serves the calls of a further process."""
 
     def __init__(
-        self,
-        channel: socket.socket,
-        wrap: Wrap,
-        run_task: RunTask,
-        load: Load | None,
-        ready: float,
+        self, channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | None, ready: float
     ) -> None:
         self._channel = channel
         self._wrap = wrap

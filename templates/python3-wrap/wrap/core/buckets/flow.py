@@ -118,30 +118,23 @@ class _Run(Generic[Task, Value]):
 class Flow(Generic[Task, Value]):
     """The buckets of a workflow, and the runs that have fired and not ended.
 
-    Parameters
-    ----------
-    declared
-        ``entry``: the buckets that events go to. ``gives``: task -> pairs of a bucket and whether
-        each item of a list is an object there. ``emits``: task -> names of objects that it emits.
-        ``buckets``: name -> ``trigger`` and its ``options``, the tasks that it ``starts``,
-        ``attempts``; each bucket after those whose tasks give to it. ``workflow.buckets`` makes it
-        of a document, and `own.loaded` adds the ``class`` of a trigger that a user wrote.
-        ``durable`` is for wraps.
-    in_sessions
-        Whether what comes of a session is held back until `settled` has said and `commit` is told
-        that it has ended.
+    Args:
+        declared: ``entry``: the buckets that events go to. ``gives``: task -> pairs of a bucket and
+            whether each item of a list is an object there. ``emits``: task -> names of objects that
+            it emits. ``buckets``: name -> ``trigger`` and its ``options``, the tasks that it
+            ``starts``, ``attempts``; each bucket after those whose tasks give to it.
+            ``workflow.buckets`` makes it of a document, and `own.loaded` adds the ``class`` of a
+            trigger that a user wrote. ``durable`` is for wraps.
+        in_sessions: whether what comes of a session is held back until `settled` has said and
+            `commit` is told that it has ended.
 
     Raises TriggerError where a trigger that a user wrote cannot be made.
-
-    Attributes
-    ----------
-    routes
-        Which buckets objects go to.
     """
 
     def __init__(
         self, declared: Mapping[str, Any], values: Values[Value], *, in_sessions: bool = False
     ) -> None:
+        #: Which buckets objects go to.
         self.routes = Routes[Task](declared)
         self._values = values
         self._in_sessions = in_sessions

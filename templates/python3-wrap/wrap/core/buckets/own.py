@@ -36,10 +36,7 @@ def file_of(trigger: str) -> str:
 
 
 def loaded(declared: Mapping[str, Any], load: Callable[[str], object]) -> dict[str, Any]:
-    """`declared`, as `Flow` has it, with the classes of the triggers that users wrote.
-
-    `load` runs a file of the workflow's folder, as a module. Raises TriggerError.
-    """
+    """`declared` with the classes of users' triggers; `load` runs their file. TriggerError."""
     modules = dict[str, object]()
     buckets = dict[str, Any]()
     for bucket, its in declared["buckets"].items():
@@ -62,12 +59,9 @@ def loaded(declared: Mapping[str, Any], load: Callable[[str], object]) -> dict[s
 class OwnTrigger(StreamTrigger[Value]):
     """Asks a trigger that a user wrote, and answers for it.
 
-    Parameters
-    ----------
-    kind, options
-        The class, and what it is made with.
-    faults
-        Gets what it does wrong.
+    Args:
+        kind, options: the class, and what it is made with.
+        faults: gets what it does wrong.
 
     Raises TriggerError where it cannot be made.
     """

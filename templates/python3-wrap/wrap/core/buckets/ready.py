@@ -26,18 +26,12 @@ class Memory(Protocol):
 
 
 class Ready(Generic[Task, Value]):
-    """Firings that wait, and the counts of those that run or are about to.
-
-    Attributes
-    ----------
-    running
-        How many run.
-    stopped
-        Whether nothing more is to begin.
-    """
+    """Firings that wait, and the counts of those that run or are about to."""
 
     def __init__(self) -> None:
+        #: How many run.
         self.running = 0
+        #: Whether nothing more is to begin.
         self.stopped = False
         self._waiting = deque[Firing[Task, Value]]()
         #: Threads that are about to take what waits; firings that begin once they are kept.

@@ -19,18 +19,12 @@ RUN_BYTES = 800
 class Routes(Generic[Task]):
     """The ways of objects through the buckets of a workflow.
 
-    Parameters
-    ----------
-    declared
-        As `wrap.core.buckets.flow.Flow` has it.
-
-    Attributes
-    ----------
-    entry
-        The buckets that events go to.
+    Args:
+        declared: as `wrap.core.buckets.flow.Flow` has it.
     """
 
     def __init__(self, declared: Mapping[str, Any]) -> None:
+        #: The buckets that events go to.
         self.entry: Gives = [(name, True) for name in declared["entry"]]
         self._declared = declared
         self._gives: Mapping[Task, Gives] = declared["gives"]
@@ -68,16 +62,11 @@ class Routes(Generic[Task]):
     def cost(self, gives: Iterable[tuple[str, bool]], size: int, items: int, overhead: int) -> int:
         """Bytes that buckets will take for a value.
 
-        Parameters
-        ----------
-        gives
-            The buckets that get it, and whether each of its items is an object there.
-        size
-            Its bytes.
-        items
-            How many items it has.
-        overhead
-            What an object takes beside its own bytes.
+        Args:
+            gives: the buckets that get it, and whether each of its items is an object there.
+            size: its bytes.
+            items: how many items it has.
+            overhead: what an object takes beside its own bytes.
         """
         total = 0
         for name, each in gives:
@@ -90,10 +79,7 @@ class Routes(Generic[Task]):
 
 
 def targets(declared: Mapping[str, Any], task: Any, name: str) -> tuple[Sequence[str], str]:
-    """The buckets that get what `task` emits as `name`, and what the object is called there.
-
-    Raises ValueError, with the names that there are.
-    """
+    """The buckets that get what `task` emits as `name`, and its name there; ValueError if none."""
     gives = [bucket for bucket, _ in declared["gives"].get(task, ())]
     emits = declared["emits"].get(task, ())
     if name in gives:

@@ -29,25 +29,17 @@ _REMEMBERED = 10_000
 
 
 class Item(NamedTuple, Generic[Value]):
-    """An object in a bucket.
+    """An object in a bucket."""
 
-    Attributes
-    ----------
-    number
-        Which one it is.
-    session
-        What it came of: a request with its events, or a window that has fired.
-    name, group
-        What triggers go by that ask for them.
-    size
-        Its bytes.
-    """
-
+    #: Which one it is.
     number: Number
     value: Value
+    #: What it came of: a request with its events, or a window that has fired.
     session: Number = ()
+    #: What triggers go by that ask for them.
     name: str = ""
     group: str = ""
+    #: Its bytes.
     size: int = 0
 
 
@@ -59,31 +51,21 @@ class Batch(NamedTuple, Generic[Value]):
 
 
 class StreamTrigger(ABC, Generic[Value]):
-    """Decides when a bucket fires, again and again; base class of those that users write.
+    """Decides when a bucket fires, again and again; base class of those that users write."""
 
-    Attributes
-    ----------
-    due_s
-        When `on_time` is to be asked next; infinite where it need not be.
-    size
-        Bytes of the objects that wait.
-    rerun_after_s
-        A source that has been running for so long is to be run again.
-    single
-        Whether functions get the one object that has fired, and no list.
-    keeps_session
-        Whether what fires is of the session of its objects. Else it begins one.
-    waits_for_end
-        Whether `on_sources_ended` is to be called.
-    """
-
+    #: Whether functions get the one object that has fired, and no list.
     single: ClassVar[bool] = False
+    #: Whether what fires is of the session of its objects. Else it begins one.
     keeps_session: ClassVar[bool] = False
+    #: Whether `on_sources_ended` is to be called.
     waits_for_end: ClassVar[bool] = False
 
     def __init__(self) -> None:
+        #: When `on_time` is to be asked next; infinite where it need not be.
         self.due_s = math.inf
+        #: Bytes of the objects that wait.
         self.size = 0
+        #: A source that has been running for so long is to be run again.
         self.rerun_after_s = math.inf
         self._started = OrderedDict[Number, float]()
 

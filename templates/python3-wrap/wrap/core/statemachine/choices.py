@@ -35,10 +35,7 @@ def matches(rule: dict[str, Any], data: Any, context: Any) -> bool:
 
 
 def check_operand(name: str, operand: Any) -> None:
-    """Raise ValueError, a line, unless the operator `name` can take what `rule[name]` is.
-
-    The operators are those of OPERATORS; And, Or and Not are none of them.
-    """
+    """Raise ValueError, a line, unless the operator `name` of OPERATORS can take `rule[name]`."""
     OPERATORS[name].check(name, operand)
 
 

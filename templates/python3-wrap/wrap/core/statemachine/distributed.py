@@ -55,12 +55,9 @@ def batches(
 ) -> list[range]:
     """The indices of the items of each batch.
 
-    Parameters
-    ----------
-    most_items, most_bytes
-        Of a batch; an item with more bytes is a batch of its own.
-    size_of
-        The bytes that an item takes in a batch. Called only if `most_bytes` is finite.
+    Args:
+        most_items, most_bytes: of a batch; an item with more bytes is a batch of its own.
+        size_of: the bytes that an item takes in a batch. Called only if `most_bytes` is finite.
     """
     if most_bytes == inf:
         step = int(min(most_items, max(total, 1)))

@@ -16,12 +16,10 @@ _MOST_FRAMES = 20
 class StatesError(Exception):
     """A state that failed.
 
-    Parameters
-    ----------
-    name
-        The Error Name, which Retry and Catch match: ``States.Runtime``, or what a task raised.
-    cause
-        A sentence for people.
+    Args:
+        name: the Error Name, which Retry and Catch match: ``States.Runtime``, or what a task
+            raised.
+        cause: a sentence for people.
     """
 
     def __init__(self, name: str, cause: str) -> None:

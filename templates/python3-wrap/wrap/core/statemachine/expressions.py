@@ -24,16 +24,11 @@ class Evaluator(Protocol):
     ) -> Any:
         """The value of `expression`.
 
-        Parameters
-        ----------
-        names
-            The values of variables, by names without ``$``.
-        functions
-            Functions besides those of JSONata, and in place of those of the same name.
-        now
-            The time that ``$now`` and ``$millis`` return, in seconds since 1970.
-        seed
-            What the random values of JSONata's own functions follow from.
+        Args:
+            names: the values of variables, by names without ``$``.
+            functions: functions besides those of JSONata, and in place of those of the same name.
+            now: the time that ``$now`` and ``$millis`` return, in seconds since 1970.
+            seed: what the random values of JSONata's own functions follow from.
 
         Raises ValueError, a line, where the evaluation fails or is out of bounds, or where the
         expression has no value; and whatever a function raises.
@@ -56,10 +51,7 @@ class NoEvaluator:
 
 
 def expression_in(text: str) -> str | None:
-    """The expression that a string of a definition is, or None.
-
-    Raises ValueError, a line, where only one of ``{%`` and ``%}`` is there.
-    """
+    """The expression that a string is, or None; ValueError without one of ``{%``, ``%}``."""
     opened, closed = text.startswith(_OPENING), text.endswith(_CLOSING)
     if opened != closed or (opened and len(text) < len(_OPENING + _CLOSING)):
         raise ValueError(f"{text!a} has {_OPENING} or {_CLOSING}, not both around all of it")

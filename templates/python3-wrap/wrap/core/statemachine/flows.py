@@ -14,19 +14,13 @@ from .visits import Visit
 
 
 class Contexts:
-    """Makes the context objects of the states of one execution.
-
-    Attributes
-    ----------
-    fields
-        What does not change from state to state. A test of a state may give fields of `State`
-        here, for states outside of Map and Parallel.
-    now
-        The time of the event, in seconds since 1970.
-    """
+    """Makes the context objects of the states of one execution."""
 
     def __init__(self) -> None:
+        #: What does not change from state to state. A test of a state may give fields of `State`
+        #: here, for states outside of Map and Parallel.
         self.fields: Mapping[str, Any] = {}
+        #: The time of the event, in seconds since 1970.
         self.now = 0.0
 
     @property

@@ -23,10 +23,7 @@ _longest: ContextVar[float] = ContextVar("longest", default=LONGEST)
 
 
 class Limited:
-    """A block, again and again, in which evaluations go on as long as `check` raises nothing.
-
-    Texts that they make of values have at most `longest` characters.
-    """
+    """Blocks that evaluate while `check` raises nothing, texts of up to `longest` only."""
 
     __slots__ = ("_check", "_longest", "_tokens")
 

@@ -34,42 +34,17 @@ _SURELY = 8
 class Machine:
     """One execution of a state machine.
 
-    Parameters
-    ----------
-    definition
-        The normalised document.
-    context
-        Of the input and the time of the start, the context object, but for what changes from state
-        to state.
-    chance
-        What random values and jitter come from.
-    check
-        Called again and again while values are evaluated. A StatesError that it raises fails the
-        state. Anything else ends the event: the execution is then over for its caller, and gets no
-        other event.
-    evaluator
-        What evaluates JSONata; machines without it need none.
-    most_bytes
-        Bytes of JSON that the result of a task, or the output of a state, may have.
-    longest
-        Characters of a text that an intrinsic function makes of values.
-
-    Attributes
-    ----------
-    over
-        Whether it has ended.
-    outcome
-        What it then answers, or the `StatesError` that it failed with.
-    given
-        The value of its input.
-    contexts
-        Has the time of the event.
-    chance
-        What random values and jitter come from.
-    flows
-        What evaluates the fields of states.
-    result
-        What the task has answered that ended last.
+    Args:
+        definition: the normalised document.
+        context: of the input and the time of the start, the context object, but for what changes
+            from state to state.
+        chance: what random values and jitter come from.
+        check: called again and again while values are evaluated. A StatesError that it raises fails
+            the state. Anything else ends the event: the execution is then over for its caller, and
+            gets no other event.
+        evaluator: what evaluates JSONata; machines without it need none.
+        most_bytes: bytes of JSON that the result of a task, or the output of a state, may have.
+        longest: characters of a text that an intrinsic function makes of values.
     """
 
     def __init__(
@@ -82,17 +57,24 @@ class Machine:
         most_bytes: float = inf,
         longest: float = LONGEST,
     ) -> None:
+        #: Whether it has ended.
         self.over = False
+        #: What it then answers, or the `StatesError` that it failed with.
         self.outcome: Any = None
+        #: The value of its input.
         self.given: Any = None
+        #: What the task has answered that ended last.
         self.result: Any = None
         self._definition = definition
         self._make_context = context
+        #: What random values and jitter come from.
         self.chance = chance
         self._check = check
         self._most_bytes = most_bytes
         self._limited = Limited(check, longest)
+        #: Has the time of the event.
         self.contexts = Contexts()
+        #: What evaluates the fields of states.
         self.flows = Flows(chance, self.contexts, evaluator or NoEvaluator())
         self._numbers = count()
         self._awaited: dict[int, Visit | None] = {}

@@ -52,25 +52,12 @@ class Child(NamedTuple):
 class MapRun:
     """The children of a run, and the files of their results.
 
-    Parameters
-    ----------
-    name
-        The state machine and the Map's label, as ARNs have them: ``orders/Map``.
-    tolerance
-        How many items may fail.
-    config
-        The WriterConfig.
-    destination
-        Where results are written; None if the Map hands them on.
-    uuid
-        Returns a new UUID.
-
-    Attributes
-    ----------
-    files
-        While results are written, what the function gets for each file that is left.
-    error
-        What the Map fails with when its results have been written.
+    Args:
+        name: the state machine and the Map's label, as ARNs have them: ``orders/Map``.
+        tolerance: how many items may fail.
+        config: the WriterConfig.
+        destination: where results are written; None if the Map hands them on.
+        uuid: returns a new UUID.
     """
 
     def __init__(
@@ -83,7 +70,9 @@ class MapRun:
     ) -> None:
         self.tolerance = tolerance
         self.destination = destination
+        #: While results are written, what the function gets for each file that is left.
         self.files: Iterator[dict[str, str]] = iter(())
+        #: What the Map fails with when its results have been written.
         self.error: StatesError | None = None
         default = "COMPACT" if destination is None else "NONE"
         self._transformation = config.get("Transformation", default)
@@ -118,14 +107,10 @@ class MapRun:
     ) -> None:
         """Set `files`, of which the last is the manifest.
 
-        Parameters
-        ----------
-        results
-            What is kept of the children that have ended.
-        pending
-            The inputs, as JSON, of those that have not begun.
-        error
-            What the Map has failed with.
+        Args:
+            results: what is kept of the children that have ended.
+            pending: the inputs, as JSON, of those that have not begun.
+            error: what the Map has failed with.
         """
         self.error = error
         self.files = self._written(list(results), pending)

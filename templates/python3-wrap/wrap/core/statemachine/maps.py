@@ -120,12 +120,7 @@ def _batched(flow: Flow, visit: Visit) -> list[range]:
         look()
         return _bytes(_selected(flow, visit, _item(visit, index))) + 1
 
-    return batches(
-        len(visit.source),
-        most_items,
-        most_bytes,
-        size_of,
-    )
+    return batches(len(visit.source), most_items, most_bytes, size_of)
 
 
 def _batch(flow: Flow, visit: Visit, items: list[Any]) -> dict[str, Any]:

@@ -18,12 +18,9 @@ _NO_INPUT: dict[str, Any] = {}
 class PathFlow:
     """Evaluates the fields of states by JSONPath; all methods raise StatesError.
 
-    Parameters
-    ----------
-    context_of
-        Returns the context object in a state.
-    chance
-        The source of random values.
+    Args:
+        context_of: returns the context object in a state.
+        chance: the source of random values.
     """
 
     #: The name of the error that a value of a wrong type is.

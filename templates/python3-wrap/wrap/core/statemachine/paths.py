@@ -22,11 +22,7 @@ from jsonpath.filter import BaseExpression, IntegerLiteral, RegexLiteral
 from jsonpath.function_extensions import Match, Search
 from jsonpath.lex import Lexer
 from jsonpath.parse import Parser
-from jsonpath.segments import (
-    JSONPathChildSegment,
-    JSONPathRecursiveDescentSegment,
-    JSONPathSegment,
-)
+from jsonpath.segments import JSONPathChildSegment, JSONPathRecursiveDescentSegment, JSONPathSegment
 from jsonpath.selectors import Filter, JSONPathSelector
 from jsonpath.stream import TokenStream
 from jsonpath.token import TOKEN_RE_FLAGS

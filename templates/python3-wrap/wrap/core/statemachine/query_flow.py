@@ -20,16 +20,11 @@ _ERROR = "States.QueryEvaluationError"
 class QueryFlow:
     """Evaluates the fields of states by JSONata; all methods raise StatesError.
 
-    Parameters
-    ----------
-    context_of
-        Returns the context object in a state.
-    now
-        Returns the time of the event, in seconds since 1970.
-    chance
-        The source of random values.
-    evaluator
-        Evaluates the expressions.
+    Args:
+        context_of: returns the context object in a state.
+        now: returns the time of the event, in seconds since 1970.
+        chance: the source of random values.
+        evaluator: evaluates the expressions.
     """
 
     #: The name of the error that a value of a wrong type is.

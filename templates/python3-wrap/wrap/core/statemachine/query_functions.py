@@ -20,10 +20,8 @@ _BITS = 53
 def query_functions(chance: Chance) -> dict[str, Function]:
     """The functions by their names without ``$``; all raise Refused.
 
-    Parameters
-    ----------
-    chance
-        The source of random values.
+    Args:
+        chance: the source of random values.
     """
 
     def random(seed: Any = None) -> float:

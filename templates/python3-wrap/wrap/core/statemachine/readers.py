@@ -43,12 +43,9 @@ def pairs_of(items: Mapping[str, Any]) -> list[Pair]:
 class Items(Sequence[Any]):
     """Items of a text, of which it keeps the places: 16 bytes an item.
 
-    Parameters
-    ----------
-    places
-        Where each item begins and ends.
-    parse
-        The item at a place.
+    Args:
+        places: where each item begins and ends.
+        parse: the item at a place.
     """
 
     def __init__(
@@ -80,10 +77,8 @@ class Items(Sequence[Any]):
 def items_in(text: str, config: Mapping[str, Any], most: int | None) -> Sequence[Any]:
     """The first `most` items of a file; all of them if that is None.
 
-    Parameters
-    ----------
-    config
-        The ReaderConfig.
+    Args:
+        config: the ReaderConfig.
 
     Raises StatesError, ``States.ItemReaderFailed``, if the text is no file of its InputType.
     """

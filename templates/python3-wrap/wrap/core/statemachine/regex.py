@@ -22,11 +22,9 @@ class Refused(Exception):  # noqa: N818  # of a text and an expression, neither 
 class Regex:
     """A compiled expression. Raises ValueError, a line, where `pattern` is none.
 
-    Parameters
-    ----------
-    flags
-        Letters: ``i`` ignores the case, ``m`` has ^ and $ match at lines, ``s`` has . match any
-        character. ``a`` is how RE2 works.
+    Args:
+        flags: letters: ``i`` ignores the case, ``m`` has ^ and $ match at lines, ``s`` has . match
+            any character. ``a`` is how RE2 works.
     """
 
     def __init__(self, pattern: str, flags: str = "") -> None:

@@ -27,10 +27,7 @@ def names_of(state: Mapping[str, Any], name: str) -> set[str]:
 def retrier_for(
     state: Mapping[str, Any], retried: Mapping[int, int], names: set[str]
 ) -> int | None:
-    """The retrier of an error of these names, unless it has been used as often as it may.
-
-    `retried` says how often each of the state's has been used.
-    """
+    """The retrier of an error of these names, unless `retried` as often as it may be."""
     for index, retrier in enumerate(state.get("Retry", ())):
         if covers(retrier["ErrorEquals"], names):
             left = retried.get(index, 0) < retrier.get("MaxAttempts", 3)

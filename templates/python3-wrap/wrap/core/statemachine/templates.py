@@ -16,13 +16,10 @@ def render(
 ) -> Any:
     """`template` with the values of its ``.$`` fields, at any depth, under names without it.
 
-    Parameters
-    ----------
-    chance
-        What random values come from.
-    known
-        Values of expressions that this `data` determines. What is found is added: the items of a
-        Map share it.
+    Args:
+        chance: what random values come from.
+        known: values of expressions that this `data` determines. What is found is added: the items
+            of a Map share it.
 
     Raises StatesError: ``States.Runtime`` if a path finds nothing, ``States.ParameterPathFailure``
     if it cannot be applied, ``States.IntrinsicFailure``.

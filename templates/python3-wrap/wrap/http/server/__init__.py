@@ -70,41 +70,28 @@ _ENDING_S = 0.05
 
 @dataclass(frozen=True)
 class Hooks:
-    """What a program does around the requests.
+    """What a program does around the requests."""
 
-    Attributes
-    ----------
-    probes
-        Paths of which a GET is answered at once, whatever the threads do; `app` must be quick.
-    unqueued
-        Whether a request with these headers (`CONTENT_TYPE`) is answered as a probe is.
-    drain_s
-        How long requests in flight may take in the end.
-    may_go
-        Whether it may stop taking requests, so many seconds after it was told to end. Its watchdog
-        is told at the same time, and still passes on requests of clients that do not know of it.
-    ending
-        Called as soon as the program is told to end.
-    close
-        Called when the last request has been answered.
-    worn
-        Whether the program is to begin anew, in this process, as soon as nothing is in flight.
-        Connections stay: requests that come meanwhile wait in them.
-    turned
-        Called after each turn of the loop, at least once a second until `close` is called.
-    answered
-        Called for each request but probes, in any thread, with its method, the HTTP status of its
-        answer, and the seconds that this took.
-    """
-
+    #: Paths of which a GET is answered at once, whatever the threads do; `app` must be quick.
     probes: Collection[str] = ("/_/health",)
+    #: Whether a request with these headers (`CONTENT_TYPE`) is answered as a probe is.
     unqueued: Callable[[Mapping[str, str]], bool] = lambda _: False
+    #: How long requests in flight may take in the end.
     drain_s: float = _DRAIN_S
+    #: Whether it may stop taking requests, so many seconds after it was told to end. Its watchdog
+    #: is told at the same time, and still passes on requests of clients that do not know of it.
     may_go: Callable[[float], bool] = lambda _: True
+    #: Called as soon as the program is told to end.
     ending: Callable[[], None] = lambda: None
+    #: Called when the last request has been answered.
     close: Callable[[], int] = lambda: 0
+    #: Whether the program is to begin anew, in this process, as soon as nothing is in flight.
+    #: Connections stay: requests that come meanwhile wait in them.
     worn: Callable[[], bool] = lambda: False
+    #: Called after each turn of the loop, at least once a second until `close` is called.
     turned: Callable[[], None] = lambda: None
+    #: Called for each request but probes, in any thread, with its method, the HTTP status of its
+    #: answer, and the seconds that this took.
     answered: Callable[[str, str, float], None] = lambda *_: None
 
 
@@ -118,16 +105,11 @@ def serve(
 ) -> NoReturn:
     """Serve `app`; exits after SIGTERM or SIGINT, with the status that `close` returns.
 
-    Parameters
-    ----------
-    sockets
-        What `listen` gave.
-    most
-        How many requests may be served at once; asked again after each turn of the loop.
-    memory_bytes
-        What the replica may take.
-    start
-        Has a thread call a function.
+    Args:
+        sockets: what `listen` gave.
+        most: how many requests may be served at once; asked again after each turn of the loop.
+        memory_bytes: what the replica may take.
+        start: has a thread call a function.
     """
     listener, *kept = sockets
     dispatcher = Dispatcher(start)

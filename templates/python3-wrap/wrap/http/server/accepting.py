@@ -36,14 +36,10 @@ _RELIEF_S = 1.0
 class Server(TcpWSGIServer):  # type: ignore[misc]
     """waitress's server, with bounds of `wrap.core.shedding`, and answers that are given later.
 
-    Parameters
-    ----------
-    most
-        Bytes that all connections together may hold.
-    probes
-        Paths that the loop answers by itself.
-    unqueued, turned, answered
-        As `serve` has them.
+    Args:
+        most: bytes that all connections together may hold.
+        probes: paths that the loop answers by itself.
+        unqueued, turned, answered: as `serve` has them.
     """
 
     def __init__(

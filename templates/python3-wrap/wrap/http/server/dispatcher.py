@@ -13,10 +13,8 @@ from .connection import Channel
 class Dispatcher:
     """waitress's task dispatcher. A request is active until its answer, whichever thread gives it.
 
-    Parameters
-    ----------
-    start
-        Has a thread do something. Raises RuntimeError if no thread can be had.
+    Args:
+        start: has a thread do something. Raises RuntimeError if no thread can be had.
     """
 
     def __init__(self, start: Callable[[Callable[[], None]], object]) -> None:

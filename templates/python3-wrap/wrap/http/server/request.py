@@ -25,24 +25,7 @@ class FullError(Error):  # type: ignore[misc]
 
 
 class Parser(HTTPRequestParser):  # type: ignore[misc]
-    """A request as it comes.
-
-    Attributes
-    ----------
-    size
-        Bytes that it holds.
-    refusal
-        The answer that it gets when it is whole; what comes of it until then is dropped, as only
-        a client that has sent all looks at its answer.
-    later, answer
-        Whether it is answered later, and the answer when it is there.
-    arrived
-        When it was whole.
-    is_probe
-        Whether it only asks how the server is.
-    status
-        The HTTP status of its answer; empty where it has got none.
-    """
+    """A request as it comes."""
 
     command = ""
     completed: bool
@@ -50,12 +33,19 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
 
     def __init__(self, adj: Adjustments) -> None:
         super().__init__(adj)
+        #: Bytes that it holds.
         self.size = REQUEST
+        #: The answer that it gets when it is whole; what comes of it until then is dropped, as only
+        #: a client that has sent all looks at its answer.
         self.refusal: Error | None = None
+        #: Whether it is answered later, and the answer when it is there.
         self.later = False
         self.answer: Callable[..., Iterable[bytes]] | None = None
+        #: When it was whole.
         self.arrived = 0.0
+        #: Whether it only asks how the server is.
         self.is_probe = False
+        #: The HTTP status of its answer; empty where it has got none.
         self.status = ""
 
     @property

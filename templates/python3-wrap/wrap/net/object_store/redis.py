@@ -36,10 +36,7 @@ class RefusedError(Exception):
 
 
 class Redis:
-    """As `wrap.net.object_store.Store` says; what is kept expires. See `store_of` there.
-
-    Raises ValueError where the database is no number.
-    """
+    """A store whose content expires: see `store_of`. ValueError where the database is no number."""
 
     def __init__(self, url: SplitResult, password: str) -> None:
         self.place = shown(url)
@@ -178,10 +175,7 @@ class _Connection:
         self._channel.sendall(content)
 
     def _answer(self) -> Answer:
-        """What the server answers.
-
-        Raises RefusedError with what it says of a failure; EOFError where the connection ends.
-        """
+        """What the server answers; RefusedError, or EOFError where the connection ends."""
         line = self._incoming.readline(_LINE)
         if not line.endswith(b"\r\n"):
             raise EOFError("the connection ended")

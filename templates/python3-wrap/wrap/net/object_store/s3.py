@@ -34,14 +34,9 @@ _OK, _BUSY = 200, 503
 
 
 class _Connections(urllib3.PoolManager):
-    """Has each request end at the deadline of its thread, also those that the library makes itself.
+    """Has each request end at the deadline of its thread, also those of the library itself."""
 
-    Attributes
-    ----------
-    thread
-        Has as `deadline` until when this thread may wait, in seconds of the monotonic clock.
-    """
-
+    #: Has as `deadline` until when this thread may wait, in seconds of the monotonic clock.
     thread = threading.local()
 
     def urlopen(  # type: ignore[override]
@@ -53,10 +48,7 @@ class _Connections(urllib3.PoolManager):
 
 
 class S3:
-    """As `wrap.net.object_store.Store` says, in a bucket that is there. See `store_of` there.
-
-    Raises ValueError where no bucket is named.
-    """
+    """A store in a bucket that is there: see `store_of`. ValueError where no bucket is named."""
 
     def __init__(self, url: SplitResult, password: str) -> None:
         self.place = shown(url)

@@ -23,17 +23,11 @@ class Candidate(Protocol):
 
 
 class Mechanism(ABC):
-    """How further processes come to be.
+    """How further processes come to be."""
 
-    Attributes
-    ----------
-    name
-        As plans call it.
-    full
-        Why an execution was never admitted.
-    """
-
+    #: As plans call it.
     name: ClassVar[str]
+    #: Why an execution was never admitted.
     full: str
     #: The workers of each slot, from `start` on.
     _workers: list[IdleWorkers]
@@ -84,10 +78,7 @@ class Mechanism(ABC):
         """Note that `candidate`, which was admitted, takes no more processes."""
 
     def take(self, slot: int) -> Process:
-        """A process for the further process number `slot`, for an execution that was admitted.
-
-        Raises OSError if none can be had.
-        """
+        """A process for the further process `slot` of an admitted execution; OSError."""
         return self._workers[slot].take()
 
     @abstractmethod
