@@ -1,4 +1,7 @@
-"""What verbs print: results to stdout, progress, tables and errors to stderr."""
+"""What verbs print: results to stdout, progress, tables and errors to stderr.
+
+What artefacts need is imported with them: it takes most of the time of a verb that has none.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
-from pydantic import BaseModel
-
-from chiron.workflow.chrome_trace import chrome_trace
-from chiron.workflow.documents import dump, write_atomically
-from chiron.workflow.timeline import Timeline
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
     from rich.console import Console
+
+    from chiron.workflow.timeline import Timeline
 
 #: Most characters of a line of a table, also where there is no terminal.
 _WIDTH = 100
@@ -65,6 +66,8 @@ def data(content: str | bytes) -> None:
 
 def emit(document: BaseModel, path: Path | None, as_json: bool) -> None:
     """Write an artefact to its file, and print it where JSON was asked for."""
+    from chiron.workflow.documents import dump, write_atomically
+
     text = dump(document)
     if path is not None:
         write_atomically(path, text)
@@ -75,6 +78,9 @@ def emit(document: BaseModel, path: Path | None, as_json: bool) -> None:
 
 def write_timeline(timeline: Timeline, trace: Path | None, path: Path | None) -> None:
     """Write what ran when to those of the files that are wanted: as a trace, and as it is."""
+    from chiron.workflow.chrome_trace import chrome_trace
+    from chiron.workflow.documents import write_atomically
+
     if trace is not None:
         write_atomically(trace, json.dumps(chrome_trace(timeline)) + "\n")
         progress(f"wrote {trace}: open it in Perfetto")

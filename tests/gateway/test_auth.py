@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import json
+
 import pytest
 import requests
 
+from chiron.gateway.__main__ import _credentials
 from chiron.gateway.access import Credentials
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.gateway.errors import GatewayError
@@ -44,9 +48,10 @@ def test_functions_and_healthz_ask_for_nothing(guarded):
 
 
 @pytest.mark.parametrize(("user", "password"), [("admin", None), ("admin", ""), (None, "pass")])
-def test_half_of_the_credentials_is_refused(user, password):
+def test_half_of_the_credentials_is_refused(user, password, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps([user, password]) + "\n"))
     with pytest.raises(GatewayError, match="credentials need both"):
-        EmbeddedGateway(user=user, password=password).__enter__()
+        _credentials(from_stdin=True)
 
 
 @pytest.mark.parametrize(

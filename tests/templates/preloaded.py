@@ -1,13 +1,12 @@
 """Starts programs in processes that have imported what every wrap imports.
 
 To load Python and modules takes most of the time of a start. So one process loads them once in a
-session, and forks for each program. The program imports the wrap's modules that look at the
-process as they are imported, and all that import them; an image with a runtime of its own, all.
+session, and forks for each program. The wrap's modules that look at the process as they are
+imported look once more; an image with a runtime of its own imports all of them.
 """
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import gc
 import importlib
@@ -22,9 +21,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
-from importlib.util import resolve_name
+from itertools import count
 from pathlib import Path
-from typing import Any
 
 GUARDED = Path(__file__).with_name("guarded.py")
 #: Variables that Python and the C library read once, as they start.
@@ -32,20 +30,13 @@ _READ_AT_START = re.compile(r"PYTHON|LANG|LC_|LD_|TZ$|MALLOC_|GLIBC_")
 #: The descriptor of what a program listens on.
 LISTENER = 3
 _MOST_BYTES = 1 << 17
-#: Modules that keep from their import what is the process's own: its environment, folder, start.
-_OF_THE_PROCESS = frozenset(
-    {
-        "wrap.config.redaction",
-        "wrap.dispatch.bucket_runs",
-        "wrap.functions.command",
-        "wrap.functions.namespace",
-        "wrap.functions.public",
-        "wrap.functions.styles",
-        "wrap.http.server.program",
-        "wrap.net.messages",
-        "wrap.observe.metrics",
-    }
+#: Modules that keep from their import what is the process's own, and only functions that use it.
+_LOOK_AT_THE_PROCESS = (
+    *("wrap.config.redaction", "wrap.functions.command", "wrap.functions.styles"),
+    "wrap.observe.metrics",
 )
+#: What only some wraps import.
+_OF_SOME = ("flask", "urllib3", "wrap.dispatch.sessions")
 
 
 class Forked:
@@ -189,50 +180,26 @@ class _Forking:
         if listener != LISTENER:
             os.dup2(listener, LISTENER, inheritable=False)
             os.close(listener)
-        runtime = Path(image) / "wrap"
-        if not (runtime / "core" / "run.py").exists():  # wraps freeze all themselves
-            gc.unfreeze()
-        if runtime.is_symlink():
-            _belong_to(runtime)
-        else:
-            _forget(_modules())
         os.chdir(image)
         os.environ.clear()
         os.environ.update(environment)
         tempfile.tempdir = None
+        runtime = Path(image) / "wrap"
+        is_wrap = (runtime / "core" / "run.py").exists()
+        if not is_wrap:  # wraps freeze all themselves
+            gc.unfreeze()
+        if is_wrap and runtime.is_symlink():
+            _belong_to(runtime)
+        else:
+            _forget(_modules())
 
 
 def _preload(template: Path) -> None:
-    """Import what a wrap does, and forget what is the process's own, with all that imports it."""
-    imports: dict[str, set[str]] = {}
-    usual = builtins.__import__
-
-    def noted(
-        name: str, names: Any = None, local: Any = None, given: Any = (), level: int = 0
-    ) -> Any:
-        known = names or {}
-        package = f"{'.' * level}{name}"
-        found = resolve_name(package, known["__package__"]) if level else name
-        by = imports.setdefault(known.get("__name__", ""), set())
-        by |= {found, *(f"{found}.{each}" for each in given or ())}
-        return usual(name, names, local, given, level)
-
+    """Import what wraps do."""
     sys.path.insert(0, str(template))
-    builtins.__import__ = noted
-    try:
-        importlib.import_module("wrap.bootstrap")
-    finally:
-        builtins.__import__ = usual
+    for name in ("wrap.bootstrap", *_OF_SOME):
+        importlib.import_module(name)
     del sys.path[0]
-    own, found = set[str](), set(_OF_THE_PROCESS)
-    while found:
-        own |= found
-        found = {
-            name
-            for name in _modules()
-            if imports.get(name, set()) & own or name.rpartition(".")[0] in own
-        } - own
-    _forget(own)
     gc.collect()
     gc.freeze()
 
@@ -252,11 +219,24 @@ def _forget(names: set[str]) -> None:
 
 
 def _belong_to(runtime: Path) -> None:
-    """Have the wrap's packages import the rest from the program's own image."""
+    """Have the wrap's modules be those of the image, in a process that has just begun."""
     for name in _modules():
-        module = sys.modules[name]
+        module, path = sys.modules[name], runtime.joinpath(*name.split(".")[1:])
         if hasattr(module, "__path__"):
-            module.__path__ = [str(runtime.joinpath(*name.split(".")[1:]))]
+            module.__path__ = [str(path)]
+        module.__file__ = f"{path}.py"
+    for name in _LOOK_AT_THE_PROCESS:
+        importlib.reload(sys.modules[name])
+    for name, start in (("net.messages", os.urandom(7)), ("dispatch.bucket_runs", os.urandom(7))):
+        _set(name, "_NUMBERS", count(int.from_bytes(start, "big")))
+    _set("http.server.program", "_STARTED_IN", str(Path.cwd()))
+    _set("http.server.program", "_STARTED_WITH", dict(os.environ))
+
+
+def _set(module: str, name: str, value: object) -> None:
+    names = vars(sys.modules[f"wrap.{module}"])
+    assert name in names, f"{module} has no {name} any more"
+    names[name] = value
 
 
 if __name__ == "__main__":

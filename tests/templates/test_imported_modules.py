@@ -11,9 +11,13 @@ RUNNING = "import json, sys\ndef handle(req):\n    return json.dumps([*sys.modul
 IMPORTED = (
     "import json, sys\nSEEN = [*sys.modules]\ndef handle(req):\n    return json.dumps(SEEN)\n"
 )
-#: What only some wraps use: those with a state machine, a store, or a collector.
-ONLY_SOME = {"jsonpath", "re2", "jlens", "minio", "redis", "wrap.observe.spans"}
-ONLY_SOME |= {"wrap.core.statemachine.machine", "wrap.net.object_store.s3"}
+#: What only some wraps use: those with functions that use Flask, with other wraps, buckets, a state
+#: machine, a store, or a collector.
+ONLY_SOME = {"flask", "werkzeug", "urllib3", "ssl", "jsonpath", "re2", "jlens", "minio", "redis"}
+ONLY_SOME |= {"wrap.core.statemachine.machine", "wrap.net.object_store.s3", "wrap.observe.spans"}
+ONLY_SOME |= {"wrap.dispatch.sessions"}
+#: Has a wrap be started as a program of its own: others are forked with all of that.
+AFRESH = {"LANG": "C.UTF-8"}
 
 
 @pytest.mark.parametrize("processes", [[[0]], [[], [0]]], ids=["main", "further"])
@@ -21,9 +25,29 @@ def test_a_plain_wrap_imports_what_every_wrap_uses(
     processes: list[list[int]], start: Any, wrap_image: Any
 ) -> None:
     image = wrap_image({"one": RUNNING}, processes, entry={"output": 0})
-    modules = {*start(image).request().json}
-    assert {"flask", "msgspec", "waitress"} <= modules
+    server = start(image, **AFRESH)
+    for method, path in (("GET", "/_/health"), ("GET", "/metrics"), ("OPTIONS", "/")):
+        server.request(method, path)
+    modules = {*server.request().json}
+    assert {"msgspec", "waitress"} <= modules
     assert ONLY_SOME & modules == set()
+
+
+@pytest.mark.parametrize(
+    ("handler", "style", "module"),
+    [
+        ("import json, sys\nSEEN = [*sys.modules]\ndef handle(req):\n"
+         "    import flask\n    return json.dumps(SEEN)\n", "flask", "flask"),
+        (IMPORTED.replace("req", "event, context"), "http", "werkzeug.wrappers"),
+    ],
+    ids=["flask", "event"],
+)  # fmt: skip
+def test_what_calls_of_a_function_use_is_there_before_processes_are_forked(
+    handler: str, style: str, module: str, start: Any, wrap_image: Any
+) -> None:
+    styles = {"one": style}
+    image = wrap_image({"one": handler}, [[], [0]], styles=styles, entry={"output": 0})
+    assert module in start(image, **AFRESH).request().json
 
 
 def test_a_wrap_with_a_machine_has_what_that_needs_before_functions_can_hide_it(

@@ -17,12 +17,11 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 
-from wrap.cluster.durable import DurableBuckets
 from wrap.cluster.offload import Offload
 from wrap.cluster.participant import Participant
 from wrap.cluster.peers import PeerProtocol
@@ -31,15 +30,12 @@ from wrap.config import sandbox
 from wrap.config.settings import GATEWAY_URL, TRACE_KEY, Settings
 from wrap.config.wrap_spec import Wrap
 from wrap.core import memory_shares
-from wrap.core.buckets import triggers
-from wrap.core.buckets.own import MODULE, TriggerError, loaded
 from wrap.core.builds import build_of, is_handed_back
 from wrap.core.ending import may_go
 from wrap.core.errors import TaskError
 from wrap.core.lost_threads import LostThreads
 from wrap.core.program import MAIN
 from wrap.dispatch.runtime import Runtime
-from wrap.dispatch.sessions import Events
 from wrap.event_loop.liveness import end_at_signal
 from wrap.event_loop.loop import Loop
 from wrap.event_loop.threads import ThreadPool, keep_idle
@@ -48,7 +44,6 @@ from wrap.functions.exit_guard import contain
 from wrap.functions.function_runner import FunctionRunner, Place
 from wrap.functions.kinds import functions_of
 from wrap.functions.loader import LIBRARIES, load_shared
-from wrap.functions.module_file import module_of
 from wrap.http import server
 from wrap.http.app import create_app
 from wrap.http.probes import PROBES
@@ -56,7 +51,6 @@ from wrap.http.traffic_switch import Route
 from wrap.net.direct import Direct
 from wrap.net.gateway_client import HANDED_HEADER, Gateway
 from wrap.net.object_store import Store, store_of
-from wrap.net.object_store.redis import Redis
 from wrap.net.peer_server import PeerServer, own_host
 from wrap.net.transport import GRACE_S, Transport
 from wrap.observe import log
@@ -76,6 +70,9 @@ from wrap.workers.mechanisms.mechanism import Mechanism
 from wrap.workers.pulse import Pulse
 
 if TYPE_CHECKING:
+    from wrap.cluster.durable import DurableBuckets
+    from wrap.dispatch.sessions import Events
+    from wrap.net.object_store.redis import Redis
     from wrap.observe.spans import Exporter
 
 #: The options: the descriptor by which a fork server is told what to do; functions to import late;
@@ -131,7 +128,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
         store = (
             store_of(settings.store_url, settings.store_password) if settings.store_url else None
         )
-        if _is_durable(wrap) and not isinstance(store, Redis):
+        if _is_durable(wrap) and not settings.store_url.startswith("redis"):
             raise ValueError("durable buckets are kept in Redis: chiron_store has to name one")
     except (ImportError, ValueError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
@@ -159,9 +156,9 @@ def _serve(
     sockets: Sequence[socket.socket],
     image: Path,
 ) -> NoReturn:
-    durable = None
-    if _is_durable(wrap) and isinstance(store, Redis):
-        durable, store = DurableBuckets(store, wrap.workflow), None
+    durable = _durable(wrap, store)
+    if durable is not None:
+        store = None
     fork_client = start()
     end_at_signal()
     reaper.revive_by(fork_client.revive)
@@ -307,6 +304,11 @@ def _events(
     entry = runtime.wrap.entry
     if entry is None or entry.buckets is None:
         return None
+    from wrap.core.buckets import triggers
+    from wrap.core.buckets.own import MODULE, TriggerError, loaded
+    from wrap.dispatch.sessions import Events
+    from wrap.functions.module_file import module_of
+
     try:
         buckets = loaded(entry.buckets, lambda file: module_of(folder / file, MODULE, triggers))
         return Events(runtime, buckets, entry.states, settings.budget_bytes, durable)
@@ -374,8 +376,8 @@ def _load_shared(
     Where more of them have to be late, the program begins anew.
     """
     wrap: Wrap = importlib.import_module("function.handler").WRAP
-    if wrap.entry is not None and wrap.entry.machine is not None:
-        importlib.import_module("wrap.core.statemachine.machine")  # before functions can hide it
+    for module in _needed(wrap):
+        importlib.import_module(module)  # before functions can hide it
     longest = memory_shares.of_output(settings.memory_bytes)
     folder = image / "function" / "functions"
     functions = functions_of(Place(wrap, folder, settings.gateway_url, longest))
@@ -405,6 +407,16 @@ def _load_shared(
     return wrap, functions
 
 
+def _needed(wrap: Wrap) -> Iterator[str]:
+    """The modules that only some wraps need."""
+    if wrap.entry is not None and wrap.entry.machine is not None:
+        yield "wrap.core.statemachine.machine"
+    if wrap.entry is not None and wrap.entry.buckets is not None:
+        yield "wrap.dispatch.sessions"
+    if wrap.remotes:
+        yield "urllib3"
+
+
 def _unforked(wrap: Wrap, functions: Mapping[str, FunctionRunner]) -> list[int]:
     """The slots (further processes) of which no function can be forked once it is imported."""
     return [
@@ -426,6 +438,14 @@ def _load_own(wrap: Wrap, functions: dict[str, FunctionRunner]) -> None:
         sys.exit(f"{type(error).__name__}: {error}")
     gc.collect()
     gc.freeze()
+
+
+def _durable(wrap: Wrap, store: Store | None) -> DurableBuckets | None:
+    if not _is_durable(wrap):
+        return None
+    from wrap.cluster.durable import DurableBuckets
+
+    return DurableBuckets(cast("Redis", store), wrap.workflow)
 
 
 def _is_durable(wrap: Wrap) -> bool:

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from wrap.config import sandbox
-from wrap.config.redaction import SECRETS
+from wrap.config import redaction, sandbox
 from wrap.core import memory_shares
 
 #: The variable of the key without which nothing is traced.
@@ -87,7 +86,7 @@ def _direct_key(environment: Mapping[str, str]) -> bytes:
 def _secret(name: str) -> bytes:
     """A secret of the deployment; empty where there is none."""
     try:
-        return (SECRETS / name).read_bytes().strip()
+        return (redaction.SECRETS / name).read_bytes().strip()
     except OSError:
         return b""
 

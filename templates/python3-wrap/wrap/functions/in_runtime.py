@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from werkzeug.http import HTTP_STATUS_CODES
-
 from wrap.config.wrap_spec import Seen
 from wrap.core.errors import TaskError
 from wrap.functions import styles
@@ -117,7 +115,7 @@ class InRuntime(FunctionRunner):
     def answer(self, value: Any, seen: Seen) -> Object:
         if value.error is not None and seen is not Seen.BY_CLIENT:
             raise value.error
-        line = f"{value.status} {HTTP_STATUS_CODES.get(value.status, 'Unknown').upper()}"
+        line = styles.status_line(value.status)
         found = styles.found(line, value.kind, value.headers, value.content, seen)
         return styles.unless_failed(value.status, found, seen)
 

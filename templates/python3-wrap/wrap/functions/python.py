@@ -7,6 +7,7 @@ and of each process that runs this function only.
 
 from __future__ import annotations
 
+import importlib
 import os
 import threading
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ from wrap.observe import log
 
 if TYPE_CHECKING:
     from wrap.config.wrap_spec import Seen, Wrap
+    from wrap.functions.by_flask import Application
     from wrap.functions.task_io import TaskIO
     from wrap.values.value import Object
 
@@ -51,9 +53,14 @@ class PythonHandler(FunctionRunner):
         self._apart = self.unsettled = apart
         self._state = ProcessState(folder, alone=alone)
         self._namespace = Namespace(name, folder)
+        # What it needs at each call is here before processes are forked.
+        if self._namespace.uses_flask:
+            importlib.import_module("wrap.functions.by_flask")
+        elif style != "flask":
+            importlib.import_module("werkzeug.wrappers")
         self._folder = folder
         self._alone = alone
-        self._application: styles.Application | None = None
+        self._application: Application | None = None
         self._loading = threading.Lock()
         self._raw = styles.is_raw()
         self._module: Any = None
@@ -91,7 +98,9 @@ class PythonHandler(FunctionRunner):
             if not self.is_prepared:
                 self._module = self._imported()
                 if self._namespace.uses_flask and self._application is None:
-                    self._application = styles.application(self._directory)
+                    from wrap.functions.by_flask import application
+
+                    self._application = application(self._directory)
                 self.is_prepared = True
                 self.after_import()
 
@@ -118,10 +127,12 @@ class PythonHandler(FunctionRunner):
     ) -> AbstractContextManager[object]:
         """The Flask request that the handler may look at, if it can."""
         if self._namespace.uses_flask:
+            from wrap.functions import by_flask
+
             if self._application is None:  # it is imported by its first call, or imports Flask then
                 with self._loading:
-                    self._application = self._application or styles.application(self._directory)
-            return styles.flask_request(self._application, given, trace)
+                    self._application = self._application or by_flask.application(self._directory)
+            return by_flask.flask_request(self._application, given, trace)
         return super().surroundings(given, trace)
 
     def call(self, *arguments: Any) -> Any:

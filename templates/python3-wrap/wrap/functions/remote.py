@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self, cast
 
-import urllib3
-from werkzeug.wrappers import Response
-
 from wrap.core.errors import TaskError
 from wrap.functions import styles
 from wrap.functions.function_runner import FunctionRunner, Place
-from wrap.net.gateway_client import CONNECT_S, RETRIES, bounded
-from wrap.net.interruptible import pool_manager
-from wrap.net.transport import GRACE_S
+from wrap.net.gateway_client import CONNECT_S, bounded, retries
+from wrap.net.transport import GRACE_S, Answered
 from wrap.values.value import Object, shown
 
 if TYPE_CHECKING:
@@ -47,7 +43,9 @@ class Remote(FunctionRunner):
         self._url = f"{gateway_url.rstrip('/')}/function/{name}"
         self._limit_s = limit_s
         self._longest = longest
-        self._connections = pool_manager(RETRIES)
+        from wrap.net.interruptible import pool_manager
+
+        self._connections = pool_manager(retries())
 
     @classmethod
     def of(cls, name: str, style: str, place: Place) -> Self:
@@ -64,7 +62,7 @@ class Remote(FunctionRunner):
 
     def call(
         self, method: str, target: str, headers: Mapping[str, str], body: memoryview
-    ) -> Response:
+    ) -> Answered:
         """The function's answer, whatever its status.
 
         Raises
@@ -72,6 +70,8 @@ class Remote(FunctionRunner):
         TaskError
             ``timeout``; ``remote`` if the gateway cannot be reached, or the answer is too long.
         """
+        import urllib3
+
         limit_s = self._limit_s
         try:
             answer = self._connections.request(
@@ -91,13 +91,14 @@ class Remote(FunctionRunner):
         except urllib3.exceptions.HTTPError as error:
             message = f"function {self.name} cannot be reached at {self._url}: {error}"
             raise TaskError("remote", message) from error
-        response = Response(content, answer.status)
-        response.headers.clear()
-        response.headers.extend(answer.headers.items())
-        return response
+        return Answered(answer.status, list(answer.headers.items()), content)
 
     def answer(self, value: Any, seen: Seen) -> Object:
-        return styles.unless_failed(value.status_code, styles.whole(value, seen), seen)
+        status, pairs, body = value
+        kind = next((each for name, each in pairs if name.lower() == "content-type"), "")
+        line = styles.status_line(status)
+        found = styles.found(line, kind, styles.sent(pairs), body, seen)
+        return styles.unless_failed(status, found, seen)
 
     def close(self) -> None:
         self._connections.clear()
@@ -109,13 +110,13 @@ def asked(given: Object, trace: Mapping[str, str]) -> tuple[str, str, dict[str, 
     if isinstance(given.head, dict):
         environ = shown(given.head)
         method, target = environ["REQUEST_METHOD"], environ["REQUEST_URI"]
-        headers = _headers(environ) | headers
+        headers = headers_of(environ) | headers
     if given.content_type:
         headers["Content-Type"] = given.content_type
     return method, target, headers
 
 
-def _headers(environ: Mapping[str, str]) -> dict[str, str]:
+def headers_of(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name.removeprefix(_HEADER).replace("_", "-").title(): value
         for name, value in environ.items()

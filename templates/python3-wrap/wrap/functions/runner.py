@@ -15,11 +15,9 @@ from functools import partial, wraps
 from itertools import chain
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from chiron_io import attached_to
-from werkzeug.exceptions import HTTPException
-from werkzeug.wrappers import Response as BaseResponse
 
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Seen, Wrap
@@ -40,6 +38,9 @@ from wrap.pipes import piecewise
 from wrap.pipes.broker import CLIENT
 from wrap.pipes.writer import Flusher
 from wrap.values.value import Object
+
+if TYPE_CHECKING:
+    from werkzeug.wrappers import Response
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -236,7 +237,8 @@ def _timed(
     try:
         try:
             value = function.call(*arguments)
-        except HTTPException as error:  # Flask's abort() is an answer
+        except styles.loaded("werkzeug.exceptions", "HTTPException") as error:
+            # Flask's abort() is an answer.
             value = error.with_traceback(None)  # whose frames have this value
         if type(value) is str:  # as most are: what follows takes a microsecond
             return value
@@ -261,9 +263,7 @@ def _written(chunks: Iterator[Any], result: Result, task_io: TaskIO | None) -> b
     return Object("")
 
 
-def _answered(
-    response: BaseResponse, result: Result, client: Callable[[], socket.socket]
-) -> Object:
+def _answered(response: Response, result: Result, client: Callable[[], socket.socket]) -> Object:
     """Send the client what a handler answers piece by piece, once there is the first piece.
 
     Any other answer is returned.

@@ -1,74 +1,36 @@
 """Calls a handler as its OpenFaaS template would, and reads its answer.
 
 Only what a handler needs is made: a Flask request context costs as much as the rest of a call,
-so it is there for functions that import flask and for no other.
+so it is there for functions that import flask and for no other. `wrap.functions.by_flask` has what
+needs Flask, and is imported when something does.
 """
 
 from __future__ import annotations
 
-import io
+import json
 import os
 import re
 import socket
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 
-from flask import Flask, has_request_context
-from flask.ctx import RequestContext
-from flask.globals import request_ctx
 from waitress.task import hop_by_hop
-from werkzeug.datastructures import Headers
-from werkzeug.wrappers import Request
-from werkzeug.wrappers import Response as BaseResponse
 
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Seen
 from wrap.core.errors import TaskError
 from wrap.core.statemachine.errors import cause_of
 from wrap.functions.answers import flask_value
-from wrap.functions.public import PACKAGE, directory
-from wrap.values.value import Head, Object, shown
+from wrap.values.value import JSON, Object, shown
 
+if TYPE_CHECKING:
+    from werkzeug.wrappers import Response
 
-def _unmatched() -> None:
-    """Look for no route."""
-
-
-class Application(Flask):
-    """The application that a function finds, which may configure it.
-
-    Has as its folder that of the function which asks for it, as ``send_file`` does.
-
-    It has no routes. A request would keep the error of that, whose traceback has the frames, and so
-    the inputs, of those that called: until garbage is collected, as both are a cycle.
-    """
-
-    def request_context(self, environ: dict[str, Any]) -> RequestContext:
-        context = super().request_context(environ)
-        context.match_request = _unmatched  # type: ignore[method-assign]
-        return context
-
-    @property
-    def root_path(self) -> str:
-        return directory() or self._root_path
-
-    @root_path.setter
-    def root_path(self, path: str) -> None:
-        self._root_path = path
-
-
-def application(folder: str) -> Application:
-    """One for a function whose working directory is `folder`."""
-    whole = os.path.abspath(folder)  # noqa: PTH100 (links stay)
-    return Application(PACKAGE, root_path=whole, instance_path=f"{whole}/instance")
-
-
-#: Makes the answers of functions that do not import Flask.
-_FLASK = application(".")
 _HOSTNAME = os.environ.get("HOSTNAME") or socket.gethostname()
 _SHOWN = 200
 #: Lower ones are no answers yet.
@@ -76,6 +38,12 @@ _OK = 200
 _MOST = 999
 #: What a header may be called (RFC 9110, 5.6.2).
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+#: What no value of a header may have.
+_BREAK = re.compile(r"[\r\n]")
+#: Headers with addresses, and what no address has to have quoted.
+_ADDRESSES = ("location", "content-location")
+_QUOTED = re.compile(r"[\w./:?#@!$&'()*+,;=%~-]*", re.ASCII)
+_PHRASES = {each.value: each.phrase.upper() for each in HTTPStatus}
 #: No server sends the body of an answer with such a status.
 _WITHOUT_BODY = (204, 304)
 #: What Flask says where a handler does not.
@@ -94,8 +62,6 @@ _INNER = {
     "HTTP_HOST": "localhost",
     "wsgi.url_scheme": "http",
 }
-#: The input of what Flask makes of an answer where the handler has no request.
-_NONE = Object("")
 #: The headers of an answer that its server sets, in lower case.
 OF_SERVER = hop_by_hop | {"content-length"}
 
@@ -134,7 +100,9 @@ class Event(_Given):
     def _fields(self) -> dict[str, Any]:
         fields: dict[str, Any] = _dict_of(self)
         if "method" not in fields:
-            environ = _environ(self._given, self._trace)
+            from werkzeug.wrappers import Request
+
+            environ = environ_of(self._given, self._trace)
             request = Request(environ, populate_request=False)  # which would be a cycle
             for name, value in zip(
                 _FIELDS, map(partial(getattr, request), _OF_REQUEST), strict=True
@@ -173,17 +141,7 @@ def arguments(
     return (given.data() if raw else given.text(),)
 
 
-def flask_request(
-    application: Flask, given: Object, trace: Mapping[str, str]
-) -> AbstractContextManager[Any]:
-    """The Flask request that a handler may look at."""
-    context = application.request_context(_with_body(_environ(given, trace), given))
-    context.request.get_data()  # the template reads the body first, so its stream is at its end
-    context.request.view_args = {"path": context.request.path.lstrip("/")}
-    return context
-
-
-def _environ(given: Object, trace: Mapping[str, str]) -> dict[str, Any]:
+def environ_of(given: Object, trace: Mapping[str, str]) -> dict[str, Any]:
     """The WSGI environment of a task: the request's where its input is the request."""
     environ: dict[str, Any]
     if isinstance(given.head, dict):
@@ -194,17 +152,6 @@ def _environ(given: Object, trace: Mapping[str, str]) -> dict[str, Any]:
             environ["CONTENT_TYPE"] = given.content_type
     for name, value in trace.items():
         environ["HTTP_" + name.upper()] = value
-    return environ
-
-
-def _with_body(environ: dict[str, Any], given: Object) -> dict[str, Any]:
-    """`environ` with what a WSGI application finds in one beside texts."""
-    environ["wsgi.version"] = (1, 0)
-    environ["wsgi.input"] = io.BytesIO(given.data())
-    environ["wsgi.input_terminated"] = True
-    environ["wsgi.errors"] = sys.stderr
-    environ["wsgi.multithread"], environ["wsgi.multiprocess"] = True, False
-    environ["wsgi.run_once"] = False
     return environ
 
 
@@ -243,11 +190,16 @@ def _unsendable(error: Exception) -> TaskError:
     return TaskError("bad-output", message)
 
 
+def loaded(module: str, name: str) -> Any:
+    """A class of Flask's for ``isinstance`` and ``except``: none where nothing has imported it."""
+    return getattr(sys.modules.get(module), name, ())
+
+
 def complete(value: Any) -> Any:
     """`value`, with what of it the handler computes only while it is sent."""
     if isinstance(value, tuple) and value:
         return (complete(value[0]), *value[1:])
-    if isinstance(value, BaseResponse):
+    if isinstance(value, loaded("werkzeug.wrappers", "Response")):
         value.direct_passthrough = False
         with closing(value):
             value.make_sequence()
@@ -257,48 +209,75 @@ def complete(value: Any) -> Any:
 
 
 def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
-    kind = UNSAID if seen is Seen.BY_CLIENT else ""
-    head: Head = None
     value = flask_value(style, value)
+    context = loaded("flask.globals", "request_ctx")
     # Flask makes the answer where the handler has left it something to do with that.
-    if not (has_request_context() and request_ctx._after_request_functions):
-        match value:
-            case tuple((str(body), int(status), pairs)) if status == _OK:
-                headers = Headers(pairs or ())
-                _refuse_hop_by_hop(headers)
-                value, kind = body, headers.pop("Content-Type", "") or kind
-                if headers and seen is not Seen.BY_NOBODY:
-                    head = ("200 OK", sent(headers))
-        if isinstance(value, str):
-            if not value.isascii():
-                value.encode()  # a lone surrogate is no text
-            text = value if type(value) is str else str.__str__(value)
-            return 200, Object(text, kind, head=head)
-        if isinstance(value, bytes | bytearray):
-            return 200, Object(bytes(value), kind, head=head)
+    if not (context and context._after_request_functions):
+        body, status, pairs = _parts(value)
+        kind = UNSAID
+        if not (context or pairs) and type(body) in (dict, list):
+            with suppress(TypeError):  # Flask knows more types than `json`
+                body = json.dumps(body, sort_keys=True, separators=(",", ":")) + "\n"
+                kind = JSON
+        if isinstance(body, str | bytes | bytearray) and pairs is not None:
+            return status, _plain(status, kind, pairs, body, seen)
     response = _made(value)
     return response.status_code, whole(response, seen)
 
 
-def _made(value: Any) -> BaseResponse:
-    """What Flask makes of a value, which looks at the request for some."""
-    if has_request_context():
-        response = request_ctx.app.finalize_request(value)
-    else:
-        with _FLASK.request_context(_with_body(_environ(_NONE, {}), _NONE)):
-            response = _FLASK.finalize_request(value)
-    _refuse_hop_by_hop(response.headers)
-    return response
+def _parts(value: Any) -> tuple[Any, int, list[tuple[str, str]] | None]:
+    """Body, status and headers of what a handler answered; None for headers that Flask reads."""
+    match value:
+        case tuple((body, int(status), pairs)):
+            pass
+        case tuple((body, int(status))):
+            pairs = ()
+        case _:
+            return value, _OK, []
+    if type(pairs) is dict:
+        pairs = list(pairs.items())
+    if pairs and type(pairs) not in (list, tuple):
+        return body, int(status), None
+    given = list(pairs or ())
+    plain = all(type(each) is str and not _BREAK.search(each) for pair in given for each in pair)
+    return body, int(status), given if plain else None
 
 
-def _refuse_hop_by_hop(headers: Headers) -> None:
+def _plain(
+    status: int, kind: str, pairs: list[tuple[str, str]], body: str | bytes | bytearray, seen: Seen
+) -> Object:
+    """The answer of these parts; `kind` is its content type if no header has that."""
+    refuse_hop_by_hop(name for name, _ in pairs)
+    kind = next((value for name, value in pairs if name.lower() == "content-type"), kind)
+    if not isinstance(body, str):
+        body = bytes(body)
+    elif not body.isascii():
+        body.encode()  # a lone surrogate is no text
+    if isinstance(body, str) and type(body) is not str:
+        body = str.__str__(body)
+    return found(status_line(status), kind, sent(pairs), body, seen)
+
+
+def _made(value: Any) -> Response:
+    """What Flask makes of a value."""
+    from wrap.functions.by_flask import made
+
+    return made(value)
+
+
+def refuse_hop_by_hop(names: Iterable[str]) -> None:
     """Raise ValueError for a header that waitress, the server of the templates, refuses."""
-    for name in headers.keys():  # noqa: SIM118 (Headers iterates over pairs)
+    for name in names:
         if name.lower() in hop_by_hop:
             raise ValueError(f"{name} is a header of the connection: only the server sets it")
 
 
-def whole(response: BaseResponse, seen: Seen) -> Object:
+def status_line(status: int) -> str:
+    """Such as ``404 NOT FOUND``."""
+    return f"{status} {_PHRASES.get(status, 'UNKNOWN')}"
+
+
+def whole(response: Response, seen: Seen) -> Object:
     """An answer as an object."""
     complete(response)
     status, kind, headers = begin_of(response)
@@ -306,7 +285,11 @@ def whole(response: BaseResponse, seen: Seen) -> Object:
 
 
 def found(
-    status: str, kind: str, headers: list[tuple[str, str]], body: bytes | bytearray, seen: Seen
+    status: str,
+    kind: str,
+    headers: list[tuple[str, str]],
+    body: str | bytes | bytearray,
+    seen: Seen,
 ) -> Object:
     """The answer of that status line, content type (empty if it has none), headers and body."""
     code = int(status[:3])
@@ -324,10 +307,10 @@ def may_be_streamed(style: str, value: Any) -> bool:
     body = value[0] if isinstance(value, tuple) and value else value
     if style == "http-debian" and type(value) is dict:
         body = value.get("body")
-    return isinstance(body, Iterator | BaseResponse) or callable(body)
+    return isinstance(body, Iterator) or callable(body)
 
 
-def response_of(style: str, value: Any) -> BaseResponse:
+def response_of(style: str, value: Any) -> Response:
     """What a handler of that style answers. Raises TaskError, ``bad-output``."""
     try:
         return _made(flask_value(style, value))
@@ -335,13 +318,18 @@ def response_of(style: str, value: Any) -> BaseResponse:
         raise _unsendable(error) from error
 
 
-def is_streamed(response: BaseResponse) -> bool:
+def is_streamed(response: Response) -> bool:
     """Whether an answer is to be sent piece by piece: its length is not known."""
-    has_body = response.status_code >= _OK and response.status_code not in _WITHOUT_BODY
+    has_body = may_have_body(response.status_code)
     return has_body and response.is_streamed and "Content-Length" not in response.headers
 
 
-def begin_of(response: BaseResponse) -> tuple[str, str, list[tuple[str, str]]]:
+def may_have_body(status: int) -> bool:
+    """Whether servers send a body with that status."""
+    return status >= _OK and status not in _WITHOUT_BODY
+
+
+def begin_of(response: Response) -> tuple[str, str, list[tuple[str, str]]]:
     """Status, content type and the other headers of an answer."""
     return response.status, response.headers.get("Content-Type", ""), sent(response.headers)
 
@@ -356,4 +344,13 @@ def sent(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     for name, _ in headers:
         if not _TOKEN.fullmatch(name):
             raise ValueError(f"{name!r} is no name of a header: use letters, digits and -")
-    return [(name, value) for name, value in headers if name.lower() not in left_out]
+    return [(name, _value(name, value)) for name, value in headers if name.lower() not in left_out]
+
+
+def _value(name: str, value: str) -> str:
+    """As Flask sends it, which quotes what no address may have."""
+    if name.lower() not in _ADDRESSES or _QUOTED.fullmatch(value):
+        return value
+    from werkzeug.urls import iri_to_uri
+
+    return iri_to_uri(value)

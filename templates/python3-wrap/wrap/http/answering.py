@@ -6,9 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
-
-from flask import Response
 
 from wrap.cluster import store_path
 from wrap.cluster.coordinator import Coordinator
@@ -17,9 +14,10 @@ from wrap.core.program import Key, Program
 from wrap.dispatch.execution import Execution, Outcome
 from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
-from wrap.http.answers import export, failed, lack, passed_back, with_head
+from wrap.http.answers import export, failed, lack, passed_back
 from wrap.http.handing_on import GivesBack, HandedOnError, Hander
 from wrap.http.request_fields import TIMEOUT, Environ
+from wrap.http.response import Response
 from wrap.http.server import LATER
 from wrap.net.gateway_client import ANSWERED_HEADER
 from wrap.net.messages import Ident, Result
@@ -130,7 +128,7 @@ class Answering:
         if not self._unanswered.acquire(blocking=False):
             return False
         if self._forwarded:
-            response.headers[ANSWERED_HEADER] = self._runtime.wrap.name
+            response.headers.append((ANSWERED_HEADER, self._runtime.wrap.name))
         # To send may take the kernel some milliseconds, in which it also does the receiver's part.
         self._later(response, elsewhere=self._runtime.loop.is_here)
         return True
@@ -145,7 +143,7 @@ class Answering:
         except TaskError:  # the outcome is answered
             body.close()
             return
-        if not self._answer(with_head(Response(cast(Any, body)), status, kind, headers)):
+        if not self._answer(Response(body, status, headers, kind)):
             body.close()
 
 

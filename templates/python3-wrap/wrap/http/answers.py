@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
-
-from flask import Response
-from werkzeug.datastructures import EnvironHeaders
+from collections.abc import Sequence
+from typing import Any
 
 from wrap.cluster.participant import told
 from wrap.config.redaction import redacted
 from wrap.core.errors import SERVER_FAULT, TaskError
 from wrap.dispatch.runtime import Runtime
+from wrap.functions.remote import headers_of
 from wrap.functions.styles import OF_SERVER
 from wrap.http.request_fields import Environ, asked_mark, trace_of
+from wrap.http.response import Response
 from wrap.net.gateway_client import ANSWERED_HEADER, CALL_HEADER, TIMEOUT_HEADER
 from wrap.net.messages import Ident, Result
 from wrap.net.transport import Answered, Forwarded
@@ -56,8 +55,8 @@ def failed(
     if runtime.wrap.entry is not None and error.status >= SERVER_FAULT:
         fields = error.as_dict(redacted)
         log.failed(fields["function"] or fields["wrap"], mark, fields["code"], fields["message"])
-    later = {"Retry-After": _RETRY_S} if error.code == "full" else None
-    return Response(json.dumps(said), error.status, later, mimetype="application/json")
+    later = [("Retry-After", _RETRY_S)] if error.code == "full" else []
+    return Response(json.dumps(said), error.status, later, JSON)
 
 
 def lack(error: Exception) -> TaskError:
@@ -79,17 +78,6 @@ def export(
         runtime.spans.request(ident, results, arrived, answered, status, failure)
 
 
-def with_head(
-    response: Response, status: str, kind: str, headers: Iterable[tuple[str, str]]
-) -> Response:
-    response.status = status
-    response.headers["Content-Type"] = kind
-    if not kind:
-        del response.headers["Content-Type"]
-    response.headers.extend(headers)
-    return response
-
-
 def traced(runtime: Runtime, output: Object, results: list[Result], arrived: float) -> Response:
     told = {
         "output": output.in_json(),
@@ -99,25 +87,28 @@ def traced(runtime: Runtime, output: Object, results: list[Result], arrived: flo
     return Response(json.dumps(told), content_type=JSON)
 
 
-def uncopied(pieces: list[bytes | memoryview], content_type: str) -> Response:
+def uncopied(
+    pieces: list[bytes | memoryview],
+    content_type: str,
+    status: int | str = 200,
+    headers: Sequence[tuple[str, str]] = (),
+) -> Response:
     """An answer that is sent from where its pieces are, as `wrap.http.server` does."""
-    length = {"Content-Length": str(sum(map(len, pieces)))}
-    return Response(cast(list[bytes], pieces), headers=length, content_type=content_type)
+    return Response(pieces, status, headers, content_type)
 
 
 def asked_by(environ: dict[str, Any], body: bytes | bytearray) -> Forwarded:
     """The request of a WSGI environment, whose body that is, as another entry may answer it."""
-    headers = {name: v for name, v in EnvironHeaders(environ) if name not in _NOT_PASSED_ON}
+    headers = {name: v for name, v in headers_of(environ).items() if name not in _NOT_PASSED_ON}
+    if kind := environ.get("CONTENT_TYPE"):
+        headers["Content-Type"] = kind
     place = environ["REQUEST_URI"].removeprefix("/")
     return Forwarded(environ["REQUEST_METHOD"], f"/{place}" if place else "", headers, body)
 
 
 def passed_back(answered: Answered) -> Response:
     """The answer of another entry, as this entry's."""
-    status, headers_of, body = answered
-    response = Response(body, status)
-    del response.headers["Content-Type"]
+    status, pairs, body = answered
     left_out = OF_SERVER | {ANSWERED_HEADER.lower()}
-    sent = (each for each in headers_of if each[0].lower() not in left_out)
-    response.headers.extend(sent)
-    return response
+    sent = [each for each in pairs if each[0].lower() not in left_out]
+    return Response(body, status, sent, content_type="")

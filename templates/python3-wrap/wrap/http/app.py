@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
-
-from flask import Flask, Response, request
 
 from wrap.cluster import store_path
 from wrap.cluster.coordinator import Coordinator
@@ -25,7 +23,6 @@ from wrap.core.placement import Deciding
 from wrap.core.program import Key, Program, keys
 from wrap.dispatch.execution import Execution
 from wrap.dispatch.runtime import Runtime
-from wrap.dispatch.sessions import Events
 from wrap.dispatch.world import WORLD
 from wrap.functions.answers import METHODS
 from wrap.functions.styles import unless_failed
@@ -39,11 +36,10 @@ from wrap.http.answers import (
     passed_back,
     traced,
     uncopied,
-    with_head,
 )
-from wrap.http.controls import add_controls
+from wrap.http.controls import controls
 from wrap.http.handing_on import NOT_TAKEN, can_be_taken, hander_of
-from wrap.http.probes import add_probes
+from wrap.http.probes import View, probes
 from wrap.http.request_fields import (
     ALONE,
     BUILD,
@@ -60,6 +56,7 @@ from wrap.http.request_fields import (
     trace_of,
     watch_of,
 )
+from wrap.http.response import Response
 from wrap.http.server import ARRIVED, LATER
 from wrap.net import framing
 from wrap.net.gateway_client import CONTENT_TYPE, answer
@@ -70,8 +67,11 @@ from wrap.values.in_json import from_json
 from wrap.values.value import JSON, Object
 from wrap.workers.pulse import Pulse
 
+if TYPE_CHECKING:
+    from wrap.dispatch.sessions import Events
+
 #: Hosts that Flask does not refuse.
-_HOST = re.compile(r"[\w-]{1,63}(\.[\w-]{1,63})*(:\d+)?", re.ASCII).fullmatch
+_HOST = re.compile(r"([\w-]{1,63}(\.[\w-]{1,63})*|\[[\da-f:.]+\])(:\d+)?", re.ASCII).fullmatch
 
 
 def create_app(
@@ -80,14 +80,13 @@ def create_app(
     listener: PeerServer | None = None,
     events: Events | None = None,
     participant: Participant | None = None,
-) -> Flask:
+) -> Callable[..., Iterable[Any]]:
     """The application of a wrap that is ready to run.
 
     It is healthy as long as the event loop turns, which `pulse` observes. With `events`, requests
     are those of buckets. If other wraps call it directly, `listener` accepts their connections and
     `participant` answers their calls.
     """
-    app = Flask("wrap")
     entry = runtime.wrap.entry
     whole = None
     if entry is not None and entry.machine is None:
@@ -96,8 +95,6 @@ def create_app(
         graph = wrap.graph if wrap.remotes else wrap.live_graph
         whole = graph.part(wrap.place_of, gives)
 
-    add_probes(app, runtime, pulse, listener, events, participant)
-    add_controls(app, runtime, events)
     methods = _methods(entry)
 
     def run(environ: Environ) -> Response | None:
@@ -116,22 +113,40 @@ def create_app(
         except Exception as error:  # no thread, descriptor or memory could be had
             return not_begun(runtime, environ, lack(error), arrived)
 
-    @app.route("/", defaults={"path": ""}, methods=methods)
-    @app.route("/<path:path>", methods=methods)
-    def routed(path: str) -> Response:
-        return run(request.environ) or Response()
+    views = probes(runtime, pulse, listener, events, participant)
+    views |= controls(runtime, events, methods)
+    views |= {(method, "/"): run for method in methods}
+    routed = cache(partial(_by_flask, views, run, methods))
 
-    by_flask = app.wsgi_app
-
-    def application(environ: Environ, start_response: Any) -> Iterable[bytes]:
+    def application(environ: Environ, start_response: Any) -> Iterable[Any]:
         """Most requests have a path, a method and a host that Flask need not look at."""
-        is_plain = environ["PATH_INFO"] == "/" and _HOST(environ.get("HTTP_HOST", ""))
-        if is_plain and environ["REQUEST_METHOD"] in methods:
-            response = run(environ)
-            return () if response is None else response(environ, start_response)
-        return by_flask(environ, start_response)
+        method = environ["REQUEST_METHOD"]
+        view = views.get(("GET" if method == "HEAD" else method, environ["PATH_INFO"]))
+        if view is None or not _HOST(environ.get("HTTP_HOST", "")):
+            return routed()(environ, start_response)
+        response = view(environ)
+        return () if response is None else response(environ, start_response)
 
-    app.wsgi_app = application  # type: ignore[method-assign]
+    return application
+
+
+def _by_flask(
+    views: Mapping[tuple[str, str], View], run: View, methods: list[str]
+) -> Callable[..., Iterable[Any]]:
+    """The application for other paths and hosts: what they mean is Flask's to say, as alone."""
+    from flask import Flask, request
+
+    app = Flask("wrap")
+
+    def add(path: str, methods: list[str], view: View) -> None:
+        def answer(**_: str) -> Any:
+            return view(request.environ) or app.response_class()
+
+        app.add_url_rule(path, f"{methods} {path}", answer, methods=methods)
+
+    for (method, path), view in views.items():
+        add(path, [method], view)
+    add("/<path:path>", methods, run)
     return app
 
 
@@ -289,11 +304,10 @@ def _answer(
         if isinstance(output.head, tuple):  # a failure is answered with its timeline too
             unless_failed(int(output.head[0][:3]), output, Seen.BY_NOBODY)
         return traced(runtime, output, results, arrived)
-    response = uncopied([output.view()], output.answer_type())
     if isinstance(output.head, tuple):
         status, headers = output.head
-        return with_head(response, status, output.content_type, headers)
-    return response
+        return uncopied([output.view()], output.content_type, status, headers)
+    return uncopied([output.view()], output.answer_type())
 
 
 def _call(runtime: Runtime, environ: Environ, arrived: float, deadline: float) -> None:

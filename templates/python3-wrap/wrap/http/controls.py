@@ -4,54 +4,60 @@ from __future__ import annotations
 
 import json
 import time
-
-from flask import Flask, Response, request
+from typing import TYPE_CHECKING
 
 from wrap.cluster.participant import told
 from wrap.core.errors import TaskError
 from wrap.dispatch.runtime import Runtime
-from wrap.dispatch.sessions import Events
 from wrap.http.handing_on import OF_BUILD
-from wrap.http.request_fields import TRACE, watch_of
+from wrap.http.probes import View
+from wrap.http.request_fields import TRACE, Environ, body_of, watch_of
+from wrap.http.response import Response
 from wrap.net.gateway_client import ANSWERED_HEADER
 from wrap.values.value import JSON
+
+if TYPE_CHECKING:
+    from wrap.dispatch.sessions import Events
 
 #: Where dead letters are.
 _LETTERS = "/_/dead-letters"
 
 
-def add_controls(app: Flask, runtime: Runtime, events: Events | None) -> None:
-    """Add the endpoints to the application, whose parameters these are."""
+def controls(
+    runtime: Runtime, events: Events | None, methods: list[str]
+) -> dict[tuple[str, str], View]:
+    """What answers by method and path, of the application whose parameters these are.
 
-    @app.route("/", methods=["OPTIONS"])
-    def build() -> Response:
+    `methods` are those of requests.
+    """
+    allowed = ", ".join([*methods, *(["HEAD"] if "GET" in methods else []), "OPTIONS"])
+
+    def build(environ: Environ) -> Response:
         """Who has deployed a build asks for that one: the one before may answer meanwhile."""
-        if TRACE not in request.environ:
-            return app.make_default_options_response()
-        own = {ANSWERED_HEADER: runtime.wrap.name}
-        if not watch_of(request.environ, runtime.trace_key).traced:
+        if TRACE not in environ:
+            return Response(headers=[("Allow", allowed)])
+        own = [(ANSWERED_HEADER, runtime.wrap.name)]
+        if not watch_of(environ, runtime.trace_key).traced:
             return Response("another build of it answers\n", 503, own)
         return Response(status=OF_BUILD, headers=own)
 
-    @app.post("/_/route")
-    def route() -> Response:
+    def route(environ: Environ) -> Response:
         """Have another entry wrap answer from now on; the empty name stands for this one."""
-        if runtime.wrap.entry is None or not watch_of(request.environ, runtime.trace_key).traced:
+        if runtime.wrap.entry is None or not watch_of(environ, runtime.trace_key).traced:
             return Response("only an entry takes this, with its key\n", 403)
         try:
-            runtime.route.change(request.get_data(as_text=True))
+            runtime.route.change(str(body_of(environ), "utf-8", "replace"))
         except ValueError as error:
             return Response(f"{error}\n", 400)
         return Response(status=204)
 
-    @app.post(_LETTERS)
-    def letters() -> Response:
+    def letters(environ: Environ) -> Response:
         """Show, run again or forget dead letters; the body has the verb and names, by lines."""
         if events is None or not events.is_durable:
             return Response("its buckets are not durable: there are no dead letters\n", 404)
-        if not watch_of(request.environ, runtime.trace_key).traced:
+        if not watch_of(environ, runtime.trace_key).traced:
             return Response("only who has the key of this build may look at dead letters\n", 403)
-        verb, *names = request.get_data(as_text=True).splitlines() or [""]
+        verb, *names = str(body_of(environ), "utf-8", "replace").splitlines() or [""]
         if verb not in ("show", "retry", "discard"):
             return Response(f"{verb!r} is no verb: show, retry or discard\n", 400)
         try:
@@ -60,3 +66,5 @@ def add_controls(app: Flask, runtime: Runtime, events: Events | None) -> None:
             said = json.dumps(told(runtime, error, time.monotonic()))
             return Response(said, error.status, content_type=JSON)
         return Response(json.dumps(found), content_type=JSON)
+
+    return {("OPTIONS", "/"): build, ("POST", "/_/route"): route, ("POST", _LETTERS): letters}

@@ -2,50 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 from uuid import uuid4
-
-from flask import Flask, Response, request
 
 from wrap.cluster.participant import Participant
 from wrap.dispatch.runtime import Runtime
-from wrap.dispatch.sessions import Events
+from wrap.http.request_fields import Environ
+from wrap.http.response import Response
 from wrap.http.server import LOAD
 from wrap.net.gateway_client import ADDRESS
 from wrap.net.peer_server import PeerServer
 from wrap.observe.metrics import PROMETHEUS, page, process_metrics, replica_metrics
 from wrap.workers.pulse import Pulse
 
+if TYPE_CHECKING:
+    from wrap.dispatch.sessions import Events
+
 #: The paths.
 PROBES = ("/_/health", "/_/wrap", ADDRESS, "/metrics")
+#: What answers requests of a method and a path; None of it if the answer comes later.
+View: TypeAlias = Callable[[Environ], Response | None]
 
 
-def add_probes(
-    app: Flask,
+def probes(
     runtime: Runtime,
     pulse: Pulse,
     listener: PeerServer | None,
     events: Events | None,
     participant: Participant | None,
-) -> None:
-    """Add the endpoints to the application, whose parameters these are."""
+) -> dict[tuple[str, str], View]:
+    """What answers by method and path, of the application whose parameters these are."""
     replica = uuid4().hex
 
-    @app.get(PROBES[0])
-    def health() -> Response:
+    def health(_: Environ) -> Response:
         still = pulse.stands_still
         return Response("the event loop stands still\n" if still else "OK", 503 if still else 200)
 
-    @app.get(PROBES[1])
-    def name() -> str:
-        return runtime.route.target or runtime.wrap.name
+    def name(_: Environ) -> Response:
+        return Response(runtime.route.target or runtime.wrap.name)
 
-    @app.get(ADDRESS)
-    def direct() -> Response:
+    def direct(_: Environ) -> Response:
         return Response(listener.address) if listener is not None else Response(status=404)
 
-    @app.get(PROBES[3])
-    def metrics() -> Response:
-        taken, queued = request.environ[LOAD]()
+    def metrics(environ: Environ) -> Response:
+        taken, queued = environ[LOAD]()
         taken += participant.in_hand if participant is not None else 0
         held = events.size if events is not None else runtime.budget.held if runtime.budget else 0
         firings = events.load if events is not None else None
@@ -55,3 +56,6 @@ def add_probes(
         lines += events.metrics() if events is not None else []
         lines += runtime.spans.dropped.lines() if runtime.spans is not None else []
         return Response(page(lines), content_type=PROMETHEUS)
+
+    views = dict(zip(PROBES, (health, name, direct, metrics), strict=True))
+    return {("GET", path): view for path, view in views.items()}

@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, cast
 
@@ -58,7 +57,7 @@ class Ident:
 
     watch: Watch = UNWATCHED
     mark: str = ""
-    number: int = field(default_factory=partial(next, _NUMBERS))
+    number: int = field(default_factory=lambda: next(_NUMBERS))
     trace: TraceContext | None = None
 
     @property

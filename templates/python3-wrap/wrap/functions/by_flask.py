@@ -1,0 +1,95 @@
+"""What Flask does for a handler: the request that it may look at, and the less usual answers.
+
+The import of Flask takes a third of a wrap's start, and 6 MiB of each of its processes. So this
+module is imported for functions that import Flask, and for answers that `wrap.functions.styles`
+does not read itself.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from flask import Flask, has_request_context
+from flask.ctx import RequestContext
+from flask.globals import request_ctx
+from werkzeug.wrappers import Response
+
+from wrap.functions.public import PACKAGE, directory
+from wrap.functions.styles import environ_of, refuse_hop_by_hop
+from wrap.values.value import Object
+
+
+def _unmatched() -> None:
+    """Look for no route."""
+
+
+class Application(Flask):
+    """The application that a function finds, which may configure it.
+
+    Has as its folder that of the function which asks for it, as ``send_file`` does.
+
+    It has no routes. A request would keep the error of that, whose traceback has the frames, and so
+    the inputs, of those that called: until garbage is collected, as both are a cycle.
+    """
+
+    def request_context(self, environ: dict[str, Any]) -> RequestContext:
+        context = super().request_context(environ)
+        context.match_request = _unmatched  # type: ignore[method-assign]
+        return context
+
+    @property
+    def root_path(self) -> str:
+        return directory() or self._root_path
+
+    @root_path.setter
+    def root_path(self, path: str) -> None:
+        self._root_path = path
+
+
+def application(folder: str) -> Application:
+    """One for a function whose working directory is `folder`."""
+    whole = os.path.abspath(folder)  # noqa: PTH100 (links stay)
+    return Application(PACKAGE, root_path=whole, instance_path=f"{whole}/instance")
+
+
+#: Makes the answers of functions that do not import Flask.
+_FLASK = application(".")
+#: The input of what Flask makes of an answer where the handler has no request.
+_NONE = Object("")
+
+
+def flask_request(
+    application: Flask, given: Object, trace: Mapping[str, str]
+) -> AbstractContextManager[Any]:
+    """The Flask request that a handler may look at."""
+    context = application.request_context(_with_body(environ_of(given, trace), given))
+    context.request.get_data()  # the template reads the body first, so its stream is at its end
+    context.request.view_args = {"path": context.request.path.lstrip("/")}
+    return context
+
+
+def _with_body(environ: dict[str, Any], given: Object) -> dict[str, Any]:
+    """`environ` with what a WSGI application finds in one beside texts."""
+    environ["wsgi.version"] = (1, 0)
+    environ["wsgi.input"] = io.BytesIO(given.data())
+    environ["wsgi.input_terminated"] = True
+    environ["wsgi.errors"] = sys.stderr
+    environ["wsgi.multithread"], environ["wsgi.multiprocess"] = True, False
+    environ["wsgi.run_once"] = False
+    return environ
+
+
+def made(value: Any) -> Response:
+    """What Flask makes of a value, which looks at the request for some."""
+    if has_request_context():
+        response = request_ctx.app.finalize_request(value)
+    else:
+        with _FLASK.request_context(_with_body(environ_of(_NONE, {}), _NONE)):
+            response = _FLASK.finalize_request(value)
+    refuse_hop_by_hop(response.headers.keys())
+    return response
