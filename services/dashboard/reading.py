@@ -136,16 +136,20 @@ def _look(path: Path, variables: Mapping[str, str], kept: Sequence[Path] = ()) -
 def _kept(
     name: str, folder: WorkflowFolder, places: Sequence[Path]
 ) -> tuple[Profile | Platform | None, list[str]]:
-    """What verbs have kept in `places`, a profile if it is of this code, and a line about it."""
-    source = profiled_source(folder)
+    """What verbs have kept in `places`, a profile if it is of this code, and a line about it.
+
+    All places are in the first one.
+    """
+    source, top = profiled_source(folder), places[0]
     for file in (place / f"{name}.json" for place in places):
+        shown = file.relative_to(top)
         with suppress(ChironError):  # there is none, or of another format
             if name == "platform":
                 platform = read_document(Platform, file, file.name)
-                return platform, [f"Its platform is that of {file}, of {platform.place}. "]
+                return platform, [f"Its platform is that of {shown}, of {platform.place}. "]
             profile = read_document(Profile, file, file.name)
             if profile.workflow == folder.workflow.name and profile.source == source:
-                return profile, [f"Its profile is that of {file}. "]
+                return profile, [f"Its profile is that of {shown}. "]
     return None, []
 
 

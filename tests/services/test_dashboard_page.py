@@ -79,6 +79,7 @@ def test_what_verbs_have_measured_is_used_while_the_code_is_the_same(root, profi
     (root / kept / "platform.json").write_text(json.dumps(platform))
     seen = look_at_named("demo", root, {})
     assert {"profile", "platform"} <= seen["known"].keys()
+    assert seen["found"][0] == f"Its profile is that of {Path(kept, 'profile.json')}. "
     assert len(seen["found"]) == 2
     (folder.path / "functions" / "first" / "handler.py").write_text("def handle(req): pass\n")
     assert "profile" not in look_at_named("demo", root, {})["known"]
