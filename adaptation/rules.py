@@ -25,11 +25,11 @@ _DOUBLINGS = 6
 class Rules:
     """When to adapt."""
 
-    #: How long requests are counted for one mean latency, in seconds.
+    #: How long requests are counted for one mean latency, in seconds, if there are enough by then.
     window_s: float = 60.0
     #: How many windows in a row have to be outside the range, on one side of it.
     windows: int = 3
-    #: Requests below which a window tells nothing.
+    #: Requests below which a window tells nothing, and grows.
     fewest: int = 10
     #: How much further than the predicted range the mean may be, as a share of its ends.
     tolerance: float = 0.25
@@ -47,7 +47,7 @@ class Window:
 
     Of those of which it is known, ``timed``, at least ``late`` took longer than the SLO. So many
     ``arrived``, with those that failed or have no answer yet, in so many ``seconds``; 0 where that
-    is not known.
+    is not known. The window has grown to ``looks`` times its length.
     """
 
     requests: int
@@ -56,6 +56,31 @@ class Window:
     late: int = 0
     arrived: float = 0.0
     seconds: float = 0.0
+    looks: int = 1
+
+    def grown(self, later: Window) -> Window:
+        """This window and the `later` one that follows it, as one window."""
+        requests = self.requests + later.requests
+        spent_ms = self.requests * self.mean_ms + later.requests * later.mean_ms
+        return Window(
+            requests=requests,
+            mean_ms=spent_ms / max(1, requests),
+            timed=self.timed + later.timed,
+            late=self.late + later.late,
+            arrived=self.arrived + later.arrived,
+            seconds=self.seconds + later.seconds,
+            looks=self.looks + later.looks,
+        )
+
+
+def with_window(windows: Sequence[Window], new: Window, rules: Rules) -> list[Window]:
+    """The last `windows` that the rules look at, and the `new` one.
+
+    If the last one has too few requests to tell anything, the new one makes it longer.
+    """
+    if windows and windows[-1].requests < rules.fewest:
+        return [*windows[:-1], windows[-1].grown(new)]
+    return [*windows, new][-rules.windows :]
 
 
 def exceeding_per_s(windows: Sequence[Window], planned_per_s: float) -> float | None:
@@ -98,7 +123,8 @@ def concluded(windows: Sequence[Window], prediction: DeployedPrediction, rules: 
     """What the mean of `windows`, no reason to adapt, says of what serves, in a sentence."""
     telling = [each for each in windows if each.requests >= rules.fewest]
     length = f" of {rules.window_s:g} s" if rules.window_s else ""
-    looked = f"{len(windows)} window{'s' * (len(windows) != 1)}{length}"
+    looks = sum(each.looks for each in windows)
+    looked = f"{looks} window{'s' * (looks != 1)}{length}"
     if not telling:
         requests = sum(each.requests for each in windows)
         return (

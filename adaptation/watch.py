@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from chiron.adaptation.alone import deploying
 from chiron.adaptation.asked import asked_now
 from chiron.adaptation.blue_green import SWITCH_S, BlueGreen, repair
 from chiron.adaptation.events import Event, Tell
@@ -21,6 +22,7 @@ from chiron.adaptation.rules import (
     concluded,
     exceeding_per_s,
     judge,
+    with_window,
 )
 from chiron.adaptation.version import Serving, deploy_beside, serving
 from chiron.deployment.launcher import Launcher
@@ -134,9 +136,10 @@ class Watcher:
             return None, replace(record, pause=max(0, record.pause - 1))
         prediction = self._held_against(current)
         name, seconds = current.called.name, self.rules.window_s
-        window = self.latencies.window(name, seconds, prediction.slo_ms)
+        latest = self.latencies.window(name, seconds, prediction.slo_ms)
+        self._windows = with_window(self._windows, latest, self.rules)
+        window = self._windows[-1]
         record = record.seen(window, prediction, self.rules)
-        self._windows = [*self._windows, window][-self.rules.windows :]
         self.tell(_window_event(window, prediction.expected_shown, record, self.rules))
         if record.drifted(self.rules):
             is_late = record.side == "late"
@@ -189,7 +192,7 @@ class Watcher:
 
     def _adapt(self, reason: Reason) -> None:
         """Plan anew; where that brings something, have the new plan serve."""
-        with held(self.out):
+        with held(self.out), deploying(self.launcher.gateway, self.request.folder.workflow.name):
             self._adapt_by(reason)
 
     def _adapt_by(self, reason: Reason) -> None:
@@ -236,6 +239,7 @@ class Watcher:
             message = f"{name} is deployed again: nothing answers for up to {seconds} s"
             self.tell(Event("outage", message, {"seconds": seconds}))
         self._blue_green.switch(candidate, name, current, by_route=by_route)
+        self._windows = []
 
     @property
     def _blue_green(self) -> BlueGreen:
@@ -271,17 +275,17 @@ def _served(current: Serving, marks: Mapping[str, str], reason: Reason) -> Serve
 
 
 def _window_event(window: Window, expected: str, record: Record, rules: Rules) -> Event:
-    if not window.requests:
-        message = "no requests"
-    else:
-        mean = f"{window.mean_ms:.1f} ms in the mean"
-        message = f"{window.requests} requests in {mean} (predicted: {expected})"
+    message = f"{window.requests or 'no'} requests"
+    if window.looks > 1:
+        message += f" of {window.looks} windows"
+    if window.requests:
+        message += f" in {window.mean_ms:.1f} ms in the mean (predicted: {expected})"
     if window.seconds:
         message += f", {window.arrived / window.seconds:.3g}/s"
     if window.timed:
         message += f", {window.late} of {window.timed} over the SLO"
     if 0 < window.requests < rules.fewest:
-        message += f"; a window tells nothing below {rules.fewest}: use a longer --window"
+        message += f"; fewer than {rules.fewest} tell nothing, so the window grows"
     figures = {"requests": window.requests, "mean_ms": round(window.mean_ms, 3)}
     figures |= {"timed": window.timed, "late": window.late}
     return Event("window", message, figures | {"outside": record.run, "pause": record.pause})

@@ -38,8 +38,9 @@ def command(stack_file: Path, backend: Backend | None) -> None:
       chiron build -f build/stack.yaml
       chiron build -f build/stack.yaml --backend docker
     """
+    functions = read_stack(stack_file, os.environ).functions
     build = BUILDERS[backend] if backend else builder()
     build(stack_file)
-    for name in read_stack(stack_file, os.environ).functions:
+    for name in functions:
         progress(f"built {name}")
     next_step(shlex.join(["faas-cli", "deploy", "-f", str(stack_file)]))

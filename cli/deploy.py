@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from chiron.adaptation.alone import deploying
 from chiron.adaptation.proving import TRIES, deploy_proven
 from chiron.cli import options
 from chiron.cli.artefacts import (
@@ -105,7 +106,11 @@ def command(
         check=check,
         load=Load(per_s=rate) if rate else None,
     )
-    with held(output), place.connect() as launcher:
+    with (
+        held(output),
+        place.connect() as launcher,
+        deploying(launcher.gateway, opened.workflow.name),
+    ):
         report = deploy_proven(request, launcher, output, progress, tries if prove else None)
     if as_json:
         emit(report, None, as_json)

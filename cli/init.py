@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import click
 
 from chiron.cli import options
 from chiron.cli.output import next_step, progress
+from chiron.openfaas.handler_folder import meant
 from chiron.openfaas.languages import LANGS, called_in, find_handler, language_of, settled
 from chiron.openfaas.stack import StackFile, read_stack
 from chiron.openfaas.store_function import with_store_function
@@ -103,13 +103,14 @@ def _chain(stack: StackFile) -> tuple[dict[str, Any], tuple[str, ...]]:
         message = "stack.yaml has no function: add one with faas-cli new"
         raise ChironError("no-tasks", message, path="functions")
     for name, function in stack.functions.items():
-        if name not in names:
-            alike = get_close_matches(function.lang, LANGS, 1, 0.8)
-            mend = f" (did you mean {alike[0]}?)" if alike else ""
-            why = function.outside or f"lang {function.lang} runs in no wrap{mend}"
+        if name not in inside:
+            lang = f"lang {function.lang} runs in no wrap{meant(function.lang, LANGS)}"
+            why = function.outside or lang
             progress(
-                f"warning: {name} is no task of the workflow: {why}; add {name} to "
-                "the workflow to have it called over HTTP"
+                f"warning: {name} is no task of the workflow: {why}; add {name} to the workflow "
+                "to have it called over HTTP"
+                if inside
+                else f"warning: {name} stays a function that is called over HTTP: {why}"
             )
     edges = [list(pair) for pair in pairwise(names)]
     return {"tasks": {name: name for name in names}, "edges": edges}, tuple(names)

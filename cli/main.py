@@ -6,6 +6,8 @@ import errno
 import importlib
 import json
 import os
+import re
+import shutil
 import signal
 import stat
 import sys
@@ -56,8 +58,10 @@ _MENDS = {
     errno.EMFILE: "raise the limit, such as by ulimit -n 4096",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
+#: How a copy tells of a file's error, and Python of all folders for temporary files.
+_NUMBERED, _NO_TMPDIR = re.compile(r"\[Errno (\d+)\] ([^:]*)"), "No usable temporary directory"
 #: The signals that end a command.
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
 _CLEANING = b"removing what was deployed and started: wait, further signals are ignored\n"
 
 
@@ -106,11 +110,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: as the verb says, 1 for a failure, 2 for what callers mend."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     _open_streams()
-    signal.signal(signal.SIGTERM, _interrupt)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else the shell ignores it
-        signal.signal(signal.SIGINT, _interrupt)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else nohup ignores it
-        signal.signal(signal.SIGHUP, _hang_up)
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # else the shell, or nohup, ignores it
+            signal.signal(number, _hang_up if number == signal.SIGHUP else _interrupt)
     try:
         status = chiron.main(arguments, prog_name="chiron", standalone_mode=False)
         sys.stdout.flush()
@@ -124,18 +126,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(ChironError("bad-command-line", _with_help(error)), error.exit_code, arguments)
     except OSError as error:
         _drop_output()
-        said = [error.strerror or str(error), *filter(None, [error.filename])]
-        mend = _MENDS.get(error.errno or 0)
-        status = EXIT_FAILURE if mend is None else EXIT_USAGE
-        _fail(
-            ChironError("failed", ": ".join(map(str, [*said, *filter(None, [mend])]))),
-            status,
-            arguments,
-        )
+        message, status = _of_system(error)
+        _fail(ChironError("failed", message), status, arguments)
     except _Interrupted as interruption:
         error_line("; ".join(("interrupted", *getattr(interruption, "__notes__", ()))))
         raise
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _of_system(error: OSError) -> tuple[str, int]:
+    """An error of the system as one line, with its mend, and the exit status.
+
+    A folder that cannot be copied has an error for each file, of which the first is told.
+    """
+    number, said = error.errno, [error.strerror or str(error), *filter(None, [error.filename])]
+    if isinstance(error, shutil.Error):
+        _, place, reason = error.args[0][0]
+        found = _NUMBERED.match(reason)
+        number, said = int(found[1]) if found else None, [found[2] if found else reason, place]
+    elif error.errno == errno.ENOENT and _NO_TMPDIR in said[0]:
+        number, said = errno.ENOSPC, ["no folder for temporary files has space", "see TMPDIR"]
+    mend = _MENDS.get(number or 0)
+    line = ": ".join(map(str, [*said, *filter(None, [mend])]))
+    return line, EXIT_FAILURE if mend is None else EXIT_USAGE
 
 
 def _open_streams() -> None:
@@ -198,5 +211,7 @@ def _ignore(_number: int, _frame: object) -> None:
 def _with_help(error: click.ClickException) -> str:
     """The message of `error` and, where the command line was wrong, where to look it up."""
     message = " ".join(error.format_message().split())
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    return f"{message.rstrip('.')}: see {context.command_path} --help" if context else message
+    if not isinstance(error, click.UsageError):
+        return message
+    verb = error.ctx.command_path if error.ctx else "chiron"  # of an option without its value
+    return f"{message.rstrip('.')}: see {verb} --help"

@@ -11,6 +11,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, cast
 
+import click
+
 from chiron.cli import options
 from chiron.cli.output import progress, warn
 from chiron.deployment.deploy import Builder
@@ -81,6 +83,8 @@ def place(*more: Callable[..., Any]) -> Callable[[options.Command], options.Comm
         @wraps(command)
         def with_place(*arguments: Any, **others: Any) -> Any:
             said = {f.name: others.pop(f.name) for f in fields(Place) if f.name in others}
+            if said.get("local") and said.get("gateway"):
+                raise click.UsageError("--local and --gateway: choose one")
             return command(*arguments, place=Place(**said), **others)
 
         decorated = cast(options.Command, with_place)

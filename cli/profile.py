@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from chiron.adaptation.alone import deploying
 from chiron.cli import options
 from chiron.cli.artefacts import emit_own, read_profile
 from chiron.cli.output import next_step, progress, table, warn
@@ -63,6 +64,8 @@ def command(
             if local_launcher
             else stack.enter_context(place.connect())
         )
+        if isinstance(here, Launcher):
+            stack.enter_context(deploying(here.gateway, opened.workflow.name))
         warn((here.sources(opened) if isinstance(here, Launcher) else sources).warnings)
         try:
             measured = profile(opened, here, progress=progress, probe_alone=local_launcher)
@@ -76,8 +79,9 @@ def command(
         progress(f"wrote {trace}")
     if old:
         _show(profile_changes(old, measured))
-    there = replace(place, local="process") if local_launcher and not place.local else place
-    next_step(shlex.join(["chiron", "calibrate", *there.flags]))
+    if local_launcher and not place.local:
+        place = replace(place, gateway=None, local="process")
+    next_step(shlex.join(["chiron", "calibrate", *place.flags]))
 
 
 def _show(changes: Changes) -> None:

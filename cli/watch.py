@@ -14,6 +14,7 @@ from typing import Any, cast
 import click
 from click.core import ParameterSource
 
+from chiron.adaptation.alone import watching
 from chiron.adaptation.events import Event, Tell
 from chiron.adaptation.latency import Latencies, Probes, Wait, find_latencies
 from chiron.adaptation.replicas import Scaler
@@ -152,7 +153,7 @@ def command(
         check=check,
         load=Load(per_s=rate) if rate else None,
     )
-    with place.connect() as launcher:
+    with place.connect() as launcher, watching(launcher.gateway, opened.workflow.name):
         tell = _teller(launcher, request, _as_json if as_json else _as_line)
         wait = _scaler(launcher, request, tell).wait if scale else time.sleep
         latencies = _latencies(launcher, request, metrics, wait, rules, place)

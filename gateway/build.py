@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import compileall
 import contextlib
+import errno
 import importlib.util
 import re
 import shutil
@@ -12,7 +13,6 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from chiron.gateway import docker_engine, javac, names, npm, requirements
 from chiron.gateway.docker_engine import engine_errors, one_line
 from chiron.gateway.errors import GatewayError
 from chiron.gateway.images import Image, ImageStore, home
-from chiron.openfaas.handler_folder import CONTAINER_FOLDER, STYLES, bindings
+from chiron.openfaas.handler_folder import CONTAINER_FOLDER, STYLES, bindings, meant
 
 #: What tools leave beside code, perhaps while it is copied.
 _SKIPPED = re.compile(r"__pycache__|\..*_cache|\.git|.*\.pyc\.\d+")
@@ -124,13 +124,11 @@ def check(function: FunctionSource, templates: Path) -> Checked:
     reference = names.image_reference(function.image)
     style = STYLES.get(function.lang)
     if style is None and function.lang != _WRAP:
-        alike = get_close_matches(function.lang, LANGS, 1, 0.8)
-        meant = f" (did you mean {alike[0]}?)" if alike else ""
         known = ", ".join(LANGS)
         raise function.fault(
             "unknown-lang",
-            f"lang {function.lang!r}{meant} cannot be a process here, which can be {known}: take "
-            "the embedded gateway with --backend docker, or another gateway",
+            f"lang {function.lang!r}{meant(function.lang, LANGS)} cannot be a process here, which "
+            f"can be {known}: take the embedded gateway with --backend docker, or another gateway",
         )
     template = templates / (_PLAIN if style else _WRAP)
     if not (template / "index.py").is_file():
@@ -170,11 +168,17 @@ def compose(function: FunctionSource, template: Path, folder: Path) -> None:
     try:
         lay_out(template, folder)
         shutil.copytree(function.handler, folder / "function", ignore=_skipped)
-    except (OSError, shutil.Error) as error:
-        said = f"cannot copy {function.handler}: {error}"
-        raise function.fault("copy-failed", said) from error
+    except OSError as error:
+        raise _not_copied(function, error) from error
     # Docker's template does the same, so that `from function import handler` finds a package.
     (folder / "function" / "__init__.py").touch()
+
+
+def _not_copied(function: FunctionSource, error: OSError) -> GatewayError:
+    """The first reason why a folder could not be copied, which has one for each file."""
+    reason = error.args[0][0][2] if isinstance(error, shutil.Error) else str(error)
+    mend = ": free some space there" if f"[Errno {errno.ENOSPC}]" in reason else ""
+    return function.fault("copy-failed", f"cannot copy {function.handler}: {reason}{mend}")
 
 
 def lay_out(template: Path, folder: Path) -> None:
@@ -269,8 +273,8 @@ def lay_out_as_faas_cli(function: FunctionSource, context: Path) -> None:
         if within and template is not None:
             shutil.copytree(template, context, ignore=_skipped, dirs_exist_ok=True)
         shutil.copytree(function.handler, context / within, ignore=_skipped, dirs_exist_ok=True)
-    except (OSError, shutil.Error) as error:
-        raise function.fault("copy-failed", f"cannot copy {function.handler}: {error}") from error
+    except OSError as error:
+        raise _not_copied(function, error) from error
     if not (context / "Dockerfile").is_file():
         place = template if within else function.handler
         raise function.fault("dockerfile-missing", f"there is no Dockerfile in {place}")

@@ -264,13 +264,14 @@ class Gateway:
         return request
 
     def _failure(self, response: Response, what: str) -> ChironError:
-        if response.status_code == requests.codes.unauthorized:
+        reason = shown(response) or response.reason
+        if response.status_code in (requests.codes.unauthorized, requests.codes.forbidden):
             return ChironError(
                 "unauthorised",
-                f"gateway {self.url} refuses the credentials: run faas-cli login -g {self.url}",
+                f"gateway {self.url} refuses the credentials ({reason}): run faas-cli login -g "
+                f"{self.url}",
                 status=401,
             )
-        reason = shown(response) or response.reason
         if response.status_code == requests.codes.not_found:
             message = f"gateway {self.url} has no {what}: {reason}"
             return ChironError("not-found", message, status=404)

@@ -68,11 +68,17 @@ def _digest(text: str) -> bytes:
 def gateway_url(flag: str | None, variables: Mapping[str, str]) -> str:
     """The gateway's URL, written as faas-cli writes it: `flag`, else OPENFAAS_URL, else loopback.
 
+    Raises ``bad-gateway-url`` for a scheme other than http and https.
+
     >>> gateway_url("Gateway.Example.com/", {})
     'http://gateway.example.com'
     """
     url = (flag or variables.get("OPENFAAS_URL") or DEFAULT_GATEWAY).rstrip("/").lower()
-    return url if url.startswith("http") else f"http://{url}"
+    scheme, given, _ = url.partition("://")
+    if given and scheme not in ("http", "https"):
+        message = f"gateway URL {url!a} begins with {scheme!a}: begin it with http:// or https://"
+        raise ChironError("bad-gateway-url", message)
+    return url if given else f"http://{url}"
 
 
 def config_file(variables: Mapping[str, str]) -> Path:

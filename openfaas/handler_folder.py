@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -26,12 +27,25 @@ STYLES: dict[str, Style] = {
     "python3-http": "http",
     "python3-http-debian": "http-debian",
 }
+#: The templates of OpenFaaS's classic watchdog.
+_CLASSIC = ("python", "python27", "python3", "python3-debian")
 #: Largest requirements.txt, in bytes.
 LIMIT = 1024 * 1024
 #: Where a package may come from, if not from pip's index.
 _SCHEMES = ("https://", "git+https://", "git+ssh://")
 _COMMENT = re.compile(r"(^|\s+)#.*$")
 _SHOWN = 60
+
+
+def meant(lang: str, known: Collection[str]) -> str:
+    """Which of the `known` templates `lang` may be, as the end of a phrase; empty if none is.
+
+    The handlers of the classic template are called as those of python3-flask.
+    """
+    if lang in _CLASSIC:
+        return f" (python3-flask calls the same handle as {lang})"
+    alike = get_close_matches(lang, known, 1, 0.8)
+    return f" (did you mean {alike[0]}?)" if alike else ""
 
 
 def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:

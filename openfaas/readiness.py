@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Mapping
@@ -26,6 +27,8 @@ _PROBES_A_LOG = 10
 _NAMESPACE = "openfaas-fn"
 #: Characters that are shown of what a gateway or a function answers.
 _SHOWN = 300
+#: The fields in which JSON that tells of an error has a sentence for people.
+_SENTENCES = ("message", "error_description", "error", "detail")
 #: What the embedded gateway says of a function that has no replica but one that has ended.
 _EXITED = "exited with status"
 _MODULE = re.compile(r"No module named '([^']+)'")
@@ -84,8 +87,13 @@ def events_line(name: str, namespace: str) -> str:
 
 
 def shown(answer: Response) -> str:
-    """The beginning of what a gateway or a function answers, in one line."""
-    return " ".join(answer.text.split())[:_SHOWN]
+    """The beginning of what a gateway or a function answers, in one line: of JSON its sentence."""
+    said = answer.text
+    with suppress(ValueError):
+        told = json.loads(said)
+        fields = (told.get(name) for name in _SENTENCES) if isinstance(told, dict) else ()
+        said = next((field for field in fields if field and isinstance(field, str)), said)
+    return " ".join(said.split())[:_SHOWN]
 
 
 def _missing(

@@ -9,7 +9,6 @@ too many, the one that has waited longest gives way. So a new client is served.
 
 from __future__ import annotations
 
-import json
 import logging
 import socket
 import sys
@@ -29,7 +28,7 @@ from waitress.task import ErrorTask
 
 from chiron.openfaas.credentials import Credentials
 from chiron.services.access import challenges, refusal
-from chiron.services.problems import RETRY_AFTER_S, Problem
+from chiron.services.problems import RETRY_AFTER_S, Problem, told
 from chiron.services.strict_request import FORM_LIMIT
 from chiron.workflow.errors import ChironError
 
@@ -180,9 +179,10 @@ class _Refusal(ErrorTask):  # type: ignore[misc]
         if not isinstance(error, ChironError):  # waitress found it
             code = error.reason.lower().replace(" ", "-")
             error = ChironError(code, f"request: {error.body}", status=error.code)
-        body = json.dumps(Problem.of(error).model_dump(mode="json")).encode()
+        content, kind = told(Problem.of(error), self.request.headers.get("ACCEPT"))
+        body = content.encode()
         self.status = f"{error.status} {HTTPStatus(error.status).phrase}"
-        self.response_headers.append(("Content-Type", "application/json"))
+        self.response_headers.append(("Content-Type", kind))
         secret = self.channel.server.secret
         if error.status == HTTPStatus.UNAUTHORIZED and secret is not None:
             headers = (("WWW-Authenticate", challenge) for challenge in challenges(secret))

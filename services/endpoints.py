@@ -14,13 +14,16 @@ from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 from pydantic import Field
 
+from chiron.adaptation.alone import deploying
 from chiron.adaptation.proving import TRIES, deploy_proven
 from chiron.deployment.launcher import Launcher
+from chiron.gateway.images import home
 from chiron.generator.generate import Sources, generate
 from chiron.installation.packages import Finding
 from chiron.installation.preflight import preflight
 from chiron.pipeline.deploy import SAMPLES, DeploymentReport, DeploymentRequest
 from chiron.profiler.calibrate import calibrate
+from chiron.profiler.kept_platform import KeptPlatforms
 from chiron.profiler.profile import profile
 from chiron.profiler.tracer import require_tracing
 from chiron.scheduler.choices import Choices
@@ -282,7 +285,8 @@ def run_profile(
 ) -> dict[str, Any]:
     """The job that `post_profile` queues."""
     folder = WorkflowFolder.open(Path(params["folder"]))
-    return profile(folder, launcher, progress=progress).model_dump(mode="json")
+    with deploying(launcher.gateway, folder.workflow.name):
+        return profile(folder, launcher, progress=progress).model_dump(mode="json")
 
 
 def run_calibrate(_: Mapping[str, Any], launcher: Launcher, progress: Progress) -> dict[str, Any]:
@@ -301,6 +305,7 @@ def run_deployment(
         choices=body,
         profile=body.profile,
         platform=body.platform,
+        platforms=KeptPlatforms(home() / "platforms"),
         timeout_s=parse_timeout_s(body.timeout),
         samples=body.samples,
         check=body.check,
@@ -308,7 +313,8 @@ def run_deployment(
     )
     out = Path(params["workspace"]) / "out"
     tries = body.tries if body.prove else None
-    report = deploy_proven(request, launcher, out, progress, tries)
+    with deploying(launcher.gateway, request.folder.workflow.name):
+        report = deploy_proven(request, launcher, out, progress, tries)
     return report.model_dump(mode="json")
 
 

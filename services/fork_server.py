@@ -18,11 +18,13 @@ context.set_forkserver_preload(["__main__", "chiron.services.preloaded"])
 def prepare() -> None:
     """Start it, if it does not run, before there is work for it. It ends with this process.
 
-    It shares the terminal, and ^C there is for this process: interrupted in its imports, the fork
-    server would print a traceback. Later it ignores SIGINT, as what it forks does.
+    It shares the terminal, and ^C and ^\\ there are for this process: interrupted in its imports,
+    the fork server would print a traceback. Later it ignores these signals, as what it forks does.
     """
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # which is inherited
+    numbers = signal.SIGINT, signal.SIGQUIT
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in numbers}  # which is inherited
     try:
         forkserver.ensure_running()
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)

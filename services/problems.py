@@ -1,11 +1,12 @@
-"""Errors as answers: one JSON form for whatever goes wrong, never prose or a traceback."""
+"""Errors as answers: one JSON form for whatever goes wrong, and its sentence in a browser."""
 
 from __future__ import annotations
 
+import json
 import logging
 from http import HTTPStatus
 
-from flask import Flask, Response, g, jsonify
+from flask import Flask, Response, g, request
 from pydantic import ValidationError
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
@@ -45,6 +46,13 @@ class Problem(Document):
         return cls(
             code=error.code, message=error.message, path=error.path, functions=error.functions
         )
+
+
+def told(problem: Problem, accept: str | None) -> tuple[str, str]:
+    """A problem, and its media type: JSON, but its sentence for the page of a browser."""
+    if "text/html" in (accept or ""):
+        return f"{problem.message}\n", "text/plain"
+    return json.dumps(problem.model_dump(mode="json")), "application/json"
 
 
 def internal() -> ChironError:
@@ -90,4 +98,5 @@ def _unexpected(error: Exception) -> tuple[Response, int]:
 
 
 def _answer(problem: Problem, status: int) -> tuple[Response, int]:
-    return jsonify(problem.model_dump(mode="json")), status
+    content, kind = told(problem, request.headers.get("Accept"))
+    return Response(content, mimetype=kind), status

@@ -103,7 +103,7 @@ def own_signals() -> Iterator[None]:
     """Put back the handlers that a command replaces."""
     before = {
         number: signal.getsignal(number)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
     }
     try:
         yield

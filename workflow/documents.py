@@ -210,13 +210,13 @@ def writing(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def held(folder: Path, refusal: str = "") -> Iterator[None]:
     """Make `folder`, and keep what else holds it out for the length of the block.
 
     Two commands that write there would each deploy parts of what the other wrote. A folder that is
     made goes again if nothing is written.
 
-    Raises ``in-use``; ``not-writable``.
+    Raises ``in-use``, whose message is `refusal`; ``not-writable``.
     """
     made = not folder.exists()
     with writing(folder):
@@ -227,7 +227,7 @@ def held(folder: Path) -> Iterator[None]:
     except BlockingIOError:
         os.close(descriptor)
         message = f"another command writes to {folder}: wait for it, or name another folder by -o"
-        raise ChironError("in-use", message, status=409) from None
+        raise ChironError("in-use", refusal or message, status=409) from None
     try:
         yield
     finally:

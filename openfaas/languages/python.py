@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,6 +17,9 @@ _PARAMETERS: dict[Style, tuple[str, ...]] = {
     "http": ("event", "context"),
     "http-debian": ("event", "context"),
 }
+#: The modules of handlers of AWS Lambda, and the parameters of these.
+_ELSEWHERE = ("lambda_function.py", "app.py", "index.py", "main.py")
+_LAMBDA = ["event", "context"]
 
 
 class Python(Language):
@@ -31,7 +35,10 @@ class Python(Language):
         place = handler_folder(name, function, folder, "with its handler.py")
         code = place / "handler.py"
         if not there(code.is_file):
-            message = f"function {name}: handler.py missing at {place}: create it or mend handler"
+            named = (each for each in _ELSEWHERE if there((place / each).is_file))
+            renamed = (f"rename {each} to handler.py" for each in named)
+            mend = next(renamed, "create it or mend handler")
+            message = f"function {name}: handler.py missing at {place}: {mend}"
             raise fault("no-handler", name, "handler", message)
         reason = _unusable(code, style)
         if reason:
@@ -47,7 +54,7 @@ def _unusable(code: Path, style: Style) -> str | None:
     wanted = f"def handle({', '.join(_PARAMETERS[style])})"
     try:
         tree = ast.parse(code.read_bytes(), filename=str(code))
-        definitions = [found for found in bindings(tree) if found[0] == "handle"]
+        bound = dict(bindings(tree))
     except (SyntaxError, ValueError) as error:
         at = error.lineno if isinstance(error, SyntaxError) else None
         line = "" if at is None else f", line {at}"
@@ -56,15 +63,27 @@ def _unusable(code: Path, style: Style) -> str | None:
         return "is nested too deeply"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-    if not definitions:
-        return f"has no handle: define {wanted}"
-    definition = definitions[-1][1]
+    if "handle" not in bound:
+        return f"has no handle: {_addition(bound, style)}"
+    definition = bound["handle"]
     if isinstance(definition, ast.AsyncFunctionDef):
         return f"has an async handle, which the template does not await: define {wanted}"
     count = len(_PARAMETERS[style])
     if isinstance(definition, ast.FunctionDef) and not _takes(definition.args, count):
         return f"has a handle with other parameters than its lang calls: define {wanted}"
     return None
+
+
+def _addition(bound: Mapping[str, ast.AST], style: Style) -> str:
+    """What to add to a module without a handle; one of AWS Lambda has a handler to call."""
+    wanted = f"def handle({', '.join(_PARAMETERS[style])})"
+    for name, each in bound.items():
+        if isinstance(each, ast.FunctionDef) and [a.arg for a in each.args.args] == _LAMBDA:
+            body = f"json.dumps({name}(json.loads(req), None))"
+            if style != "flask":
+                body = f'{{"body": json.dumps({name}(json.loads(event.body), context))}}'
+            return f"to call {name} of AWS Lambda, import json and add {wanted}: return {body}"
+    return f"define {wanted}"
 
 
 def _takes(arguments: ast.arguments, count: int) -> bool:

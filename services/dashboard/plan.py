@@ -182,7 +182,7 @@ def _summary(plan: dict[str, Any]) -> list[Component]:
     facts = [f"{plan['cpus']} CPU{'s' * (plan['cpus'] > 1)}"]
     if predicted:
         facts = [f"{validate(Prediction, predicted, 'the plan').shown} ms", *facts]
-    verdict = f"{'Meets' if met else 'Does not meet'} the SLO of {plan['slo_ms']:.1f} ms"
+    verdict = f"{'Meets' if met else 'Does not meet'} the SLO of {plan['slo_ms']:g} ms"
     rows = [
         [
             html.Span(wrap["name"], className="swatch", style={"backgroundColor": colour}),

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from chiron.profiler.holding import profiled_source
 from chiron.scheduler.choices import Choices
 from chiron.scheduler.diff import figures, moves
 from chiron.scheduler.folder_settings import FolderSettings, read_settings
@@ -44,12 +45,19 @@ _FOLDERS = 200
 _REQUEST_BYTES = 100_000
 #: For how long plans of the front are looked for, in seconds.
 _FRONT_S = 5.0
-_MEASURED = (("profile", Profile), ("platform", Platform))
+_MEASURED: tuple[tuple[str, type[Profile | Platform]], ...] = (
+    ("profile", Profile),
+    ("platform", Platform),
+)
 
 
 def look_at_named(directory: str, root: Path, variables: Mapping[str, str]) -> dict[str, Any]:
-    """The folder `directory` below `root`; see `_look`."""
-    return _look(Path(named_folder(directory, root, variables)), variables)
+    """The folder `directory` below `root`; see `_look`.
+
+    Verbs that run in `root` keep there, or in ``out``, what they measure.
+    """
+    found = Path(named_folder(directory, root, variables))
+    return _look(found, variables, (root, root / "out"))
 
 
 def find_named(workflow: str, root: Path) -> str | None:
@@ -77,9 +85,10 @@ def look_at_upload(packed: Path, target: Path) -> dict[str, Any]:
     return _look(path, {})
 
 
-def _look(path: Path, variables: Mapping[str, str]) -> dict[str, Any]:
+def _look(path: Path, variables: Mapping[str, str], kept: Sequence[Path] = ()) -> dict[str, Any]:
     """``known``, the parts of a `ScheduleRequest` that are there, and what the page shows of them.
 
+    What was measured is in the folder, else in one that `kept` has; ``found`` says if it is there.
     Or ``faults``: what is wrong with the workflow, each with an excerpt of where it is, and the
     ``graph`` of a state machine all the same.
 
@@ -93,12 +102,17 @@ def _look(path: Path, variables: Mapping[str, str]) -> dict[str, Any]:
         "functions": read_function_names(path),
         "name": folder.workflow.name,
     }
-    profile = None
+    profile, found = None, list[str]()
     for name, model in _MEASURED:
         file = path / f"{name}.json"
+        read: Profile | Platform | None = None
         if file.exists():
             check_links(file, path)
             read = read_document(model, file, file.name)
+        elif kept:
+            read, told = _kept(name, folder, kept)
+            found += told
+        if read is not None:
             known[name] = read.model_dump(mode="json")
             profile = read if isinstance(read, Profile) else profile
     known |= _settings(read_settings(folder, variables))
@@ -115,7 +129,28 @@ def _look(path: Path, variables: Mapping[str, str]) -> dict[str, Any]:
         "graph": elements(folder.workflow, profile),
         "svg": svg(chart_of(folder.workflow), folder.workflow.name) if decides else None,
         "request": _request(folder),
+        "found": found,
     }
+
+
+def _kept(
+    name: str, folder: WorkflowFolder, places: Sequence[Path]
+) -> tuple[Profile | Platform | None, list[str]]:
+    """What verbs have kept in `places`, a profile if it is of this code, and a line about it.
+
+    All places are in the first one.
+    """
+    source, top = profiled_source(folder), places[0]
+    for file in (place / f"{name}.json" for place in places):
+        shown = file.relative_to(top)
+        with suppress(ChironError):  # there is none, or of another format
+            if name == "platform":
+                platform = read_document(Platform, file, file.name)
+                return platform, [f"Its platform is that of {shown}, of {platform.place}. "]
+            profile = read_document(Profile, file, file.name)
+            if profile.workflow == folder.workflow.name and profile.source == source:
+                return profile, [f"Its profile is that of {shown}. "]
+    return None, []
 
 
 def _request(folder: WorkflowFolder) -> str:

@@ -166,7 +166,7 @@ def _told(
         wrong, graph = faults(seen["faults"]), _graph(seen.get("graph", []), None)
         return None, None, True, wrong, "", still(), *graph, no_update, True, no_update
     known, told = _with_measured(seen["known"], seen["name"])
-    told = [f"{seen['name']}: {len(seen['tasks'])} tasks. ", *told]
+    told = [f"{seen['name']}: {len(seen['tasks'])} tasks. ", *seen["found"], *told]
     most = max(_longest_slo_ms(known), math.ceil(float(slo or 0)))  # which is the user's
     tasks = still(table("Tasks", _TASKS, seen["tasks"]))
     shown = told, tasks, *_graph(seen["graph"], seen["svg"])

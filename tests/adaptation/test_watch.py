@@ -134,11 +134,15 @@ def test_an_slo_that_what_serves_was_not_deployed_for_is_planned_for(watch, depl
     assert watch(GOOD, slo_ms=6000.0, profile=no_profile) == ["window"]
 
 
-def test_a_window_of_too_few_requests_says_that_it_tells_nothing(watch, deployed, place):
-    watch(Window(9, 900.0), fewest=10)
-    assert place.events[0].message.endswith(
-        "; a window tells nothing below 10: use a longer --window"
-    )
+def test_a_window_of_too_few_requests_grows_until_there_are_enough(watch, deployed, place):
+    few = replace(SLOW, requests=4)
+    kinds = watch(*[few] * 6, windows=2, fewest=10, profile=no_profile)
+    assert kinds == ["window"] * 6 + ["adapting", "failed"]
+    said = [event.message for event in place.events]
+    assert said[0].endswith("; fewer than 10 tell nothing, so the window grows")
+    assert said[2].startswith("12 requests of 3 windows in ")
+    assert "tell nothing" not in said[2]
+    assert said[3].startswith("4 requests in ")
 
 
 def test_a_kept_platform_is_used_and_looked_for_once(watcher, platform, place):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,8 @@ from unittest.mock import Mock
 
 import pytest
 
+from chiron.adaptation.alone import deploying, watching
+from chiron.openfaas.client import Gateway
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from tests.commands import COMMAND
@@ -259,6 +262,8 @@ def test_a_folder_without_stack_file_is_told_what_that_is(chiron, small):
         (["schedule", "--planner=mine", "small"], ["'mine'", "faastlane+", "pgp"]),
         (["predict", "small"], ["--plan", "--plans", "chiron predict --help"]),
         (["schedule", "--bogus"], ["--bogus", "chiron schedule --help"]),
+        (["logs", "x", "--execution"], ["--execution", "chiron --help"]),
+        (["profile", "small", "--local", "-g", "gw"], ["--local and --gateway: choose one"]),
         (["schema"], ["Choose from: plan, platform, profile", "chiron schema --help"]),
         (["serve", "--port=80808"], ["--port", "80808", "65535"]),
         (["serve", "--gateway-port=80808"], ["--gateway-port", "80808", "65535"]),
@@ -280,6 +285,24 @@ def test_a_gateway_that_is_not_there(chiron, free_port):
         assert url in error
         assert "chiron serve" in error
         assert "-g" in error
+
+
+@pytest.mark.parametrize(
+    ("verb", "held", "who"),
+    [
+        (["deploy", "--slo=1s"], deploying, "another command deploys"),
+        (["profile"], deploying, "another command deploys"),
+        (["watch", "--slo=1s"], watching, "another chiron watch adapts"),
+    ],
+)
+def test_a_workflow_that_another_command_changes(
+    verb, held, who, chiron, artefacts, embedded, environment, monkeypatch
+):
+    monkeypatch.setenv("CHIRON_HOME", environment["CHIRON_HOME"])
+    with Gateway(embedded.url) as gateway, held(gateway, "small"):
+        result = chiron(*verb, "small", "-g", embedded.url, "-o", "elsewhere")
+    assert (result.status, result.stdout) == (2, "")
+    assert result.error().startswith(f"{who} small on {embedded.url}: ")
 
 
 def fake_strace(folder: Path, says: str) -> Path:
@@ -365,6 +388,28 @@ def test_a_place_that_cannot_be_written_after_all_is_the_callers_to_mend(
     monkeypatch.setattr("chiron.cli.schedule.emit_own", Mock(side_effect=full))
     result = chiron("schedule", artefacts, "--slo=1s")
     assert (result.status, result.error()) == (2, full.message)
+
+
+FULL = "[Errno 28] No space left on device: 'b/x'"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            shutil.Error([("a/x", "b/x", FULL), ("a/y", "b/y", FULL)]),
+            "No space left on device: b/x: free some space there",
+        ),
+        (
+            FileNotFoundError(2, "No usable temporary directory found in ['/tmp', '/var/tmp']"),
+            "no folder for temporary files has space: see TMPDIR: free some space there",
+        ),
+    ],
+)
+def test_a_folder_for_temporary_files_that_is_full(error, said, chiron, planned, monkeypatch):
+    monkeypatch.setattr("chiron.cli.generate.generate", Mock(side_effect=error))
+    result = chiron("generate", "plan.json")
+    assert (result.status, result.error()) == (2, said)
 
 
 def test_what_users_typed_is_shown_as_it_is_on_one_line(chiron, artefacts):

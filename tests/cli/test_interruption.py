@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from chiron.openfaas.client import Gateway
     ("first", "number"),
     [
         ("building", signal.SIGHUP),
+        ("building", signal.SIGQUIT),
         pytest.param("measuring", signal.SIGTERM, marks=pytest.mark.slow),
     ],
 )
@@ -41,3 +44,23 @@ def test_a_second_signal_while_all_is_removed_leaves_nothing_deployed(
         assert "further signals are ignored" in running.said
         assert running.said.endswith("error: interrupted\n")
         assert there.functions() == []
+
+
+_INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(name, *_):
+        if name == "chiron.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder)
+from chiron.cli import start
+start()
+"""
+
+
+def test_ctrl_c_while_the_modules_load_is_no_traceback(environment):
+    command = [sys.executable, "-c", _INTERRUPTED_IMPORT]
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")

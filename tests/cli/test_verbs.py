@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -335,6 +336,15 @@ def test_a_lang_that_is_almost_one_of_wraps_is_asked_about(chiron, functions):
     (functions / "stack.yaml").write_text(text.replace("ruby", "python3-flsk"))
     said = chiron("init", "mine").stderr
     assert "lang python3-flsk runs in no wrap (did you mean python3-flask?)" in said
+
+
+def test_functions_that_stay_apart_are_said_though_all_do(chiron, functions):
+    text = (functions / "stack.yaml").read_text()
+    (functions / "stack.yaml").write_text(re.sub(r"python3-\w+|ruby", "python3", text))
+    said = chiron("init", "mine").stderr
+    lines = [line for line in said.splitlines() if "is called over HTTP" in line]
+    assert len(lines) == 3
+    assert all("python3-flask calls the same handle as python3" in line for line in lines)
 
 
 def test_a_folder_without_functions_for_tasks_is_said_in_one_line(chiron, functions):

@@ -13,6 +13,7 @@ from chiron.openfaas.client import FunctionSpec, Gateway
 from chiron.openfaas.credentials import Credentials
 from chiron.openfaas.objects import GatewayInfo, Resources
 from chiron.workflow.errors import ChironError
+from tests.rows import each_row
 
 ADMIN = Credentials.basic("admin", "s3cret:with-colon")
 BASIC = "Basic " + base64.b64encode(b"admin:s3cret:with-colon").decode()
@@ -326,13 +327,21 @@ def test_a_log_ends_with_its_newest_lines_though_faasd_cuts_those_off(client, ga
     assert int(gateway.calls[0].query["tail"]) > 1000
 
 
-def test_wrong_credentials_point_to_login(client, gateway):
-    gateway.answer("GET /system/functions", (401, b"invalid credentials"))
+@each_row(
+    "refusal",
+    [
+        (401, b"invalid credentials"),
+        (403, b'{"code": 7, "error": "access_denied", "message": "invalid credentials"}'),
+    ],
+)
+def test_wrong_credentials_point_to_login(client, gateway, refusal):
+    gateway.answer("GET /system/functions", refusal)
 
     with pytest.raises(ChironError) as raised:
         client.functions()
 
     assert (raised.value.code, raised.value.status) == ("unauthorised", 401)
+    assert "refuses the credentials (invalid credentials): run" in raised.value.message
     assert f"faas-cli login -g {gateway.url}" in raised.value.message
 
 

@@ -13,6 +13,7 @@ from chiron.openfaas.credentials import (
     gateway_url,
 )
 from chiron.workflow.errors import ChironError
+from tests.rows import each_row
 
 URL = "http://127.0.0.1:8080"
 
@@ -30,6 +31,12 @@ URL = "http://127.0.0.1:8080"
 )
 def test_the_flag_wins_over_the_variable_over_loopback(flag, variables, url):
     assert gateway_url(flag, variables) == url
+
+
+@each_row("url", ["ftp://gw", "tcp://gw:8080", "httpx://gw", "://gw"])
+def test_a_url_of_another_scheme_is_refused(url):
+    with pytest.raises(ChironError, match=r"begin it with http:// or https://"):
+        gateway_url(url, {})
 
 
 @pytest.mark.parametrize(

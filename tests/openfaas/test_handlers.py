@@ -67,6 +67,16 @@ def test_handlers_that_the_template_can_call(write, tmp_path, lang, code):
         ("python3-flask", "class C:\n    def handle(req): ...", "has no handle"),
         ("python3-flask", "def main():\n    def handle(req): ...", "has no handle"),
         ("python3-flask", "print([handle for handle in ()])", "has no handle"),
+        (
+            "python3-flask",
+            "def main(event, context): ...",
+            r"add def handle\(req\): return json.dumps\(main\(json.loads\(req\), None\)\)",
+        ),
+        (
+            "python3-http",
+            "def main(event, context): ...",
+            r"json.dumps\(main\(json.loads\(event.body\), context\)\)}",
+        ),
         ("python3-flask", "async def handle(req): ...", "async"),
         ("python3-flask", "def handle(event, context): ...", r"define def handle\(req\)"),
         ("python3-flask", "def handle(req, *, key): ...", "other parameters"),
@@ -97,6 +107,12 @@ def test_a_missing_handler_names_the_function_and_the_mend(write, tmp_path, hand
         find_handler(stack(handler=handler), "side", tmp_path)
     assert raised.value.code == "no-handler"
     assert f"function side: {what} missing" in raised.value.message
+
+
+def test_a_module_of_aws_lambda_is_to_be_the_handler(write, tmp_path):
+    write("side/app.py", "def handle(req): ...")
+    with pytest.raises(ChironError, match=r"rename app\.py to handler\.py"):
+        find_handler(stack(), "side", tmp_path)
 
 
 @pytest.mark.parametrize(

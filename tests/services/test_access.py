@@ -60,6 +60,12 @@ def test_every_address_asks_for_the_secret(by_token, path):
     assert answer.headers.getlist("WWW-Authenticate") == challenges
 
 
+def test_a_person_reads_a_sentence_in_a_browser(by_token):
+    answer = by_token.get("/", headers={"Accept": "text/html,*/*"})
+    assert (answer.status_code, answer.mimetype) == (401, "text/plain")
+    assert answer.text == "the services ask for credentials (Bearer): send the right ones\n"
+
+
 def test_the_token_admits(serve, token_file):
     client = serve(bearer_token(token_file))
 

@@ -12,8 +12,9 @@ import pytest
 from chiron.deployment.journal import Journal, Told
 from chiron.deployment.live import Live
 from chiron.deployment.postmortem import FailedExecution
+from chiron.profiler.holding import profiled_source
 from chiron.services.dashboard.address import page_of, workflow_at
-from chiron.services.dashboard.reading import find_named
+from chiron.services.dashboard.reading import find_named, look_at_named
 from chiron.services.jobs import JobSummary
 from chiron.services.problems import Problem
 from chiron.workflow.chart import chart_of
@@ -67,6 +68,21 @@ def test_a_folder_is_found_by_the_name_of_its_workflow(root, orders):
 def done(started, finished, status="done"):
     times = {"created": started, "started": started, "finished": finished}
     return JobSummary(id="a", kind="profile", status=status, location="/jobs/a", **times)
+
+
+@pytest.mark.parametrize("kept", [".", "out"])
+def test_what_verbs_have_measured_is_used_while_the_code_is_the_same(root, profile, platform, kept):
+    folder = WorkflowFolder.open(root / "demo")
+    profile["source"] = profiled_source(folder)
+    (root / kept).mkdir(exist_ok=True)
+    (root / kept / "profile.json").write_text(json.dumps(profile))
+    (root / kept / "platform.json").write_text(json.dumps(platform))
+    seen = look_at_named("demo", root, {})
+    assert {"profile", "platform"} <= seen["known"].keys()
+    assert seen["found"][0] == f"Its profile is that of {Path(kept, 'profile.json')}. "
+    assert len(seen["found"]) == 2
+    (folder.path / "functions" / "first" / "handler.py").write_text("def handle(req): pass\n")
+    assert "profile" not in look_at_named("demo", root, {})["known"]
 
 
 def test_a_job_is_expected_to_take_what_earlier_ones_took():

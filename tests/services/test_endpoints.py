@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +25,9 @@ from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 from tests.rows import each_row
 
+#: A launcher whose gateway is never called.
+NOWHERE: Any = SimpleNamespace(gateway=SimpleNamespace(url="http://gateway.example"))
+
 
 @pytest.fixture
 def inputs(workflow, profile, platform) -> dict[str, Any]:
@@ -38,7 +42,7 @@ def plan(client, inputs) -> dict[str, Any]:
 @pytest.fixture
 def measuring(config, wait_until) -> Iterator[Callable[..., dict[str, Any]]]:
     """Post to services whose launcher is never used; returns the job once it has ended."""
-    app = create_app(replace(config, connect=nullcontext))
+    app = create_app(replace(config, connect=lambda: nullcontext(NOWHERE)))
     client = app.test_client()
 
     def post(path: str, **body: Any) -> dict[str, Any]:
@@ -328,7 +332,7 @@ def test_schedule_names_what_is_wrong_with_a_choice(refused, inputs, field, valu
     assert (error["code"], error["path"]) == (code, path)
 
 
-def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployment):
+def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployment, home):
     """What the body chooses reaches the plan, with the constraints and secrets of the folder."""
     constraints = {"format": 1, "isolate": {"first": "wrap"}}
     (root / "demo" / "constraints.json").write_text(json.dumps(constraints))
@@ -348,7 +352,7 @@ def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployme
 
     monkeypatch.setattr(endpoints, "deploy_proven", deploy)
     params = {"folder": str(root / "demo"), "workspace": str(tmp_path)}
-    plan = run_deployment({**params, "request": deployment | chosen}, None, lines.append)
+    plan = run_deployment({**params, "request": deployment | chosen}, NOWHERE, lines.append)
 
     why = " | ".join(plan["why"])
     assert [wrap["mechanism"] for wrap in plan["wraps"]] == ["pool"] * 2
@@ -358,11 +362,11 @@ def test_a_deployment_is_planned_as_chosen(monkeypatch, root, tmp_path, deployme
     assert lines == ["scheduling: pgp, pool, SLO 200 ms", "tries: 5"]
 
     for chosen, tries in (({"tries": 2}, 2), ({"prove": False}, None)):
-        run_deployment({**params, "request": deployment | chosen}, None, lines.append)
+        run_deployment({**params, "request": deployment | chosen}, NOWHERE, lines.append)
         assert lines[-1] == f"tries: {tries}"
 
 
-def test_a_deployment_is_for_the_rate_of_its_body(monkeypatch, root, tmp_path, deployment):
+def test_a_deployment_is_for_the_rate_of_its_body(monkeypatch, root, tmp_path, deployment, home):
     lines: list[str] = []
 
     def deploy(request, launcher, out, progress, tries):
@@ -372,7 +376,7 @@ def test_a_deployment_is_for_the_rate_of_its_body(monkeypatch, root, tmp_path, d
     monkeypatch.setattr(endpoints, "deploy_proven", deploy)
     params = {"folder": str(root / "demo"), "workspace": str(tmp_path)}
     body = deployment | {"rate": "20/s"}
-    plan = run_deployment({**params, "request": body}, None, lines.append)
+    plan = run_deployment({**params, "request": body}, NOWHERE, lines.append)
     assert plan["under_load"]["load"]["per_s"] == 20
     assert lines == ["scheduling: pgp, fork, SLO 200 ms at 20/s"]
 

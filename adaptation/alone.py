@@ -1,0 +1,28 @@
+"""Keeps two commands of a user from changing one workflow on one gateway at the same time.
+
+Both would deploy functions of the same names, and each would measure the other's.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from chiron.gateway.images import home
+from chiron.generator.fingerprint import digest
+from chiron.openfaas.client import Gateway
+from chiron.workflow.documents import held
+
+
+def deploying(gateway: Gateway, workflow: str) -> AbstractContextManager[None]:
+    """Have no other command deploy or profile `workflow` during the block; else ``in-use``."""
+    return _alone("another command deploys", gateway, workflow, "wait for its end")
+
+
+def watching(gateway: Gateway, workflow: str) -> AbstractContextManager[None]:
+    """Have no other ``chiron watch`` adapt `workflow` during the block; else ``in-use``."""
+    return _alone("another chiron watch adapts", gateway, workflow, "end it first")
+
+
+def _alone(who: str, gateway: Gateway, workflow: str, mend: str) -> AbstractContextManager[None]:
+    folder = home() / "held" / digest([who, gateway.url, workflow])
+    return held(folder, f"{who} {workflow} on {gateway.url}: {mend}")
