@@ -30,13 +30,13 @@ from jsonpath.segments import (
 )
 from jsonpath.selectors import Filter, JSONPathSelector
 from jsonpath.stream import TokenStream
-from jsonpath.token import TOKEN_IN, TOKEN_RE_FLAGS
+from jsonpath.token import TOKEN_IN, TOKEN_LG, TOKEN_RE_FLAGS
 
 from .errors import StatesError
 from .filter_words import WORDS
 from .limit import look
 from .regex import Refused, Regex, regex_or_none
-from .values import Text
+from .values import Text, identity
 
 _NAME = r"(?:[^\s\\.,:?@*()\[\]'\"$]|\\.)+"
 _VARIABLE = re.compile(r"\$([^\W\d]\w*)")
@@ -253,6 +253,8 @@ class _Parser(Parser):
 
     def parse_infix_expression(self, stream: TokenStream, left: BaseExpression) -> BaseExpression:
         token = stream.current()
+        if token.kind == TOKEN_LG:
+            raise JSONPathSyntaxError("<> is no operator: use !=", token=token)
         found = super().parse_infix_expression(stream, left)
         if token.kind == TOKEN_IN and isinstance(found, InfixExpression):
             found.operator = token.value
@@ -304,6 +306,16 @@ class _Environment(JSONPathEnvironment):
             return super().compare(left, operator, right)
         sides = (None if isinstance(each, NodeList) else each for each in (left, right))
         return WORDS[operator](*sides)
+
+    def _eq(self, left: object, right: object) -> bool:
+        # Python's 1 is True, also within lists and objects. A NodeList is none of them.
+        if {type(left), type(right)} <= {dict, list}:
+            return identity(left) == identity(right)
+        return super()._eq(left, right)
+
+    def _lt(self, left: object, right: object) -> bool:
+        is_ordered = not isinstance(left, bool) and not isinstance(right, bool)
+        return is_ordered and super()._lt(left, right)
 
     def is_truthy(self, obj: object) -> bool:
         look()  # a filter asks it for each value that it tests
