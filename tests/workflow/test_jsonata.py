@@ -90,9 +90,44 @@ def test_an_evaluation_is_bounded(expression: str, reason: str) -> None:
         ("('banana').$replace('a', '')", "bnn"),
         ("'banana' ~> $replace('n', 'm')", "bamama"),
         ("($replace := function($x) { $x }; $replace(5))", 5),
+        ("$length($replace($pad('x', 200000), /x/, 'yy'))", 200_001),
     ],
 )
 def test_replacing_is_that_of_jsonata(expression: str, expected: Any) -> None:
+    assert value(expression) == expected
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("$uppercase($x)", "$lowercase($x)", "$trim($x)", "$pad($x, 80000)", "$substring($x, 1)"),
+        *("$substringBefore($x, 'b')", "$substringAfter($x, 'b')", "$split($x, 'b')"),
+        *("$encodeUrl($x)", "$encodeUrlComponent($x)", "$base64encode($x)", "$base64decode($x)"),
+        *("$replace($x, 'b', 'c')", "$replace($x, /b/, 'c')", "$map([$x], $trim)"),
+    ],
+)
+def test_a_function_looks_at_the_time_before_a_long_text(call: str) -> None:
+    left_s = iter([5.0])  # the function asks for the second time
+    evaluator = Jsonata(lambda: next(left_s, 0.0))
+    with pytest.raises(ValueError, match="it takes too long"):
+        evaluator.evaluate(call, {"x": 20_000 * "abcd"}, {}, 0.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("('abc').$substring(1)", "bc"),
+        ("$substring('abc', -2, 1)", "b"),
+        ("$substring(?, 0, 1)('abc')", "a"),
+        ("'abc' ~> $substringBefore('c') ~> $uppercase", "AB"),
+        ("$map([' a', 'b '], $trim)", ["a", "b"]),
+        ("$split('a1b2c', /[0-9]/, 2)", ["a", "b"]),
+        ("$pad('a', -3, '#') & $pad('a', 2)", "##aa "),
+        ("$exists($trim($x))", False),
+        ("$exists($look)", False),
+    ],
+)
+def test_a_function_of_texts_is_that_of_jsonata(expression: str, expected: Any) -> None:
     assert value(expression) == expected
 
 

@@ -73,19 +73,53 @@ def _keys(value: Any) -> list[str] | None:
 
 
 #: Characters of a replacement, and matches of a regular expression, from which on a replacement is
-#: refused: jlens looks at the time after some 50 matches.
+#: refused: jlens looks at the time after some 50 matches, and not at all while it looks for them.
 _LONG, _SEVERAL = 1 << 16, 8
 _TOO_OFTEN = f"$replace takes {_LONG} characters at most for {_SEVERAL} matches and more"
-#: Functions for which jlens looks at no limit, and that take quadratic memory or time -> what is
-#: bound in their place, and the function that this calls by the name ``$checked``.
-_GUARDS: dict[str, tuple[str, Callable[..., Any]]] = {
+_TOO_MANY = f"$replace takes fewer than {_MOST_ITEMS} matches of a regular expression"
+#: A long text takes milliseconds, of which jlens lets 50 pass: functions look at the time before.
+_LOOK = f"$length($s) > {_LONG} ? $look();"
+
+
+def _matches_refused(condition: str, most: int, message: str) -> str:
+    """Raise `message` if `condition` holds and a regular expression has `most` matches."""
+    return (
+        f"{condition} and ($exists($n) ? $n : {most}) >= {most}"
+        f" and $count($match($s, $p, {most})) = {most} ? $error('{message}');"
+    )
+
+
+def _timed(signature: str, parameters: str = "$s") -> str:
+    return f"function({parameters})<{signature}> {{({_LOOK} $own({parameters}))}}"
+
+
+#: Functions for which jlens looks at no limit, and that take much memory or time -> what is bound
+#: in their place, and the function that this calls by the name ``$checked``, if any. It calls
+#: `Jsonata.look` by the name ``$look``.
+_GUARDS: dict[str, tuple[str, Callable[..., Any] | None]] = {
+    **dict.fromkeys(
+        [
+            *("base64decode", "base64encode", "encodeUrl", "encodeUrlComponent"),
+            *("lowercase", "trim", "uppercase"),
+        ],
+        (_timed("s-:s"), None),
+    ),
+    "pad": (_timed("s-ns?:s", "$s, $n, $by"), None),
+    "split": (_timed("s-(sf)n?:a<s>", "$s, $p, $n"), None),
+    "substring": (_timed("s-nn?:s", "$s, $from, $n"), None),
+    **dict.fromkeys(("substringAfter", "substringBefore"), (_timed("s-s:s", "$s, $p"), None)),
+    # What it returns has a value: nothing stands for null, of which Python makes no value.
+    "parse": ("function($s) {($found := $own($s); $exists($found) ? $found : null)}", None),
     "replace": (
-        "function($s, $p, $by, $n)<s-(sf)(sf)n?:s> {("
+        f"function($s, $p, $by, $n)<s-(sf)(sf)n?:s> {{({_LOOK}"
         "($type($s) & $type($p) & $type($by)) = 'stringstringstring' ? $checked($s, $p, $by, $n);"
-        f"$type($by) = 'string' and $length($by) > {_LONG}"
-        f" and ($exists($n) ? $n : {_SEVERAL}) >= {_SEVERAL}"
-        f" and $count($match($s, $p, {_SEVERAL})) = {_SEVERAL} ? $error('{_TOO_OFTEN}');"
-        "$own($s, $p, $by, $n))}",
+        + _matches_refused(
+            f"$type($by) = 'string' and $length($by) > {_LONG}", _SEVERAL, _TOO_OFTEN
+        )
+        + _matches_refused(
+            f"$type($p) != 'string' and $length($s) >= {_MOST_ITEMS}", _MOST_ITEMS, _TOO_MANY
+        )
+        + "$own($s, $p, $by, $n))}",
         _replaceable,
     ),
     "distinct": (
@@ -126,13 +160,20 @@ class Jsonata:
         mentioned = _mentioned(expression)
         bound = tuple(name for name in mentioned if name in names)
         called = {name: functions[name] for name in mentioned if name in functions}
-        called |= {f"checked_{name}": _GUARDS[name][1] for name in mentioned if name in _GUARDS}
+        for name in mentioned:
+            if name in _GUARDS:
+                called |= {f"checked_{name}": _GUARDS[name][1] or self.look, "look": self.look}
         data = {name: names[name] for name in bound}
         with _no_panic():
             result = self._result(_compiled(expression, bound), data, called, now, seed)
         if "value" not in result:
             raise ValueError("it has no value")
         return result["value"]
+
+    def look(self) -> None:
+        """Raise ValueError if an evaluation has no time left."""
+        if self._left_s() <= 0:
+            raise ValueError("it takes too long")
 
     def _result(
         self,
@@ -166,6 +207,7 @@ class Jsonata:
         before = _peak()
         while _peak() - before <= _MOST_GROWTH:
             attempt_s *= _LONGER
+            self.look()
             left_s = max(0.0, min(_MOST_S, self._left_s()))
             timeout = min(attempt_s, left_s)
             try:

@@ -18,19 +18,21 @@ from typing import Any, NamedTuple, cast
 
 from jsonpath import JSONPath, JSONPathEnvironment, JSONPathMatch
 from jsonpath.exceptions import JSONPathError, JSONPathRecursionError, JSONPathSyntaxError
-from jsonpath.filter import BaseExpression, IntegerLiteral, RegexLiteral
+from jsonpath.filter import BaseExpression, InfixExpression, IntegerLiteral, RegexLiteral
 from jsonpath.function_extensions import Match, Search
 from jsonpath.lex import Lexer
+from jsonpath.match import NodeList
 from jsonpath.parse import Parser
 from jsonpath.segments import JSONPathChildSegment, JSONPathRecursiveDescentSegment, JSONPathSegment
 from jsonpath.selectors import Filter, JSONPathSelector
 from jsonpath.stream import TokenStream
-from jsonpath.token import TOKEN_RE_FLAGS
+from jsonpath.token import TOKEN_IN, TOKEN_LG, TOKEN_RE_FLAGS
 
 from .errors import StatesError
+from .filter_words import WORDS
 from .limit import look
 from .regex import Refused, Regex, regex_or_none
-from .values import Text
+from .values import Text, identity
 
 _NAME = r"(?:[^\s\\.,:?@*()\[\]'\"$]|\\.)+"
 _VARIABLE = re.compile(r"\$([^\W\d]\w*)")
@@ -40,8 +42,9 @@ _QUOTED_OR_OPEN = rf"{_QUOTED}|['\"].*"
 _STEP = re.compile(
     rf"\.(?P<name>{_NAME})|\.?\[\s*(?:(?P<index>-?\d+)|(?P<quoted>{_QUOTED}))\s*\]", re.DOTALL
 )
-#: A dot before a bracket, which Jayway allows and RFC 9535 does not; or something quoted.
-_DOTTED = re.compile(rf"({_QUOTED_OR_OPEN})|(?<!\.)\.(?=\[)", re.DOTALL)
+#: A dot before a bracket, which Jayway allows and RFC 9535 does not; a name after two dots, which
+#: the library takes for an operator if it is one of its words; or something quoted.
+_DOTTED = re.compile(rf"({_QUOTED_OR_OPEN})|(?<!\.)\.(?=\[)|(?<=\.\.)([\w-]+)", re.DOTALL)
 #: In a filter: something quoted, a regular expression, a path, or a word that is none of a path.
 _FILTERED = re.compile(
     rf"(?P<kept>{_QUOTED_OR_OPEN}|(?<=~)\s*/(?:[^/\\]|\\.)*/\w*|[@$][\w.*-]*|[.\]][\w.*-]+)"
@@ -51,7 +54,7 @@ _FILTERED = re.compile(
 #: The words that mean something in a filter.
 _WORDS = frozenset(
     [
-        *("and", "or", "not", "in", "contains", "undefined", "missing"),
+        *("and", "or", "not", "undefined", "missing", *WORDS),
         *("true", "false", "null", "nil", "none", "True", "False", "Null", "Nil", "None"),
     ]
 )
@@ -204,10 +207,12 @@ def _match(value: Any, root: Any) -> _Match:
 
 
 class _Lexer(Lexer):
-    """Knows the operators that Jayway has and RFC 9535 has not: ``=~``, ``in``, ``contains``."""
+    """Knows the operators that Jayway has and RFC 9535 has not: ``=~``, and words."""
 
     def compile_strict_rules(self) -> re.Pattern[str]:
-        return self.compile_rules()
+        rules = self.compile_rules()
+        words = rules.pattern.replace(f"<{TOKEN_IN}>in", f"<{TOKEN_IN}>(?:{'|'.join(WORDS)})")
+        return re.compile(words, rules.flags)
 
 
 class _Children(JSONPathChildSegment):
@@ -241,6 +246,15 @@ class _Parser(Parser):
             descends = isinstance(segment, JSONPathRecursiveDescentSegment)
             limited = _Descendants if descends else _Children
             yield limited(env=segment.env, token=segment.token, selectors=segment.selectors)
+
+    def parse_infix_expression(self, stream: TokenStream, left: BaseExpression) -> BaseExpression:
+        token = stream.current()
+        if token.kind == TOKEN_LG:
+            raise JSONPathSyntaxError("<> is no operator: use !=", token=token)
+        found = super().parse_infix_expression(stream, left)
+        if token.kind == TOKEN_IN and isinstance(found, InfixExpression):
+            found.operator = token.value
+        return found
 
     def parse_regex(self, stream: TokenStream) -> BaseExpression:
         token, flags = stream.current(), ""
@@ -282,6 +296,22 @@ class _Environment(JSONPathEnvironment):
     def setup_function_extensions(self) -> None:
         super().setup_function_extensions()
         self.function_extensions |= {"match": _WholeText(), "search": _PartOfText()}
+
+    def compare(self, left: object, operator: str, right: object) -> bool:
+        if operator not in WORDS:
+            return super().compare(left, operator, right)
+        sides = (None if isinstance(each, NodeList) else each for each in (left, right))
+        return WORDS[operator](*sides)
+
+    def _eq(self, left: object, right: object) -> bool:
+        # Python's 1 is True, also within lists and objects. A NodeList is none of them.
+        if {type(left), type(right)} <= {dict, list}:
+            return identity(left) == identity(right)
+        return super()._eq(left, right)
+
+    def _lt(self, left: object, right: object) -> bool:
+        is_ordered = not isinstance(left, bool) and not isinstance(right, bool)
+        return is_ordered and super()._lt(left, right)
 
     def is_truthy(self, obj: object) -> bool:
         look()  # a filter asks it for each value that it tests
@@ -346,7 +376,7 @@ def _beginning(path: str) -> tuple[_Source, list[str | int], int]:
 
 def _rest(path: str, keys: list[str | int], rest: str) -> _Rest:
     names: tuple[str, ...] = ()
-    rest = _DOTTED.sub(lambda found: found.group(1) or "", rest)
+    rest = _DOTTED.sub(_undotted, rest)
     if "[?" in rest:
         rest = _FILTERED.sub(_quoted, rest)
     if several := _SEVERAL.search(rest):
@@ -365,6 +395,11 @@ def _rest(path: str, keys: list[str | int], rest: str) -> _Rest:
         if isinstance(segment, _Children):
             segment.selectors = tuple(map(_as_jayway_does, segment.selectors))
     return _Rest(compiled, names)
+
+
+def _undotted(found: re.Match[str]) -> str:
+    kept, name = found.groups()
+    return f"['{name}']" if name else kept or ""
 
 
 def _quoted(found: re.Match[str]) -> str:
