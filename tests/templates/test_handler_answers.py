@@ -102,6 +102,12 @@ def test_a_status_that_is_no_whole_number_cannot_be_sent() -> None:
         styles.output("http", {"statusCode": 200.0, "body": "x"})
 
 
+@pytest.mark.parametrize("pair", [("X-A", "a\r\nSet-Cookie: b=1"), ("X A", "a"), ("X-A\n", "a")])
+def test_a_header_that_no_server_sends_is_an_error(pair: tuple[str, str]) -> None:
+    with pytest.raises(ValueError, match="header"):
+        styles.sent([pair])
+
+
 class Input:
     """What a request has in memory."""
 

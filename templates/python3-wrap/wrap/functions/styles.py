@@ -337,13 +337,15 @@ def begin_of(response: Response) -> tuple[str, str, list[tuple[str, str]]]:
 def sent(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """The headers of an answer that its server does not set, but for the content type.
 
-    Raises ValueError if a name is no token, which no server could send.
+    Raises ValueError if a name is no token, or a value has a line break: no server sends these.
     """
     left_out = OF_SERVER | {"content-type"}
     headers = list(headers)
-    for name, _ in headers:
+    for name, value in headers:
         if not _TOKEN.fullmatch(name):
             raise ValueError(f"{name!r} is no name of a header: use letters, digits and -")
+        if _BREAK.search(value):
+            raise ValueError(f"the header {name} has a line break: remove it")
     return [(name, _value(name, value)) for name, value in headers if name.lower() not in left_out]
 
 
