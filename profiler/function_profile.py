@@ -18,6 +18,7 @@ from chiron.profiler.reconcile import probed_periods, reconciled
 from chiron.profiler.sampling import Samples
 from chiron.profiler.shared_resources import (
     files,
+    looked_up,
     optional_imports,
     perhaps_unshareable,
     ports,
@@ -80,7 +81,9 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         files_written=opened.written,
         ports=ports(samples.traced),
         # What a function does to a process of its own concerns no other.
-        unshareable=tuple(samples.changes.in_runs) if handler and handler.shares_process else (),
+        unshareable=(*samples.changes.in_runs, *looked_up(samples.traced))
+        if handler and handler.shares_process
+        else (),
         set_at_import=samples.changes.at_import,
         patched_at_import=samples.changes.everywhere,
         input_bytes=samples.input_bytes,
