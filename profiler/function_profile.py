@@ -18,6 +18,7 @@ from chiron.profiler.reconcile import probed_periods, reconciled
 from chiron.profiler.sampling import Samples
 from chiron.profiler.shared_resources import (
     files,
+    looked_up,
     optional_imports,
     perhaps_unshareable,
     ports,
@@ -27,7 +28,7 @@ from chiron.profiler.typical_run import traced_run, typical_run
 from chiron.workflow.model import Workflow
 from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, in_a_row
 from chiron.workflow.trace import task_of
-from chiron.wrap.functions.leftovers import RUN_ON
+from chiron.wrap.functions.leftovers import RUN_ON, THREADS_RUN_ON
 
 _FORKED_WARM_UP, _AT_ONCE = 2, 2
 #: Runs in forked processes, each of which serves one request.
@@ -77,7 +78,9 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         files_written=opened.written,
         ports=ports(samples.traced),
         # What a function does to a process of its own concerns no other.
-        unshareable=tuple(samples.changes.in_runs) if handler and handler.shares_process else (),
+        unshareable=(*samples.changes.in_runs, *looked_up(samples.traced))
+        if handler and handler.shares_process
+        else (),
         set_at_import=samples.changes.at_import,
         patched_at_import=samples.changes.everywhere,
         input_bytes=samples.input_bytes,
@@ -203,9 +206,10 @@ def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, F
     if two run at once whose imports take the same port or lock, or always answers the same though
     its answers vary elsewhere. A run that does not end is given up after some seconds.
     """
-    if RUN_ON in function.unshareable:
-        reason = "it leaves programs running, which end with such a process"
-        return function.model_copy(update={"unforkable": reason})
+    for left, what in ((RUN_ON, "programs"), (THREADS_RUN_ON, "daemon threads")):
+        if left in function.unshareable:
+            reason = f"it leaves {what} running, which end with such a process"
+            return function.model_copy(update={"unforkable": reason})
     limit_s = max(_FORKED_LIMIT_S, _FORKED_TIMES * function.latency_ms / 1000)
     answers = set[str]()
     taken_mib = list[float]()

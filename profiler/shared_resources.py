@@ -50,7 +50,7 @@ _MORE_NAMES = {
 #: Those of which only runs tell whether they change it.
 PERHAPS = frozenset(f"{module}.{n}" for module, names in _MORE_NAMES.items() for n in names.split())
 #: Modules whose import is enough: they start processes from one that runs threads.
-MODULES = frozenset({"multiprocessing"})
+MODULES = frozenset({"billiard", "loky", "multiprocess", "multiprocessing", "pathos"})
 #: Packages whose objects are those of a call, or of a thread.
 _PER_CALL = frozenset({"contextvars", "flask", "threading"})
 #: What a function uses that finds its folder by a path from its working directory.
@@ -67,6 +67,8 @@ _STARTING = frozenset(
     {"system", "popen", "run", "Popen", "call", "check_call", "check_output", "getoutput"}
     | {"getstatusoutput", "create_subprocess_exec", "create_subprocess_shell"}
 )
+#: The package in Python code that a program gets, which imports it from its working directory.
+_IN_PROGRAM = re.compile(r"\bimport function\b|\bfrom function(\.\w+)* import\b")
 #: Calls whose first argument is a path, also where that is the folder's name.
 _OF_FOLDERS = _OF_PATHS | _OF_LOADERS | {"listdir", "scandir", "walk"}
 #: Errors that tell of a missing module, and those that include them.
@@ -113,11 +115,29 @@ def unshareable(*places: Path) -> tuple[str, ...]:
             found.update(_set_attributes(tree, names, own))
             found.update(MODULES & {name.partition(".")[0] for name in names.values()})
             found.update(_named(tree, names, CALLS))
-            if any(_own_paths(tree)):
+            if any(_own_paths(tree)) or any(map(_IN_PROGRAM.search, _texts(tree))):
                 found.add(RELATIVE)
             if any(map(_IN_CONTAINER.match, _texts(tree))):
                 found.add(IN_CONTAINER)
     return tuple(sorted(found))
+
+
+def looked_up(runs: Sequence[HandlerRun]) -> tuple[str, ...]:
+    """`RELATIVE` if any of `runs`, or a program of theirs, looks up its folder by such a path.
+
+    It may also list the working directory, where alone it finds its folder.
+    """
+    calls = (call for run in runs for strand in run.strands for call in strand.calls)
+    found = any(map(_is_in_directory, calls))
+    return (RELATIVE,) if found else ()
+
+
+def _is_in_directory(call: Call) -> bool:
+    opens = call.name in _OPENING
+    if not (opens or call.name in LOOKING) or not call.arguments.startswith(('"', "AT_FDCWD")):
+        return False
+    tops = [PurePosixPath(path).parts[:1] for path in _paths(call)]
+    return (_FOLDER,) in tops or (opens and () in tops)  # shells look at `.` too
 
 
 def perhaps_unshareable(*places: Path) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from chiron.scheduler.folder_settings import Environments
 from chiron.workflow.constraints import Constraints
 from chiron.workflow.errors import ChironError
 from chiron.workflow.profile import ANY_NAME, IN_CONTAINER, Profile
+from chiron.wrap.functions.leftovers import THREADS_RUN_ON
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -80,8 +81,15 @@ def _isolated(names: Sequence[str], constraints: Constraints, level: str) -> dic
 
 
 def _of_process(name: str, profile: Profile) -> tuple[str, ...]:
-    """What a function changes of its process; where its files are concerns its wrap."""
-    return tuple(each for each in profile.functions[name].unshareable if each != IN_CONTAINER)
+    """What a function changes of its process; where its files are concerns its wrap.
+
+    A thread that it leaves there changes nothing for other functions.
+    """
+    return tuple(
+        each
+        for each in profile.functions[name].unshareable
+        if each not in (IN_CONTAINER, THREADS_RUN_ON)
+    )
 
 
 def unshareable_conflicts(changes: Mapping[str, Sequence[str]]) -> dict[Pair, str]:

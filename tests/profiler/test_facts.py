@@ -12,6 +12,7 @@ from chiron.profiler.shared_resources import (
     RELATIVE,
     Files,
     files,
+    looked_up,
     optional_imports,
     perhaps_unshareable,
     ports,
@@ -154,6 +155,9 @@ def test_calls_that_cannot_share_a_process_are_found(
         ("def handle(req):\n    return run(f'sort <./function/a >{req}', shell=True)", True),
         ("def handle(req):\n    return run([sys.executable, '-m', 'function.tool'])", True),
         ("def handle(req):\n    return os.popen('python -m function.tool').read()", True),
+        ("def handle(req):\n    return run([exe, '-c', 'from function.a import B; B()'])", True),
+        ("PROGRAM = 'import json\\nimport function.a as a'", True),
+        ("def handle(req):\n    'Values from function calls.'", False),
         ("def handle(req):\n    return run('curl http://gateway:8080/function/b')", False),
         ("def handle(req):\n    log.info('the function/method %s', req)", False),
         ("MODEL = Path('function/a').read_bytes()", False),
@@ -168,6 +172,28 @@ def test_a_path_from_its_working_directory_wants_a_process_of_its_own(
 ) -> None:
     (tmp_path / "handler.py").write_text(code)
     assert unshareable(tmp_path) == ((RELATIVE,) if found else ())
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ('openat(AT_FDCWD, "function/a.txt", O_RDONLY|O_CLOEXEC)', True),
+        ('newfstatat(AT_FDCWD, "./function", {st_mode=S_IFDIR|0755, ...}, 0)', True),
+        ('readlink("function/a", 0x7f, 4096)', True),
+        ('openat(AT_FDCWD, ".", O_RDONLY|O_NONBLOCK|O_CLOEXEC|O_DIRECTORY)', True),
+        ('newfstatat(AT_FDCWD, ".", {st_mode=S_IFDIR|0755, ...}, 0)', False),
+        ('newfstatat(4, "function", {st_mode=S_IFDIR|0755, ...}, 0)', False),
+        ('newfstatat(4, "", {st_mode=S_IFREG|0644, ...}, AT_EMPTY_PATH)', False),
+        ('openat(AT_FDCWD, "functions/a", O_RDONLY|O_CLOEXEC)', False),
+        ('openat(AT_FDCWD, "/home/function/a", O_RDONLY|O_CLOEXEC)', False),
+        ('mkdir("function/a", 0777)', False),
+    ],
+)
+def test_a_run_that_looks_up_its_folder_from_there_wants_one_too(
+    call: str, found: bool, handler_run: Callable[..., HandlerRun]
+) -> None:
+    run = handler_run(10, [(1, 1.0, 0.1, call, "3")])
+    assert looked_up([run]) == ((RELATIVE,) if found else ())
 
 
 @pytest.mark.parametrize(

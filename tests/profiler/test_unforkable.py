@@ -12,7 +12,7 @@ from chiron.deployment.function_error import FunctionFailedError
 from chiron.profiler.function_profile import mixed, with_forks
 from chiron.profiler.invocation import Invocation
 from chiron.workflow.profile import FunctionProfile, Period
-from chiron.wrap.functions.leftovers import RUN_ON
+from chiron.wrap.functions.leftovers import RUN_ON, THREADS_RUN_ON
 
 PERIOD = Period(kind="cpu", start_ms=0.0, duration_ms=10.0)
 
@@ -113,6 +113,9 @@ def test_of_several_payloads_one_is_enough() -> None:
     assert (found.varies, found.unforkable) == (True, "it fails there")
 
 
-def test_programs_that_run_on_would_end_with_a_forked_process() -> None:
-    found = profiled(known(unshareable=(RUN_ON,)), Forked(str))
-    assert found.unforkable == "it leaves programs running, which end with such a process"
+@pytest.mark.parametrize(
+    ("left", "what"), [(RUN_ON, "programs"), (THREADS_RUN_ON, "daemon threads")]
+)
+def test_what_runs_on_would_end_with_a_forked_process(left: str, what: str) -> None:
+    found = profiled(known(unshareable=(left,)), Forked(str))
+    assert found.unforkable == f"it leaves {what} running, which end with such a process"

@@ -19,6 +19,7 @@ from chiron.workflow.documents import validate
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan
 from chiron.workflow.profile import IN_CONTAINER
+from chiron.wrap.functions.leftovers import THREADS_RUN_ON
 from tests.rows import each_row
 
 
@@ -105,6 +106,11 @@ def test_a_function_that_names_its_folder_in_a_container_has_a_wrap_of_its_own(f
     reason = "b names a file where it is alone (a path below /home/app/function)"
     assert conflicts.wrap == {("a", "b"): reason}
     assert conflicts.process == conflicts.wrap  # and tasks of its own share a process
+
+
+def test_a_thread_that_a_function_leaves_concerns_no_other(facts):
+    functions = facts(a={"unshareable": (THREADS_RUN_ON,)}, b={})
+    assert find_conflicts("ab", functions, NO_CONSTRAINTS, {}).process == {}
 
 
 def test_functions_of_two_languages_share_a_wrap_and_no_process(facts):

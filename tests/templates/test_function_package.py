@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -262,3 +263,27 @@ def test_two_versions_of_what_pip_has_put_into_functions_are_refused(
     assert status != 0
     assert "module given is loaded from" in log
     assert "use a wrap for each of the functions" in log
+
+
+def test_what_forks_of_multiprocessing_spawn_finds_the_function(
+    start: Any, wrap_image: Any, tmp_path: Path
+) -> None:
+    library = tmp_path / "lib" / "forked"
+    library.mkdir(parents=True)
+    text = "def get_preparation_data(name): return {'sys_path': []}\n"
+    (library / "spawn.py").write_text(text)
+    handler = f"""
+        import sys
+        sys.path.append({str(library.parent)!r})
+        import forked.spawn
+        from function import spawn
+        def handle(req):
+            folder, = forked.spawn.get_preparation_data("x")["sys_path"]
+            return f"{{spawn.NAME}} {{folder}}"
+    """
+    handlers = {
+        name: {"handler.py": handler, "spawn.py": f"NAME = '{name}'\n"} for name in ("a", "b")
+    }
+    image = wrap_image(handlers, entry={"output": [0, 1]})
+    folders = [f"{name} {image}/function/functions/{name}/function" for name in handlers]
+    assert start(image).request().json == folders

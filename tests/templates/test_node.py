@@ -332,6 +332,52 @@ def test_what_node_takes_without_the_handler_is_told_where_it_is_profiled(serve:
     assert row["runtime_mib"] + 64 < row["processes_mib"]
 
 
+def changes(server: Any) -> list[list[str]]:
+    """What the task was seen to change when it ran as for its profile."""
+    answer = server.request(X_Chiron_Trace="key state")
+    (row,) = (each for each in answer.json["timeline"]["spans"] if each["kind"] == "task")
+    found: list[list[str]] = row["changes"]
+    return found
+
+
+#: What a handler sets of what its process shares, and what that is told as.
+SETS = {
+    "process.env.REGION = String(process.hrtime.bigint())": ["process.env.REGION"],
+    "delete process.env.HOME": ["process.env.HOME"],
+    "globalThis.kept = {}": ["global.kept"],
+    "Date.now = () => 5": ["Date.now"],
+    "String.prototype.red = function () { return this }": ["String.prototype.red"],
+    "process.chdir('/')": ["process.cwd"],
+    "process.on('exit', () => 1)": ["process.on(exit)"],
+    "const log = console.log; console.log = () => 1; await 1; console.log = log": ["console.log"],
+    "process.stdout.write = () => true": ["process.stdout.write"],
+    "require('fs').readFileSync = () => 'x'": ["fs.readFileSync"],
+}
+
+
+@pytest.mark.parametrize("code", SETS)
+def test_what_it_sets_of_what_its_process_shares_is_seen_where_it_is_profiled(
+    code: str, serve: Any
+) -> None:
+    settings = {"chiron_trace_key": "key"}
+    runs = serve(f"module.exports = async () => {{ {code}; return 'ok' }}", settings=settings)
+    assert changes(runs) == [SETS[code], [], []]
+
+
+def test_what_its_import_sets_is_seen_and_what_it_reads_is_not(serve: Any) -> None:
+    source = """
+        process.env.MODE = 'own'
+        module.exports = async () => {
+          console.log(process.env.MODE, process.cwd(), typeof Headers, typeof crypto, /a/.test('a'))
+          setTimeout(() => {}, 1)
+          await import('http')
+          return JSON.stringify({ now: Date.now() })
+        }
+    """
+    server = serve(source, settings={"chiron_trace_key": "key"})
+    assert changes(server) == [[], ["process.env.MODE"], []]
+
+
 def test_its_node_process_ends_with_the_wrap(serve: Any, eventually: Any) -> None:
     server = serve("module.exports = async () => 'ok'")
     nodes = [each for each in server.family() if each.name() == "node"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.templates.changes import changes_of
@@ -98,6 +100,19 @@ IN_RUNS = {
     "program-that-runs-on": (
         "import subprocess\nsubprocess.Popen(['sleep', '2'])",
         ["programs that run on"],
+    ),
+    "seed-of-a-lazy-library": (
+        "import numpy as np\nnp.random.mtrand._rand.seed(1)",
+        ["numpy.random.seed"],
+    ),
+    "filter-of-all-records": (
+        "logging.getLogger().addFilter(lambda record: False)",
+        ["logging.root"],
+    ),
+    "program-in-the-background": ("os.system('sleep 2 &')", ["programs that run on"]),
+    "daemon-that-runs-on": (
+        "threading.Thread(target=threading.Event().wait, daemon=True).start()",
+        ["daemon threads that run on"],
     ),
     "variable-by-c": (
         "import ctypes\nctypes.CDLL(None).setenv(b'MODE', b'x', 1)",
@@ -531,3 +546,34 @@ def test_functions_do_not_see_how_the_wrap_was_started(start, wrap_image):
     """
     server = start(wrap_image({"late": handler}, [[], [0]], entry={"output": 0}))
     assert server.request().json == []
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("library.event.listen(dict, 'connect', print)", ["sqlalchemy.event.listen"]),
+        ("class Own: pass\nlibrary.event.listen(Own, 'connect', print)", []),
+        ("library.event.listen(object(), 'connect', print)", []),
+        ("other.sql('create table t (a int)')", ["duckdb.sql"]),
+        ("other.sql(' SELECT 1')", []),
+        ("other.connect(':memory:named')", ["duckdb.connect"]),
+        ("other.connect()", []),
+    ],
+)
+def test_what_libraries_keep_outside_of_python_is_found_by_calls(
+    code: str, found: list[str], tmp_path: Path
+) -> None:
+    lib = tmp_path / "lib"
+    for name, text in {
+        "sqlalchemy/__init__.py": "",
+        "sqlalchemy/event.py": "def listen(target, name, call): pass\n",
+        "duckdb.py": "def sql(query): pass\ndef connect(database=':memory:'): pass\n",
+    }.items():
+        (lib / name).parent.mkdir(parents=True, exist_ok=True)
+        (lib / name).write_text(text)
+    imports = "import sqlalchemy.event\nimport duckdb as other\n"
+    top = f"import sys\nsys.path.append({str(lib)!r})\n{imports}"
+    body = "\n".join(f"    {line}" for line in code.split("\n"))
+    handler = f"{top}library = sqlalchemy\ndef handle(req):\n{body}\n    return req\n"
+    told = changes_of({"one": {"handler.py": handler}}, tmp_path)
+    assert told["one"][0] == found

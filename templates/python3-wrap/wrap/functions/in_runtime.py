@@ -18,6 +18,7 @@ from wrap.config.wrap_spec import Seen
 from wrap.core.errors import TaskError
 from wrap.functions import styles
 from wrap.functions.function_runner import FunctionRunner, Place, raised
+from wrap.functions.process_state import Changes
 from wrap.functions.public import PACKAGE
 from wrap.functions.remote import asked
 from wrap.functions.runtime_process import Content, RuntimeProcess
@@ -63,6 +64,8 @@ class InRuntime(FunctionRunner):
         self._loading = threading.Lock()
         self._loaded_in: RuntimeProcess | None = None
         self._task: int | None = None
+        self._at_import: set[str] | None = None
+        self._in_runs = set[str]()
 
     @classmethod
     def of(cls, name: str, style: str, place: Place) -> Self:
@@ -79,6 +82,24 @@ class InRuntime(FunctionRunner):
     @abstractmethod
     def frames(self, answer: Mapping[str, Any]) -> Sequence[str]:
         """The frames of the function's own files in an error, the innermost last."""
+
+    @property
+    def changes(self) -> Changes:  # type: ignore[override]
+        """What it was seen to change of what its process of the runtime shares."""
+        return Changes(sorted(self._in_runs), sorted(self._at_import or ()), [])
+
+    @contextmanager
+    def observed(self) -> Iterator[None]:
+        before = self.state()
+        if self._at_import is None:  # nothing has run in this process yet
+            self._at_import = set(before)
+        yield
+        self._in_runs.update(name for name, _ in before.items() ^ self.state().items())
+
+    def state(self) -> dict[str, str]:
+        """What is not as it was when the process started, with its values."""
+        answer, _ = self._loaded().call({"state": "now"}, b"")
+        return answer
 
     def prepare(self) -> None:
         """Load the handler into this process's process of the runtime, which may have to start."""

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -21,7 +21,6 @@ from wrap.core.errors import TaskError
 from wrap.functions import java_build
 from wrap.functions.function_runner import Place
 from wrap.functions.in_runtime import InRuntime
-from wrap.functions.process_state import Changes
 from wrap.functions.runtime_process import Content, Message, RuntimeProcess
 from wrap.values.value import Object
 
@@ -143,28 +142,8 @@ class Java(InRuntime):
         JavaProcess.in_wrap = max(1, sum(JAVA in styles for styles in own))
         return super().of(name, style, place)
 
-    def __init__(self, name: str, style: str, folder: Path) -> None:
-        super().__init__(name, style, folder)
-        self._at_import: set[str] | None = None
-        self._in_runs = set[str]()
-
-    @property
-    def changes(self) -> Changes:  # type: ignore[override]
-        """What it was seen to change of what its JVM shares."""
-        return Changes(sorted(self._in_runs), sorted(self._at_import or ()), [])
-
-    @contextmanager
-    def observed(self) -> Iterator[None]:
-        before = self._state()
-        if self._at_import is None:  # nothing has run in this JVM yet
-            self._at_import = set(before)
-        yield
-        self._in_runs.update(name for name, _ in before.items() ^ self._state().items())
-
-    def _state(self) -> dict[str, str]:
-        """What is not as it was when the JVM started, with its values."""
-        answer, _ = self._loaded().call({"state": "now"}, b"")
-        given = answer.items()
+    def state(self) -> dict[str, str]:
+        given = super().state().items()
         return {key.removeprefix(_STATE): each for key, each in given if key.startswith(_STATE)}
 
     def code(self) -> str:

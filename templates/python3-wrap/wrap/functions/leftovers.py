@@ -27,14 +27,17 @@ from typing import Any, NamedTuple, get_args
 _OWN = Path("/proc/self")
 _DESCRIPTORS = _OWN / "fd"
 _LISTING = str(_DESCRIPTORS)
-#: What a function changes of its process that leaves a program running after its answer.
-RUN_ON = "programs that run on"
+#: What a function changes of its process that leaves a program, or a thread that ends with the
+#: process, running after its answer.
+RUN_ON, THREADS_RUN_ON = "programs that run on", "daemon threads that run on"
 #: A thread that has ended may be listed for a moment, in seconds.
 _LISTED_S, _AGAIN_S = 0.1, 0.005
 
 #: The files of named semaphores, which processes are meant to have in common.
 _SEMAPHORE = "/dev/shm/sem."  # noqa: S108
 
+#: A thread of C code that has run Python code, for as long as there is the process.
+_FOREIGN: type = vars(threading)["_DummyThread"]
 _Writer = io.BufferedWriter | io.TextIOWrapper | logging.handlers.BufferingHandler
 
 
@@ -202,6 +205,28 @@ def programs() -> set[int]:
         for name, pid in (("resource_tracker", "_pid"), ("forkserver", "_forkserver_pid"))
     }
     return {each for each in children() if each not in helpers and _runs(each)}
+
+
+def daemons() -> set[threading.Thread]:
+    """The threads that end with this process, but for the wrap's."""
+    return {
+        each
+        for each in threading.enumerate()
+        if each.daemon
+        and not isinstance(each, _FOREIGN)
+        and not str(getattr(getattr(each, "_target", None), "__module__", "")).startswith("wrap.")
+    }
+
+
+@contextlib.contextmanager
+def as_no_daemon() -> Iterator[None]:
+    """A block in which new threads are daemons only if that is asked for, as in the main thread."""
+    own = vars(threading.current_thread())
+    usual, own["_daemonic"] = own["_daemonic"], False
+    try:
+        yield
+    finally:
+        own["_daemonic"] = usual
 
 
 def _runs(pid: int) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import re
 import site
 import sys
@@ -254,8 +255,10 @@ class Namespace(MetaPathFinder):
 
     def _open(self, file: object, *arguments: Any, **options: Any) -> IO[Any]:
         """``open``, but that ``function/data.txt`` is the function's own, as in its own sandbox."""
-        if isinstance(file, str | Path) and Path(file).parts[:1] == (PACKAGE,):
-            file = self._folder.joinpath(*Path(file).parts[1:])
+        if isinstance(file, str | bytes | Path):
+            path = Path(os.fsdecode(file))
+            if path.parts[:1] == (PACKAGE,):
+                file = self._folder.joinpath(*path.parts[1:])
         return self._open_file(file, *arguments, **options)
 
     def _private_importlib(self) -> ModuleType:

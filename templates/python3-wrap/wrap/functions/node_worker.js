@@ -10,6 +10,7 @@ const net = require('net')
 const { Writable } = require('stream')
 const { EMPTY, succeeded } = require('./node_answer')
 const { Refused, eventOf } = require('./node_request')
+const state = require('./node_state')
 
 const HEAD = 12
 // Bytes of an answer that are copied to be written at once.
@@ -193,6 +194,7 @@ function load(name, file) {
 
 async function serve(asked, body) {
   try {
+    if (asked.state) return [state.changed(), EMPTY]
     return asked.load ? load(asked.name, asked.load) : await perform(asked, body)
   } catch (error) {
     return failed(error)
@@ -251,6 +253,7 @@ function connected(socket) {
   })
 }
 
+state.begin()
 net.createServer(connected).listen({ fd: Number(process.argv[2]) })
 
 // Whoever started it has ended.

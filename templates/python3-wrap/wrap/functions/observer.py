@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import sys
 import threading
 import warnings
@@ -338,6 +339,23 @@ def _second(_first: Any = None, value: Any = None, *_arguments: Any, **_options:
     return value is not None
 
 
+def _of_library(target: Any = None, *_arguments: Any, **_options: Any) -> bool:
+    """Whether the first argument is a library's class, which other functions use too."""
+    return isinstance(target, type) and not is_ours(str(target.__module__))
+
+
+def _writes(query: Any = "", *_arguments: Any, **_options: Any) -> bool:
+    """Whether a query of SQL does more than read."""
+    return not _READS.match(query) if isinstance(query, str) else True
+
+
+def _is_named(database: Any = "", *_arguments: Any, **_options: Any) -> bool:
+    """Whether a database in memory is one of the process, by its name."""
+    return str(database).startswith((":default:", ":memory:")) and database != ":memory:"
+
+
+#: How queries of SQL begin that change nothing.
+_READS = re.compile(r"\s*(\(*(select|with|from|values)|describe|explain|show|summarize)\b", re.I)
 #: Calls that change what the process shares, by module, and with which arguments they do. Only what
 #: is back as it was at the end of a run needs them.
 _CALLS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
@@ -368,6 +386,13 @@ _CALLS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
     "xml.etree.ElementTree": {"register_namespace": _always},
     "matplotlib.pyplot": {"figure": _always},
     "matplotlib": {"use": _always},
+    "sqlalchemy.event": {"listen": _of_library},
+    "sqlalchemy.event.api": {"listen": _of_library},
+    "duckdb": {
+        **dict.fromkeys(("execute", "executemany", "query", "sql"), _writes),
+        **dict.fromkeys(("cursor", "default_connection", "register", "unregister"), _always),
+        "connect": _is_named,
+    },
 }
 
 

@@ -28,6 +28,7 @@ from wrap.functions.public import folders, package_at
 from wrap.functions.random_state import SEEDS, generators, reseed_all
 from wrap.functions.replaced import methods_replaced, modules, named_modules, registries
 from wrap.functions.snapshot import ENVIRONMENT, SETTERS, VARIABLE, assign
+from wrap.workers.reaper import adopt_orphans
 
 #: So many environment variables are not named any more.
 _MANY = 6
@@ -77,6 +78,7 @@ class ProcessState:
         #: What its import set: the values before and after.
         self._set: dict[str, tuple[Any, Any]] = {}
         self._setting = threading.Lock()
+        self._runs = 0
         #: The states of generators of random numbers that runs left, with those that they found.
         self._left: dict[tuple[str, int], int] = {}
 
@@ -115,13 +117,17 @@ class ProcessState:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """A block that runs the function."""
-        found, replaced = generators(draw=True), _replaced()
-        programs = leftovers.programs()
-        with Observer(self._folder) as seen:
+        self._runs += 1
+        found, replaced = generators(draw=self._runs), _replaced()
+        adopt_orphans()  # such as what a shell has started in the background
+        programs, daemons = leftovers.programs(), leftovers.daemons()
+        with Observer(self._folder) as seen, leftovers.as_no_daemon():
             yield
         self._in_runs |= seen.found | (_replaced() - replaced)
         if leftovers.programs() - programs:
             self._in_runs.add(leftovers.RUN_ON)
+        if leftovers.daemons() - daemons:
+            self._in_runs.add(leftovers.THREADS_RUN_ON)
         for name, state in generators().items():
             before = found.get(name)
             same = before is None or state == before

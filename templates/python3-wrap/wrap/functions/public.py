@@ -26,8 +26,8 @@ from typing import Any
 PACKAGE = "function"
 #: What a thread has that code of a function started: the function's package.
 _STARTED = "_chiron_package"
-#: The modules that prepare spawned processes.
-_SPAWN = ("multiprocessing.spawn", "joblib.externals.loky.backend.spawn", "loky.backend.spawn")
+#: The modules that prepare spawned processes: those of `multiprocessing`, and of its forks.
+_SPAWN, _PREPARES = ".spawn", "get_preparation_data"
 _SPAWNED = Path(__file__).with_name("spawned.py")
 #: The folders of functions by the names of their packages.
 _folders: dict[str, Path] = {}
@@ -202,7 +202,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname in _SPAWN:
+        if fullname.endswith(_SPAWN) and is_public(fullname):
             spec = PathFinder.find_spec(fullname, path)
             if spec is not None and spec.loader is not None:
                 spec.loader = _SpawnLoader(spec.loader)
@@ -245,7 +245,9 @@ class _SpawnLoader(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         self._usual.exec_module(module)
-        usual = module.__dict__["get_preparation_data"]
+        usual = module.__dict__.get(_PREPARES)
+        if usual is None:
+            return
 
         def get_preparation_data(*arguments: Any, **named: Any) -> Mapping[str, Any]:
             found: dict[str, Any] = usual(*arguments, **named)
@@ -254,4 +256,4 @@ class _SpawnLoader(Loader):
                 found["init_main_from_path"] = str(_SPAWNED)
             return found
 
-        module.__dict__["get_preparation_data"] = get_preparation_data
+        module.__dict__[_PREPARES] = get_preparation_data

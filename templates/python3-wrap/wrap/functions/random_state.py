@@ -11,18 +11,19 @@ from typing import Any
 from wrap.functions.replaced import third_party
 
 
-def generators(*, draw: bool = False) -> dict[str, int]:
+def generators(*, draw: int = 0) -> dict[str, int]:
     """The states of the generators of random numbers that the process shares.
 
-    With `draw`, after a number was drawn, as another function may, or after a library's generator
-    was seeded: the states of two runs differ then, unless the function seeds the generator.
+    With `draw`, after so many numbers were drawn, as another function may, or after a library's
+    generator was seeded. If each run draws another number of them, the states of two runs differ,
+    unless the function seeds the generator.
     """
     found = {}
     for name, (module, state, _) in _GENERATORS.items():
         if loaded := sys.modules.get(module):
             with contextlib.suppress(AttributeError):  # still being imported
                 if draw:
-                    _DRAWS[name](loaded)
+                    _DRAWS[name](loaded, draw)
                 found[name] = state(loaded)
     for name, each in _of_libraries():
         if draw:
@@ -70,10 +71,10 @@ _GENERATORS: Mapping[str, tuple[str, Callable[[Any], int], Callable[[Any], Any]]
         lambda torch: torch.seed(),
     ),
 }
-_DRAWS: Mapping[str, Callable[[Any], Any]] = {
-    "random.seed": lambda random: random.random(),
-    "numpy.random.seed": lambda random: random.random_sample(),
-    "torch.manual_seed": lambda torch: torch.rand(1),
+_DRAWS: Mapping[str, Callable[[Any, int], Any]] = {
+    "random.seed": lambda random, count: random.getrandbits(32 * count),
+    "numpy.random.seed": lambda random, count: random.random_sample(count),
+    "torch.manual_seed": lambda torch, count: torch.rand(count),
 }
 #: A seed at the import is replaced: see `ProcessState.take_back`.
 SEEDS = frozenset({*_GENERATORS, "random.setstate", "numpy.random.set_state"})

@@ -162,10 +162,11 @@ def _attributes(stream: object) -> list[tuple[str, int]]:
 def _root_logger() -> tuple[bool, list[int]]:
     """Whether it keeps warnings out of the log, and handlers that write to no standard stream.
 
-    Other levels and handlers change only what the log says.
+    Other levels and handlers change only what the log says. A filter may drop any record.
     """
     handlers = [id(handler) for handler in logging.root.handlers if takes_records(handler)]
-    return logging.root.level > logging.WARNING, handlers
+    root = logging.root
+    return root.level > logging.WARNING or root.disabled or bool(root.filters), handlers
 
 
 def takes_records(handler: logging.Handler) -> bool:
@@ -233,7 +234,7 @@ STATE: Mapping[str, Callable[[], Any]] = {
     ENVIRONMENT: lambda: dict(os.environ),
     "os.chdir": _folder,
     "os.umask": _umask,
-    "os.nice": lambda: os.getpriority(os.PRIO_PROCESS, 0),
+    "os.nice": lambda: [os.getpriority(os.PRIO_PROCESS, thread) for thread in (0, os.getpid())],
     "os.sched_setaffinity": lambda: os.sched_getaffinity(0),
     "os.setuid": lambda: (os.getresuid(), os.getresgid()),
     "os.dup2": lambda: [_file(number) for number in range(3)],
