@@ -61,9 +61,8 @@ def ratio(
 def share(hits: int, count: int) -> Interval:
     """The share of `hits` among `count` trials, with Wilson's interval.
 
-    References
-    ----------
-    E. B. Wilson, Probable inference, the law of succession, and statistical inference (1927).
+    Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference
+    (1927).
     """
     z = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
     found, scale = hits / count, 1 + z * z / count
@@ -84,9 +83,7 @@ def _pooled(rounds: Rounds, picked: Sequence[int]) -> list[float]:
 def _bootstrap(count: int, of: Callable[[Sequence[int]], float]) -> Interval:
     """`of` all rounds and, by the percentile bootstrap, its interval; the same for equal input.
 
-    References
-    ----------
-    Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 8 and 13.
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 8 and 13.
     """
     draw, value = random.Random(_SEED), of(range(count))  # noqa: S311  # resampling, no secret
     draws = sorted(of(draw.choices(range(count), k=count)) for _ in range(RESAMPLES))

@@ -22,43 +22,29 @@ _Key = tuple[int, int, int]
 
 
 class Program(NamedTuple):
-    """What is executed for a payload.
+    """What is executed for a payload."""
 
-    Attributes
-    ----------
-    wraps
-        The names of its wraps.
-    tasks, functions
-        The names of its tasks, process by process, and the function of each.
-    works, cooperative
-        What these do, and which of them let their lock go only when they wait.
-    """
-
+    #: The names of its wraps.
     wraps: Sequence[str]
     made: Wired
+    #: The names of its tasks, process by process, and the function of each.
     tasks: Sequence[str]
     functions: Sequence[str]
+    #: What these do, and which of them let their lock go only when they wait.
     works: Mapping[str, Work]
     cooperative: Container[str]
 
 
 @dataclass(frozen=True)
 class Replicas:
-    """The replicas of a plan's wraps, the entry first.
+    """The replicas of a plan's wraps, the entry first."""
 
-    Attributes
-    ----------
-    counts, cores
-        How many there are of a wrap, and the cores of each.
-    limit
-        How many requests a replica of the entry executes at once; the others wait there.
-    shared_cores
-        The cores that all share; None where each replica has its own.
-    """
-
+    #: How many there are of a wrap, and the cores of each.
     counts: Mapping[str, int]
     cores: Mapping[str, int]
+    #: How many requests a replica of the entry executes at once; the others wait there.
     limit: int
+    #: The cores that all share; None where each replica has its own.
     shared_cores: int | None = None
 
     @property

@@ -28,70 +28,50 @@ class Node:
     """Something that happens when all that it waits for has.
 
     Where it waits for nothing, it fires `delay_ms` after the beginning.
-
-    Attributes
-    ----------
-    delay_ms
-        When all has happened, and the results are gathered, it fires so much later.
-    sends_ms, to, queue
-        Then it fires when it has sent something, for which its wrap and the one that it goes to
-        both compute for so long. Of what is in one queue, each is sent after that before it.
-    wrap
-        The wrap in which it starts tasks, whose results it gathers, or which sends.
-    awaits, gathers
-        Tasks, by their numbers; whether results of further processes have to be gathered.
-    waits
-        For how many other nodes it waits, besides. One that is called waits for one.
-    starts
-        Tasks of the wrap, process by process.
-    calls, place
-        Nodes that it calls, and how many T_INV the first of these waits.
-    then
-        Nodes that wait for it.
     """
 
+    #: When all has happened, and the results are gathered, it fires so much later.
     delay_ms: float = 0.0
+    #: The wrap in which it starts tasks, whose results it gathers, or which sends.
     wrap: int = 0
+    #: Tasks, by their numbers; whether results of further processes have to be gathered.
     awaits: list[int] = field(default_factory=list)
     gathers: bool = True
+    #: For how many other nodes it waits, besides. One that is called waits for one.
     waits: int = 0
+    #: Tasks of the wrap, process by process.
     starts: Sequence[int] = ()
+    #: Nodes that it calls, and how many T_INV the first of these waits.
     calls: list[int] = field(default_factory=list)
     place: int = 0
+    #: Nodes that wait for it.
     then: list[int] = field(default_factory=list)
+    #: Then it fires when it has sent something, for which its wrap and the one that it goes to both
+    #: compute for so long. Of what is in one queue, each is sent after that before it.
     sends_ms: float = 0.0
     to: int = 0
     queue: int | None = None
 
 
 class Slot(NamedTuple):
-    """Memory of one execution: its tasks and nodes, and the processes that are new for each.
-
-    Attributes
-    ----------
-    reply
-        The node with which the client has all.
-    program
-        What is executed in it.
-    """
+    """Memory of one execution: its tasks and nodes, and the processes that are new for each."""
 
     tasks: range
     nodes: range
     processes: Sequence[int]
+    #: The node with which the client has all.
     reply: int
+    #: What is executed in it.
     program: int = 0
 
 
 class Slots(NamedTuple):
     """How many executions there can be at once: slots by replica, and by program.
 
-    Attributes
-    ----------
-    processes
-        The process of each task.
-    replicas, limit
-        How many replicas get the requests in turn, and how many each executes at once: it has so
-        many slots of each of the programs.
+    Attributes:
+        processes: the process of each task.
+        replicas, limit: how many replicas get the requests in turn, and how many each executes at
+            once: it has so many slots of each of the programs.
     """
 
     processes: Sequence[int]
@@ -102,31 +82,21 @@ class Slots(NamedTuple):
 
 
 class Execution(NamedTuple):
-    """Processes of wraps, and what happens in them when.
+    """Processes of wraps, and what happens in them when."""
 
-    Attributes
-    ----------
-    cores
-        Of each group of cores, at least 1.
-    wraps
-        The group of each wrap, and what its processes cost.
-    processes
-        The wrap of each process, and how many tasks it has. The first of a wrap is its main
-        process. Tasks are numbered from process to process.
-    nodes
-        What happens; their numbers are their places.
-    queues
-        How many there are of what is sent.
-    slots
-        None where there is one execution alone, of which nobody awaits the reply.
-    """
-
+    #: Of each group of cores, at least 1.
     cores: Sequence[int]
+    #: The group of each wrap, and what its processes cost.
     wraps: Sequence[tuple[int, Costs]]
+    #: The wrap of each process, and how many tasks it has. The first of a wrap is its main process.
+    #: Tasks are numbered from process to process.
     processes: Sequence[tuple[int, int]]
+    #: What happens; their numbers are their places.
     nodes: Sequence[Node]
     calls: Calls = Calls()
+    #: How many there are of what is sent.
     queues: int = 0
+    #: None where there is one execution alone, of which nobody awaits the reply.
     slots: Slots | None = None
 
     @property

@@ -46,12 +46,9 @@ class Image(NamedTuple):
 def image(execution: Execution, constants: Sequence[float], helpers: int) -> Image:
     """The image of `execution`.
 
-    Parameters
-    ----------
-    constants
-        Those of the interpreter, as the clock has them.
-    helpers
-        How many helpers a task starts at most.
+    Args:
+        constants: those of the interpreter, as the clock has them.
+        helpers: how many helpers a task starts at most.
     """
     cores, wraps, processes, nodes, calls, queues, _ = execution
     slots, sizes = execution.executed, [size for _, size in processes]

@@ -58,14 +58,10 @@ class Seen(NamedTuple):
 class Crowd:
     """The replicas of a plan, and the requests that they can execute.
 
-    Parameters
-    ----------
-    cases
-        What the workflow does, payload by payload.
-    counts
-        How many replicas each wrap has, by name.
-    limit
-        How many requests a replica executes at once.
+    Args:
+        cases: what the workflow does, payload by payload.
+        counts: how many replicas each wrap has, by name.
+        limit: how many requests a replica executes at once.
     """
 
     def __init__(

@@ -92,10 +92,8 @@ def runners(functions: Sequence[str]) -> list[int]:
 def work_with(function: FunctionProfile, parts: Sequence[Work], moments: Iterable[Moment]) -> Work:
     """What a function does with some moments, which are in order where they are at one time.
 
-    Parameters
-    ----------
-    parts
-        What it does in each of its periods: one part of that kind, and its helpers.
+    Args:
+        parts: what it does in each of its periods: one part of that kind, and its helpers.
     """
     left = sorted(moments, key=lambda moment: moment.after)
     return (*_interrupted(function, parts, left), *((kind, value) for _, kind, value in left))

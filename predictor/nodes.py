@@ -21,10 +21,8 @@ Ends = tuple[int | None, int | None]
 class Nodes:
     """The nodes that were made, and what they are made by.
 
-    Parameters
-    ----------
-    way, sizes
-        How objects get to other wraps, and how large they are.
+    Args:
+        way, sizes: how objects get to other wraps, and how large they are.
     """
 
     def __init__(

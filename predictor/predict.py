@@ -46,14 +46,11 @@ _ALONE = Costs(ready_ms=0.0)
 class Predictor:
     """Latencies of processes, wraps and plans of one workflow's functions on one platform.
 
-    Parameters
-    ----------
-    profile, platform
-        What the functions do and what the place costs.
-    scale
-        How much longer or shorter than profiled every function takes, by name (1 where absent).
-    slower
-        How many times as long as profiled all that functions compute takes.
+    Args:
+        profile, platform: what the functions do and what the place costs.
+        scale: how much longer or shorter than profiled every function takes, by name (1 where
+            absent).
+        slower: how many times as long as profiled all that functions compute takes.
     """
 
     def __init__(

@@ -69,22 +69,15 @@ class Span(NamedTuple):
 
 
 class Requests(NamedTuple):
-    """What is executed when, one after another as they arrive.
+    """What is executed when, one after another as they arrive."""
 
-    Attributes
-    ----------
-    programs, draws
-        Which program each executes, and by which of the draws.
-    arrivals_ms
-        When each arrives; infinite where it does when another has its reply.
-    factors
-        By draw, how many times as long as usual computing takes; then for every task of every
-        program, how many times as long as usual all takes that it does.
-    """
-
+    #: Which program each executes, and by which of the draws.
     programs: Sequence[int]
     draws: Sequence[int]
+    #: When each arrives; infinite where it does when another has its reply.
     arrivals_ms: Sequence[float]
+    #: By draw, how many times as long as usual computing takes; then for every task of every
+    #: program, how many times as long as usual all takes that it does.
     factors: Sequence[Sequence[float]]
 
 
@@ -121,20 +114,15 @@ class Interpreter:
 class Simulator:
     """Simulates processes of functions that it knows, under the GIL and on shared cores.
 
-    Parameters
-    ----------
-    works
-        What each function does, by name.
-    interpreter
-        What threads cost.
-    cooperative
-        Those functions that let the lock of their process go when they wait, and only then.
-    contention_overhead
-        By what part of itself all computing takes longer while more threads want a core, or their
-        process's GIL, than there are cores; where there is but one, nothing.
+    Args:
+        works: what each function does, by name.
+        interpreter: what threads cost.
+        cooperative: those functions that let the lock of their process go when they wait, and only
+            then.
+        contention_overhead: by what part of itself all computing takes longer while more threads
+            want a core, or their process's GIL, than there are cores; where there is but one,
+            nothing.
 
-    Examples
-    --------
     Two threads of 10 ms in one process take 20 ms:
 
     >>> cpython = Interpreter(switch_interval_ms=5, switch_cost_ms=0, thread_startup_ms=0)

@@ -26,12 +26,10 @@ def slower(then_ms: float | None, now_ms: float | None) -> float:
 def run_at(latency_ms: float, waiting_ms: float, then_ms: float | None, now_ms: float) -> float:
     """How long a run would take when the CPU-speed probe takes `now_ms`.
 
-    Parameters
-    ----------
-    latency_ms, then_ms
-        How long it took, and the probe beside it; None where that is not known.
-    waiting_ms
-        For how long of that it waited; it cannot have waited for longer than it took.
+    Args:
+        latency_ms, then_ms: how long it took, and the probe beside it; None where that is not
+            known.
+        waiting_ms: for how long of that it waited; it cannot have waited for longer than it took.
     """
     waited_ms = min(waiting_ms, latency_ms)
     return waited_ms + (latency_ms - waited_ms) * slower(then_ms, now_ms)

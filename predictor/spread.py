@@ -33,23 +33,15 @@ _NEARLY = 1 - 1e-9
 
 @dataclass(frozen=True)
 class Spread:
-    """What requests with one payload take, beside the median of their plan.
+    """What requests with one payload take, beside the median of their plan."""
 
-    Attributes
-    ----------
-    waiting_ms
-        The longest path of waits through the workflow, which no busy core makes longer.
-    slower
-        How many times as long as usual all else takes, of every request.
-    beside_ms
-        What tasks and the way take more or less than usual, of every request.
-    way_ms, ratios
-        What of that the way takes, and how many times its latency each task takes, if it varies.
-    """
-
+    #: The longest path of waits through the workflow, which no busy core makes longer.
     waiting_ms: float = 0.0
+    #: How many times as long as usual all else takes, of every request.
     slower: tuple[float, ...] = (1.0,)
+    #: What tasks and the way take more or less than usual, of every request.
     beside_ms: tuple[float, ...] = (0.0,)
+    #: What of that the way takes, and how many times its latency each task takes, if it varies.
     way_ms: tuple[float, ...] = (0.0,)
     ratios: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
@@ -147,10 +139,8 @@ def _longest_ms(workflow: Workflow, time_ms: Callable[[str], float]) -> float:
 def percentile_ms(each: Iterable[tuple[float, Sequence[float]]], percent: float) -> float:
     """What `percent` % of requests take at most, of groups by their weight: the nearest rank.
 
-    Parameters
-    ----------
-    each
-        The weight of each group, and what its requests take.
+    Args:
+        each: the weight of each group, and what its requests take.
     """
     groups = list(each)
     if len({weight / len(latencies_ms) for weight, latencies_ms in groups}) == 1:

@@ -50,12 +50,9 @@ class _Written(NamedTuple):
 class Streams:
     """The streams of a workflow that are read while they are written.
 
-    Parameters
-    ----------
-    live
-        Output -> the tasks that read it while it is written.
-    ms_per_mb
-        What each end of one computes for a megabyte.
+    Args:
+        live: output -> the tasks that read it while it is written.
+        ms_per_mb: what each end of one computes for a megabyte.
     """
 
     def __init__(

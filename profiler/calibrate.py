@@ -106,22 +106,15 @@ def calibrate(
     one speed of the machine. The latencies are those that a client sees. What is not to be relied
     on is measured once more, when the machine is quiet; where it stays so, ``warnings`` says why.
 
-    Parameters
-    ----------
-    name
-        What to call the platform; this machine's name where nothing is given.
-    rounds
-        How often every plan is timed at most.
-    effort
-        How thorough the calibration is.
-    progress
-        Told in a few words what is being done.
+    Args:
+        name: what to call the platform; this machine's name where nothing is given.
+        rounds: how often every plan is timed at most.
+        effort: how thorough the calibration is.
+        progress: told in a few words what is being done.
 
     Raises what deploying and invoking raise.
 
-    References
-    ----------
-    Chiron (SC'23), equations (1)-(4) and Table 2.
+    Source: Chiron (SC'23), equations (1)-(4) and Table 2.
     """
     say = progress or (lambda _: None)
     paths: tuple[PathKind, ...] = (*PATHS, "store") if launcher.store.url else PATHS

@@ -39,28 +39,19 @@ class Interpreter:
 
 @dataclass(frozen=True)
 class Seen:
-    """A no-op plan, in milliseconds.
+    """A no-op plan, in milliseconds."""
 
-    Attributes
-    ----------
-    latency_ms
-        What the client sees, when the no-ops pause.
-    brief_ms
-        The same when they do not; nan for plans that are not in `BRIEF` and not `numerous`.
-    begins_ms
-        When each process of the entry wrap begins with its first function, from when the wrap has
-        the request.
-    working_begins_ms
-        The same when the functions compute at once; nothing for plans that are not in `WORKING`.
-    last_ms, tail_ms
-        How long the function that ends last took, in all stages together, and how long after it the
-        client has the answer.
-    """
-
+    #: What the client sees, when the no-ops pause.
     latency_ms: float
+    #: The same when they do not; nan for plans that are not in `BRIEF` and not `numerous`.
     brief_ms: float
+    #: When each process of the entry wrap begins with its first function, from when the wrap has
+    #: the request.
     begins_ms: tuple[float, ...]
+    #: The same when the functions compute at once; nothing for plans that are not in `WORKING`.
     working_begins_ms: tuple[float, ...]
+    #: How long the function that ends last took, in all stages together, and how long after it the
+    #: client has the answer.
     last_ms: float
     tail_ms: float
 
@@ -89,9 +80,7 @@ def platform(
     `seen` has each plan of `chiron.profiler.noop_shapes`; of those that are `numerous`, `brief_ms`
     alone counts.
 
-    References
-    ----------
-    Chiron (SC'23), equations (1)-(4).
+    Source: Chiron (SC'23), equations (1)-(4).
     """
     one = seen["one"]
     # Equation (3), processes that are there already: each further one costs T_IPC.

@@ -119,8 +119,6 @@ def groups(functions: Mapping[str, int], room: int | None) -> list[list[str]]:
     Variants of one group are measured in turn, so few groups are better. A variant that needs
     more than there is room is a group of its own: the gateway may say what it thinks of that.
 
-    Examples
-    --------
     >>> groups({"a": 6, "b": 6, "c": 6, "d": 1}, 13)
     [['a', 'b', 'd'], ['c']]
     """

@@ -84,20 +84,13 @@ class MeasuredComparison(Document):
 
 
 class SlosKept(NamedTuple):
-    """What becomes of SLOs for which the cheapest plan is taken that is predicted to meet them.
+    """What becomes of SLOs for which the cheapest plan is taken that is predicted to meet them."""
 
-    Attributes
-    ----------
-    met
-        The share of the SLOs that a plan is predicted to meet.
-    kept
-        Of these, the share that the plan kept by its measured median; None where there are none.
-    missed_by
-        By what part of the SLO the slowest was above it, at most.
-    """
-
+    #: The share of the SLOs that a plan is predicted to meet.
     met: float
+    #: Of these, the share that the plan kept by its measured median; None where there are none.
     kept: float | None
+    #: By what part of the SLO the slowest was above it, at most.
     missed_by: float
 
 

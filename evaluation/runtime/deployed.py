@@ -174,14 +174,10 @@ def buckets(
 ) -> Iterator[DeployedWorkflow]:
     """A benchmark of buckets, deployed as one wrap.
 
-    Parameters
-    ----------
-    changes
-        Fields of its workflow.json that are others.
-    code
-        Files that its functions have beside or instead of their own, by function.
-    variables
-        What all functions find in their environment.
+    Args:
+        changes: fields of its workflow.json that are others.
+        code: files that its functions have beside or instead of their own, by function.
+        variables: what all functions find in their environment.
     """
     with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
         folder = Path(shutil.copytree(BENCHMARKS / benchmark, Path(scratch) / benchmark))

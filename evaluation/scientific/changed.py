@@ -25,12 +25,9 @@ def changed(
 ) -> WorkflowFolder:
     """The workflow of `folder` in the folder `out`, for another request, by a name that tells it.
 
-    Parameters
-    ----------
-    request
-        Fields of payload.json that are others.
-    emits
-        Whether it is a graph in which the first task emits the parts: see `emitting_graph`.
+    Args:
+        request: fields of payload.json that are others.
+        emits: whether it is a graph in which the first task emits the parts: see `emitting_graph`.
 
     Raises ``not-emitting``.
     """

@@ -24,33 +24,23 @@ class Costs(NamedTuple):
     """What further processes of a wrap cost, in milliseconds: Chiron's equations (3) and (4).
 
     Several that are started at once have their turns one after another.
-
-    Attributes
-    ----------
-    ready_ms
-        From its turn until it can run its functions, but for what is computed meanwhile.
-    first_block_ms, block_ms
-        How much longer the first one, and how long each, makes the next one wait for its turn.
-    blocks_computing
-        Whether that is computing, for which all compete.
-    computing_ms
-        How much starting one computes in all.
-    main_ms
-        How long the main process, which exists already, waits before it begins with tasks that are
-        triggered together with them; negative where it waits until all have had their turns.
-    core_wait_ms
-        How long it and one that it wakes keep each other from computing, at most.
-    gather_ms, first_gather_ms
-        What it takes to gather the results of one, and how much longer the first of it.
     """
 
+    #: From its turn until it can run its functions, but for what is computed meanwhile.
     ready_ms: float
+    #: How much longer the first one, and how long each, makes the next one wait for its turn.
     first_block_ms: float = 0.0
     block_ms: float = 0.0
+    #: Whether that is computing, for which all compete.
     blocks_computing: bool = False
+    #: How much starting one computes in all.
     computing_ms: float = 0.0
+    #: How long the main process, which exists already, waits before it begins with tasks that are
+    #: triggered together with them; negative where it waits until all have had their turns.
     main_ms: float = -1.0
+    #: How long it and one that it wakes keep each other from computing, at most.
     core_wait_ms: float = 0.0
+    #: What it takes to gather the results of one, and how much longer the first of it.
     gather_ms: float = 0.0
     first_gather_ms: float = 0.0
 
@@ -73,18 +63,12 @@ class Costs(NamedTuple):
 
 
 class Mechanism(ABC):
-    """How a wrap gets the processes of a stage besides its main one, the first.
+    """How a wrap gets the processes of a stage besides its main one, the first."""
 
-    Attributes
-    ----------
-    name
-        As plans, options and the template call it.
-    lasting
-        Whether its processes are there before a request and stay after it. What runs in one that is
-        new for the request takes longer: see `chiron.workflow.profile.FunctionProfile.forked_ms`.
-    """
-
+    #: As plans, options and the template call it.
     name: ClassVar[str]
+    #: Whether its processes are there before a request and stay after it. What runs in one that is
+    #: new for the request takes longer: see `chiron.workflow.profile.FunctionProfile.forked_ms`.
     lasting: ClassVar[bool]
 
     @abstractmethod
@@ -119,10 +103,8 @@ class Mechanism(ABC):
     ) -> Mapping[str, float]:
         """Its constants of `chiron.workflow.platform.Platform`, where no-op plans took so long.
 
-        Parameters
-        ----------
-        one, few, many
-            Plans of one process, of two, and of `further` more than two, a no-op in each.
-        ipc_ms
-            T_IPC.
+        Args:
+            one, few, many: plans of one process, of two, and of `further` more than two, a no-op in
+                each.
+            ipc_ms: T_IPC.
         """

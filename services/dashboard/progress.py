@@ -35,8 +35,6 @@ def usual_s(earlier: Iterable[JobSummary]) -> float | None:
 def expected(elapsed_s: float, like_s: float | None) -> str:
     """What to say of a job that has run for `elapsed_s` where earlier ones took `like_s`.
 
-    Examples
-    --------
     >>> expected(12.0, 60.0)
     '12 s so far, about 48 s to go: earlier jobs took 60 s'
     >>> expected(75.0, 60.0)

@@ -106,19 +106,15 @@ class Timer:
 class Simulation:
     """Threads under the GIL of their processes on shared cores.
 
-    Parameters
-    ----------
-    interpreter
-        What threads cost.
-    record
-        Called with every span of time that a thread spends on one thing.
-    contention_overhead
-        By what part of itself all computing takes longer while more threads want a core, or their
-        process's GIL, than there are cores; where there is but one, nothing.
+    Args:
+        interpreter: what threads cost.
+        record: called with every span of time that a thread spends on one thing.
+        contention_overhead: by what part of itself all computing takes longer while more threads
+            want a core, or their process's GIL, than there are cores; where there is but one,
+            nothing.
 
-    References
-    ----------
-    Chiron (SC'23), §3.3 and Algorithm 1; CPython's ``ceval_gil`` and ``threading.Thread.start``.
+    Source: Chiron (SC'23), §3.3 and Algorithm 1; CPython's ``ceval_gil`` and
+    ``threading.Thread.start``.
     """
 
     def __init__(
@@ -475,8 +471,6 @@ def simulate(
 
     They share `cores` cores, at least 1; the rest is as `Simulation` has it.
 
-    Examples
-    --------
     Two threads of 10 ms in one process take 20 ms, in two processes on two cores 10 ms:
 
     >>> cpython = Interpreter(switch_interval_ms=5, switch_cost_ms=0, thread_startup_ms=0)

@@ -76,19 +76,14 @@ class Strangers:
 
 
 class Stalls:
-    """Passes connections on to a port until it is told to stall; then nothing moves any more.
-
-    Attributes
-    ----------
-    port
-        Where it listens.
-    """
+    """Passes connections on to a port until it is told to stall; then nothing moves any more."""
 
     def __init__(self, port: int) -> None:
         self._to = port
         self._moves = threading.Event()
         self._moves.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
+        #: Where it listens.
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._take, daemon=True).start()
 

@@ -37,18 +37,12 @@ REPLICAS = 3
 
 
 class Replicas:
-    """Replicas of a wrap in this process, each of which does a step of its work when it is told to.
-
-    Attributes
-    ----------
-    windows
-        What fired for each function: the number of a firing -> its objects.
-    acknowledged, taken
-        The events that were answered, and all.
-    """
+    """Replicas of a wrap in this process, each of which does a step when it is told to."""
 
     def __init__(self, place: Any, client: Any) -> None:
+        #: What fired for each function: the number of a firing -> its objects.
         self.windows: dict[str, dict[Any, list[Any]]] = {"last": {}, "total": {}}
+        #: The events that were answered, and all.
         self.acknowledged = Counter[int]()
         self.taken = 0
         self._place = place

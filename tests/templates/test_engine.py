@@ -17,21 +17,15 @@ from wrap.core.triggers import buckets
 
 @dataclass(frozen=True)
 class Case:
-    """A workflow, and where its tasks run.
-
-    Attributes
-    ----------
-    awaited
-        For every task those that it awaits.
-    processes
-        For the tasks of other wraps, in which process of theirs.
-    """
+    """A workflow, and where its tasks run."""
 
     graph: Graph
+    #: For every task those that it awaits.
     awaited: Mapping[int, Iterable[int]]
     sources: Mapping[int, Source]
     buckets: Sequence[tuple[Iterable[int], Iterable[int]]]
     place_of: Mapping[int, Place]
+    #: For the tasks of other wraps, in which process of theirs.
     processes: Mapping[int, int]
     gives: frozenset[int]
 
@@ -76,10 +70,8 @@ class Simulated:
     These are told of the same events, and have to begin the same. Every task has to find its
     input where it runs.
 
-    Parameters
-    ----------
-    here
-        The objects that are there at the beginning; those that come are added.
+    Args:
+        here: the objects that are there at the beginning; those that come are added.
     """
 
     def __init__(

@@ -67,14 +67,10 @@ class Broken:
 
     An answer is a status, ``cut`` for a connection that ends without one, ``error`` for an error of
     the wrap, ``done`` for its results.
-
-    Attributes
-    ----------
-    asked
-        The methods that it was asked by.
     """
 
     def __init__(self, *answers: int | str) -> None:
+        #: The methods that it was asked by.
         self.asked = list[str]()
         self._answers = list(answers)
 

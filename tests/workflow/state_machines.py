@@ -78,10 +78,8 @@ def given(order: Random) -> dict[str, Any]:
 def state_machine(order: Random, prefix: str = "S", *, retries: bool = True) -> dict[str, Any]:
     """A state machine whose states' names begin with `prefix`.
 
-    Parameters
-    ----------
-    retries
-        Whether some of its states are tried again, which takes seconds.
+    Args:
+        retries: whether some of its states are tried again, which takes seconds.
     """
     return _Drawing(order, prefix, retries).scope(order.randrange(5), safe=False)
 

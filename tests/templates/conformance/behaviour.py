@@ -21,38 +21,26 @@ class Request:
 
 @dataclass(frozen=True)
 class Behaviour:
-    """Requests, one after another or `at_once`, and what is compared of their answers.
-
-    Attributes
-    ----------
-    varies
-        Whether only the statuses count, and how many of the bodies are different.
-    """
+    """Requests, one after another or `at_once`, and what is compared of their answers."""
 
     requests: tuple[Request, ...]
     at_once: bool = False
+    #: Whether only the statuses count, and how many of the bodies are different.
     varies: bool = False
 
 
 @dataclass(frozen=True)
 class Family:
-    """The behaviours of one handler, by their names.
-
-    Attributes
-    ----------
-    files
-        The files of the function's folder besides handler.py.
-    settings
-        Environment variables of its server.
-    headers
-        Whether the headers of its answers are compared too.
-    """
+    """The behaviours of one handler, by their names."""
 
     style: str
     handler: str
     behaviours: Mapping[str, Behaviour]
+    #: The files of the function's folder besides handler.py.
     files: Mapping[str, str] = field(default_factory=dict)
+    #: Environment variables of its server.
     settings: Mapping[str, str] = field(default_factory=dict)
+    #: Whether the headers of its answers are compared too.
     headers: bool = False
 
 

@@ -18,10 +18,7 @@ def flask_value(style: str, value: Any) -> Any:
     ``statusCode``, ``body`` and ``headers``, for themselves: a dict as the body becomes JSON, and
     any other body what ``str()`` makes of it.
 
-    Raises
-    ------
-    AttributeError, KeyError
-        The same as in the template: it answers 500.
+    Raises AttributeError, KeyError: the same as in the template: it answers 500.
     """
     if style == "flask":
         return value

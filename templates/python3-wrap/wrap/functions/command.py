@@ -68,19 +68,12 @@ _VARIABLES = {
 class Command(FunctionRunner):
     """Runs a program for each input, in the function's folder, with no shell.
 
-    Parameters
-    ----------
-    name
-        The function's.
-    words
-        The program and its arguments.
-    folder
-        The function's.
+    Args:
+        name: the function's.
+        words: the program and its arguments.
+        folder: the function's.
 
-    Raises
-    ------
-    ImportError
-        There is no such program.
+    Raises ImportError: there is no such program.
     """
 
     uses_io = True

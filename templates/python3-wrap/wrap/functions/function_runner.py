@@ -31,61 +31,41 @@ SHOWN = 1000
 
 @dataclass(frozen=True)
 class Place:
-    """Where the functions of a wrap run.
-
-    Attributes
-    ----------
-    folder
-        Has a folder of each function whose code is in the wrap.
-    gateway_url
-        Where other functions are called.
-    longest
-        Bytes that the answer of another function may have.
-    """
+    """Where the functions of a wrap run."""
 
     wrap: Wrap
+    #: Has a folder of each function whose code is in the wrap.
     folder: Path
+    #: Where other functions are called.
     gateway_url: str
+    #: Bytes that the answer of another function may have.
     longest: int
 
 
 class FunctionRunner(ABC):
-    """Prepares, calls and closes one function. What a kind does without does nothing.
+    """Prepares, calls and closes one function. What a kind does without does nothing."""
 
-    Attributes
-    ----------
-    is_prepared
-        Whether `call` needs no import.
-    unsettled
-        Whether this process has to take the function's working directory: see `settle`.
-    uses_io
-        Whether a run has outputs of its own before its end.
-    sees_head
-        Whether it may look at more of a request than the body.
-    starts_programs
-        Whether its calls start programs, which a reaper ends.
-    forkable
-        Whether a process in which it is prepared may be forked.
-    in_python
-        Whether it runs under the GIL.
-    changes
-        What it was seen to change of what its process shares.
-    after_import
-        Called when `prepare` has imported something.
-    """
-
+    #: Whether `call` needs no import.
     is_prepared = True
+    #: Whether this process has to take the function's working directory: see `settle`.
     unsettled = False
+    #: Whether a run has outputs of its own before its end.
     uses_io = False
+    #: Whether it may look at more of a request than the body.
     sees_head = True
+    #: Whether its calls start programs, which a reaper ends.
     starts_programs = False
+    #: Whether a process in which it is prepared may be forked.
     forkable = True
+    #: Whether it runs under the GIL.
     in_python = True
+    #: What it was seen to change of what its process shares.
     changes = _UNCHANGED
 
     def __init__(self, name: str, style: str) -> None:
         self.name = name
         self.style = style
+        #: Called when `prepare` has imported something.
         self.after_import: Callable[[], object] = lambda: None
 
     @classmethod

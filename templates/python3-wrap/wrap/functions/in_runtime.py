@@ -43,12 +43,9 @@ class Answer:
 class InRuntime(FunctionRunner):
     """A function of a language whose `runtime` runs it; a handler ends that by the call `exits`.
 
-    Parameters
-    ----------
-    name, style
-        Its name, and the style of its handler.
-    folder
-        Where its folder ``function`` is.
+    Args:
+        name, style: its name, and the style of its handler.
+        folder: where its folder ``function`` is.
     """
 
     runtime: ClassVar[type[RuntimeProcess]]

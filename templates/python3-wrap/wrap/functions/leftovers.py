@@ -42,21 +42,14 @@ _Writer = io.BufferedWriter | io.TextIOWrapper | logging.handlers.BufferingHandl
 
 
 class Descriptor(NamedTuple):
-    """What an open descriptor is.
+    """What an open descriptor is."""
 
-    Attributes
-    ----------
-    name
-        As the kernel has it: a path, or for example ``socket:[77]``.
-    kind, flags
-        Its type, of `stat`, and how it is open, of open(2).
-    only_mapped
-        Whether its file is mapped into memory, and no file object reads it.
-    """
-
+    #: As the kernel has it: a path, or for example ``socket:[77]``.
     name: str
+    #: Its type, of `stat`, and how it is open, of open(2).
     kind: int
     flags: int
+    #: Whether its file is mapped into memory, and no file object reads it.
     only_mapped: bool = False
 
     @property
@@ -75,18 +68,12 @@ class Descriptor(NamedTuple):
 
 
 class Open(NamedTuple):
-    """What a process has open.
+    """What a process has open."""
 
-    Attributes
-    ----------
-    descriptors, threads
-        By their numbers, the threads with their names.
-    mappings
-        Memory that forked processes would have in common, by address and name.
-    """
-
+    #: By their numbers, the threads with their names.
     descriptors: dict[int, Descriptor]
     threads: dict[int, str]
+    #: Memory that forked processes would have in common, by address and name.
     mappings: frozenset[str] = frozenset()
 
     def since(self, before: Open) -> Open:

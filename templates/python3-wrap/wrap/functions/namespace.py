@@ -82,17 +82,13 @@ def function_of(names: Mapping[str, Any]) -> str | None:
 class Namespace(MetaPathFinder):
     """The modules of one function.
 
-    Parameters
-    ----------
-    name
-        The function's name; names differ in more than ``-`` and ``_`` (no name has a ``_``).
-    folder
-        Where its modules are.
+    Args:
+        name: the function's name; names differ in more than ``-`` and ``_`` (no name has a ``_``).
+        folder: where its modules are.
 
-    Attributes
-    ----------
-    uses_flask, uses_io
-        Whether its modules import Flask and `chiron_io`, wherever in their code.
+    Attributes:
+        uses_flask, uses_io: whether its modules import Flask and `chiron_io`, wherever in their
+            code.
     """
 
     def __init__(self, name: str, folder: Path) -> None:

@@ -39,24 +39,16 @@ _BOOTSTRAP: Any = importlib.import_module("_frozen_importlib")
 class Observer:
     """Finds what a block changes; nothing where another observer is at work.
 
-    Parameters
-    ----------
-    folder
-        The function's own.
-    settings_only
-        Whether only `settings` are wanted.
-
-    Attributes
-    ----------
-    found
-        The names of what was changed, as `module.name`, where the block has ended.
-    settings
-        The values before and after of those parts that can be set again.
+    Args:
+        folder: the function's own.
+        settings_only: whether only `settings` are wanted.
     """
 
     def __init__(self, folder: Path | None = None, *, settings_only: bool = False) -> None:
+        #: The names of what was changed, as `module.name`, where the block has ended.
         self.found = set[str]()
         self._settings_only = settings_only
+        #: The values before and after of those parts that can be set again.
         self.settings: dict[str, tuple[Any, Any]] = {}
         self._folder = folder
         self._before: dict[str, Any] = {}

@@ -35,42 +35,29 @@ _MANY = 6
 
 
 class Changes(NamedTuple):
-    """What a function changes of what its process shares, each sorted.
+    """What a function changes of what its process shares, each sorted."""
 
-    Attributes
-    ----------
-    in_runs
-        When it runs.
-    at_import
-        When its own code is imported: where other functions are in the wrap this is taken back, and
-        set again in processes that run the function.
-    everywhere
-        When its own code is imported, in all processes of its wrap: this cannot be taken back.
-    """
-
+    #: When it runs.
     in_runs: list[str]
+    #: When its own code is imported: where other functions are in the wrap this is taken back, and
+    #: set again in processes that run the function.
     at_import: list[str]
+    #: When its own code is imported, in all processes of its wrap: this cannot be taken back.
     everywhere: list[str]
 
 
 class ProcessState:
     """What one function was seen to change.
 
-    Parameters
-    ----------
-    folder
-        Where its modules are.
-    alone
-        Whether its wrap has no other function. Then all that its import changes is looked for, as
-        a function is profiled so; else what can be set again, which takes a tenth of the time.
-
-    Attributes
-    ----------
-    waits
-        Whether what its import set is still to be set again in this process.
+    Args:
+        folder: where its modules are.
+        alone: whether its wrap has no other function. Then all that its import changes is looked
+            for, as a function is profiled so; else what can be set again, which takes a tenth of
+            the time.
     """
 
     def __init__(self, folder: Path | None = None, *, alone: bool = True) -> None:
+        #: Whether what its import set is still to be set again in this process.
         self.waits = False
         self._folder = folder
         self._alone = alone

@@ -33,16 +33,11 @@ if TYPE_CHECKING:
 class PythonHandler(FunctionRunner):
     """A function with a ``handler.py``.
 
-    Parameters
-    ----------
-    name, style
-        Its name, and the style of its handler.
-    folder
-        Where its folder ``function`` is, with its modules.
-    alone
-        Whether its wrap has no other function.
-    apart
-        Whether its processes run no other function.
+    Args:
+        name, style: its name, and the style of its handler.
+        folder: where its folder ``function`` is, with its modules.
+        alone: whether its wrap has no other function.
+        apart: whether its processes run no other function.
     """
 
     is_prepared = False
@@ -89,10 +84,7 @@ class PythonHandler(FunctionRunner):
     def prepare(self) -> None:
         """Import the handler, unless that has been done.
 
-        Raises
-        ------
-        ImportError
-            The handler is missing, or has no ``handle``.
+        Raises ImportError: the handler is missing, or has no ``handle``.
         """
         with self._loading:
             if not self.is_prepared:

@@ -30,12 +30,9 @@ _HEADER = "HTTP_"
 class Remote(FunctionRunner):
     """A function of the gateway at `gateway_url`.
 
-    Parameters
-    ----------
-    limit_s
-        Seconds that a call may take.
-    longest
-        Bytes that an answer may have.
+    Args:
+        limit_s: seconds that a call may take.
+        longest: bytes that an answer may have.
     """
 
     def __init__(self, name: str, gateway_url: str, limit_s: float, longest: int) -> None:
@@ -65,10 +62,8 @@ class Remote(FunctionRunner):
     ) -> Answered:
         """The function's answer, whatever its status.
 
-        Raises
-        ------
-        TaskError
-            ``timeout``; ``remote`` if the gateway cannot be reached, or the answer is too long.
+        Raises TaskError: ``timeout``; ``remote`` if the gateway cannot be reached, or the answer is
+        too long.
         """
         import urllib3
 

@@ -47,15 +47,10 @@ class RuntimeProcess(ABC):
     A subclass has its `program`, how the error of its absence names the `runtime`, how errors name
     the process, and the code of messages.
 
-    Parameters
-    ----------
-    folder
-        Its working directory.
+    Args:
+        folder: its working directory.
 
-    Raises
-    ------
-    ImportError
-        The program is not installed.
+    Raises ImportError: the program is not installed.
     """
 
     program: ClassVar[str]

@@ -160,11 +160,8 @@ def output(style: str, value: Any, seen: Seen = Seen.BY_NOBODY) -> Object:
 
     Where the client may see them, status and headers are its head.
 
-    Raises
-    ------
-    TaskError
-        ``bad-output``: not something that its template could send; ``status``: the handler
-        answered 400 or above, and this is not what the client gets.
+    Raises TaskError: ``bad-output``: not something that its template could send; ``status``: the
+    handler answered 400 or above, and this is not what the client gets.
     """
     try:
         status, found = _answer(style, value, seen)

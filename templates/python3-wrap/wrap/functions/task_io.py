@@ -38,36 +38,20 @@ Begins = Callable[[], None]
 
 
 class Access(NamedTuple):
-    """How a task gets at streams.
+    """How a task gets at streams."""
 
-    Attributes
-    ----------
-    execution
-        Its number.
-    open
-        Gives their ends; None where none is read while it is written.
-    given
-        The object of that number: of a stream that has been written before.
-    client
-        Gives the way to the client to the task that answers; None where its answer goes whole.
-    """
-
+    #: Its number.
     execution: int
+    #: Gives their ends; None where none is read while it is written.
     open: Open | None
+    #: The object of that number: of a stream that has been written before.
     given: Callable[[int], Object]
+    #: Gives the way to the client to the task that answers; None where its answer goes whole.
     client: Callable[[StreamId], socket.socket] | None = None
 
 
 class TaskIO:
-    """One run of a task, by its `result` as it begins.
-
-    Attributes
-    ----------
-    inputs
-        The numbers of the outputs that it reads as streams, by their names.
-    watched
-        Whether it is to be told when a command begins to answer.
-    """
+    """One run of a task, by its `result` as it begins."""
 
     def __init__(
         self,
@@ -77,7 +61,9 @@ class TaskIO:
         access: Access,
         watched: bool = False,
     ) -> None:
+        #: Whether it is to be told when a command begins to answer.
         self.watched = watched
+        #: The numbers of the outputs that it reads as streams, by their names.
         self.inputs: Mapping[str, int] = wrap.streams.get(result.task, {})
         self._wrap = wrap
         self._result = result

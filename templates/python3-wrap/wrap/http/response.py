@@ -19,16 +19,12 @@ _UNMODIFIED = 304
 class Response:
     """What the client gets.
 
-    Parameters
-    ----------
-    body
-        What is sent: in one piece, or in those of a list; of other pieces the length is not known.
-    status
-        A number, or a status line.
-    headers
-        All but the content type and the length.
-    content_type
-        Empty if the answer has none.
+    Args:
+        body: what is sent: in one piece, or in those of a list; of other pieces the length is not
+            known.
+        status: a number, or a status line.
+        headers: all but the content type and the length.
+        content_type: empty if the answer has none.
     """
 
     def __init__(
