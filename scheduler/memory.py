@@ -8,11 +8,11 @@ from chiron.workflow.model import Workflow, giver_of
 from chiron.workflow.profile import FunctionProfile, Profile
 from chiron.workflow.streaming import live_streams
 
-#: What a wrap needs before it runs anything: Python, Flask and waitress (34 MiB measured on
-#: OpenFaaS with the watchdog), with room to breathe, since a limit that is hit kills.
-BASE_MEMORY_MIB = 96
-#: Of which an idle wrap takes so much whose functions import nothing.
-IDLE_MEMORY_MIB = 44
+#: What a wrap needs before it runs anything: Python and waitress, with room to breathe, since a
+#: limit that is hit kills.
+BASE_MEMORY_MIB = 84
+#: Of which an idle wrap takes so much whose functions import nothing: 29 to 31 MiB measured.
+IDLE_MEMORY_MIB = 32
 #: What a further process takes whose functions need no memory: the pages that it does not share
 #: with its parent. 2 to 3.3 MiB measured.
 FORKED_MEMORY_MIB = 4

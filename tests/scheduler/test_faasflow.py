@@ -152,12 +152,12 @@ def test_objects_within_a_wrap_are_in_its_memory(many):
 
 
 def test_what_does_not_fit_the_quota_stays_apart(many):
-    """A container of 96 MiB that takes 44 and keeps a fifth leaves 32.8 for objects."""
+    """A container of 96 MiB that takes 32 and keeps a fifth leaves 44.8 for objects."""
     pair, times = graph("pair", a="", b="a"), {"b": (10.0, 500.0)}
-    held = room(pair, measured(a=(10, 65), **times), many)
-    assert held.quota_mib("ab") == pytest.approx(2 * 32.8)
+    held = room(pair, measured(a=(10, 89), **times), many)
+    assert held.quota_mib("ab") == pytest.approx(2 * 44.8)
     assert len(all_merges(held)[-1]) == 1
-    assert len(all_merges(room(pair, measured(a=(10, 66), **times), many))[-1]) == 2
+    assert len(all_merges(room(pair, measured(a=(10, 90), **times), many))[-1]) == 2
 
 
 def test_the_next_edge_counts_where_the_heaviest_has_no_room(many):
@@ -219,7 +219,7 @@ def test_no_wrap_is_larger_than_a_node(many):
     times = measured(**dict.fromkeys("abcd", (10.0, 1.0)))
     for function in times.functions:
         times.functions[function] = times.functions[function].model_copy(
-            update={"memory_mib": 100.0, "idle_mib": 54.0, "requirements": (function,)}
+            update={"memory_mib": 100.0, "idle_mib": 46.0, "requirements": (function,)}
         )
     plan = schedule(line, times, many, 500.0, Choices(planner="faasflow", node_memory_mib=240))
     assert 1 < len(plan.wraps) < 4

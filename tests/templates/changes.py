@@ -28,7 +28,8 @@ RUNS = """
             os.close(read)
             told = None
             try:
-                function = PythonHandler(folder.name, "flask", folder, alone=True, apart=True)
+                own = {"alone": True, "apart": True, "forked": False}
+                function = PythonHandler(folder.name, "flask", folder, **own)
                 function.prepare()
                 def run():
                     with function.observed():

@@ -20,11 +20,8 @@ ONLY_SOME |= {"wrap.dispatch.sessions"}
 AFRESH = {"LANG": "C.UTF-8"}
 
 
-@pytest.mark.parametrize("processes", [[[0]], [[], [0]]], ids=["main", "further"])
-def test_a_plain_wrap_imports_what_every_wrap_uses(
-    processes: list[list[int]], start: Any, wrap_image: Any
-) -> None:
-    image = wrap_image({"one": RUNNING}, processes, entry={"output": 0})
+def test_a_plain_wrap_imports_what_every_wrap_uses(start: Any, wrap_image: Any) -> None:
+    image = wrap_image({"one": RUNNING}, [[0]], entry={"output": 0})
     server = start(image, **AFRESH)
     for method, path in (("GET", "/_/health"), ("GET", "/metrics"), ("OPTIONS", "/")):
         server.request(method, path)
@@ -39,8 +36,9 @@ def test_a_plain_wrap_imports_what_every_wrap_uses(
         ("import json, sys\nSEEN = [*sys.modules]\ndef handle(req):\n"
          "    import flask\n    return json.dumps(SEEN)\n", "flask", "flask"),
         (IMPORTED.replace("req", "event, context"), "http", "werkzeug.wrappers"),
+        (IMPORTED, "flask", "wrap.functions.by_flask"),
     ],
-    ids=["flask", "event"],
+    ids=["flask", "event", "any answer"],
 )  # fmt: skip
 def test_what_calls_of_a_function_use_is_there_before_processes_are_forked(
     handler: str, style: str, module: str, start: Any, wrap_image: Any

@@ -38,18 +38,21 @@ class PythonHandler(FunctionRunner):
         folder: where its folder ``function`` is, with its modules.
         alone: whether its wrap has no other function.
         apart: whether its processes run no other function.
+        forked: whether processes are forked for it.
     """
 
     is_prepared = False
 
-    def __init__(self, name: str, style: str, folder: Path, *, alone: bool, apart: bool) -> None:
+    def __init__(
+        self, name: str, style: str, folder: Path, *, alone: bool, apart: bool, forked: bool
+    ) -> None:
         super().__init__(name, style)
         self._directory, folder = str(folder), folder / PACKAGE
         self._apart = self.unsettled = apart
         self._state = ProcessState(folder, alone=alone)
         self._namespace = Namespace(name, folder)
-        # What it needs at each call is here before processes are forked.
-        if self._namespace.uses_flask:
+        # What it needs at each call, or in each forked process, is here before these are forked.
+        if self._namespace.uses_flask or forked:
             importlib.import_module("wrap.functions.by_flask")
         elif style != "flask":
             importlib.import_module("werkzeug.wrappers")
@@ -64,7 +67,8 @@ class PythonHandler(FunctionRunner):
     def of(cls, name: str, style: str, place: Place) -> Self:
         """See `FunctionRunner.of`; nothing is imported yet."""
         alone, apart = len(place.wrap.functions) == 1, not _shares_process(name, place.wrap)
-        return cls(name, style, place.folder / name, alone=alone, apart=apart)
+        forked = name in place.wrap.forked
+        return cls(name, style, place.folder / name, alone=alone, apart=apart, forked=forked)
 
     @property
     def sees_head(self) -> bool:  # type: ignore[override]
