@@ -9,6 +9,7 @@ from itertools import chain
 from chiron.scheduler.conflicts import NO_CONFLICTS, Conflicts
 from chiron.scheduler.memory import (
     BASE_MEMORY_MIB,
+    FLASK_MEMORY_MIB,
     PROCESS_MEMORY_MIB,
     imports_mib,
     running_mib,
@@ -203,6 +204,7 @@ def sized(
     functions = [profile.functions[workflow.function_of(task)] for task in tasks]
     modules_mib = imports_mib([*functions, *map(profile.functions.__getitem__, idle)])
     modules_mib += runtimes_mib(processes[0], workflow, profile)
+    modules_mib += FLASK_MEMORY_MIB if len(processes) > 1 else 0
     request_mib = running_mib(processes, workflow, profile)
     further_mib = PROCESS_MEMORY_MIB * (len(processes) - 1)
     memory_mib = BASE_MEMORY_MIB + modules_mib + request_mib + further_mib

@@ -13,6 +13,8 @@ from chiron.workflow.streaming import live_streams
 BASE_MEMORY_MIB = 84
 #: Of which an idle wrap takes so much whose functions import nothing: 29 to 31 MiB measured.
 IDLE_MEMORY_MIB = 32
+#: What Flask takes, which each wrap with further processes has there before they are forked.
+FLASK_MEMORY_MIB = 12
 #: What a further process takes whose functions need no memory: the pages that it does not share
 #: with its parent. 2 to 3.3 MiB measured.
 FORKED_MEMORY_MIB = 4

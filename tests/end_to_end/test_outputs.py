@@ -64,6 +64,8 @@ def two_wraps(mechanism: str) -> Plan:
     return Plan.model_validate_json(json.dumps(plan | {"wraps": wraps, "cpus": 2}))
 
 
+#: Room for requests that are much larger than the payload that wraps are sized for.
+ROOMY = {"limits": {"memory": "256Mi"}}
 #: A client calls each function, or groups of them are wraps that call each other.
 KINDS = ("one-to-one", "faasflow")
 
@@ -103,9 +105,7 @@ def all_answer_right(
 
 @pytest.fixture(scope="module")
 def small_running(place, write_folder, profile_of, platform, tmp_path_factory) -> Iterator[Running]:
-    # Room for requests that are much larger than the payload that wraps are sized for.
-    roomy = {"split": {"limits": {"memory": "256Mi"}}}
-    folder = write_folder(tmp_path_factory.mktemp("small"), fields=roomy)
+    folder = write_folder(tmp_path_factory.mktemp("small"), fields={"split": ROOMY})
     chosen = plans(folder, profile_of, platform, *MECHANISMS)
     with place.deployed(folder, chosen) as deployments:
         by_planner = dict(zip(PLANNERS, deployments, strict=True))
@@ -180,7 +180,8 @@ def test_outputs_that_are_no_text_are_outputs_like_any_other(
     place, write_folder, profile_of, platform, tmp_path
 ):
     """Also where a handler of python3-flask gets them as text."""
-    folder = write_folder(tmp_path, BINARY_WORKFLOW, BINARY_FUNCTIONS, {})
+    fields = dict.fromkeys(BINARY_FUNCTIONS, ROOMY)
+    folder = write_folder(tmp_path, BINARY_WORKFLOW, BINARY_FUNCTIONS, {}, fields)
     requests = [bytes(range(256)), random.Random(1).randbytes(2 * MEGABYTE)]
     chosen = plans(folder, profile_of, platform, *MECHANISMS, planners=KINDS)
     all_answer_right(place, folder, chosen, requests)

@@ -149,7 +149,8 @@ def test_of_functions_that_only_fail_or_are_not_reached_it_is_known_what_can_be(
     found = profile(folder, launcher, samples=4)
     faulty = found.functions["faulty"]
     assert faulty.sources == ("probe", "strace")
-    assert 50 <= faulty.time_ms("block") <= faulty.latency_ms
+    # The probe sees the whole sleep, strace a little less.
+    assert 45 <= faulty.time_ms("block") <= faulty.latency_ms
     assert faulty.forked_ms is not None and faulty.unforkable == ""
     seldom = found.functions["seldom"]
     assert seldom.unshareable == ("os.chdir", "random.seed")

@@ -94,13 +94,18 @@ def theirs(client: Any, document: Any, request: str) -> Outcome:
     )["stateMachineArn"]
     execution = client.start_execution(stateMachineArn=machine, input=request)["executionArn"]
     until = time.monotonic() + 60
-    while (done := client.describe_execution(executionArn=execution))["status"] == "RUNNING":
+    # Its status is told before its output or error is.
+    while not _told(done := client.describe_execution(executionArn=execution)):
         assert time.monotonic() < until
         time.sleep(0.003)
     client.delete_state_machine(stateMachineArn=machine)
     if done["status"] == "SUCCEEDED":
         return "output", json.loads(done["output"], object_hook=message)
     return "error", done.get("error")
+
+
+def _told(done: dict[str, Any]) -> bool:
+    return done["status"] == "TIMED_OUT" or not done.keys().isdisjoint(("output", "error"))
 
 
 def ours(document: Any, request: str) -> Outcome:
