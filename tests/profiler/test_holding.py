@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from chiron.profiler import holding, kept_platform
 from chiron.profiler.holding import holding_profile, profiled_source
+from chiron.profiler.kept_platform import KeptPlatforms
 from chiron.workflow.documents import dump
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.platform import Platform
@@ -62,6 +65,24 @@ def test_a_platform_holds_while_its_predictions_do(
     )
     said = kept_platform.outdated(kept, error, quiet=lambda: quiet)
     assert said is None if words is None else words in (said or "")
+
+
+def test_a_platform_is_kept_for_the_runtime_that_it_was_measured_with(
+    platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = tmp_path / kept_platform.WRAP
+    (template / "wrap").mkdir(parents=True)
+    (template / "wrap" / "bootstrap.py").write_text("")
+    monkeypatch.setattr(kept_platform, "TEMPLATES", tmp_path)
+    monkeypatch.setattr(kept_platform, "probed", lambda kept, *_: (kept, 0.0))
+    monkeypatch.setattr(kept_platform, "calibrate", lambda *_, **__: measured_now)
+    measured_now = platform.model_copy(update={"name": "measured now"})
+    launcher: Any = SimpleNamespace(place="here", store=SimpleNamespace(url=""))
+    platforms = KeptPlatforms(tmp_path / "kept")
+    platforms.keep(platform, launcher)
+    assert platforms.platform(launcher, print).name == platform.name
+    (template / "wrap" / "bootstrap.py").write_text("changed = True")
+    assert platforms.platform(launcher, print).name == "measured now"
 
 
 def test_what_is_profiled_is_named_by_code_and_payloads(small: WorkflowFolder) -> None:
