@@ -245,13 +245,15 @@ def generate(
     given_timeout_s: float | None = None,
     trace_key: str | None = None,
     marks: Mapping[str, str] | None = None,
+    linked: bool = False,
 ) -> Path:
     """Write the deployable folder of `plan` to `out`; returns the path of its stack.yaml.
 
     A request may take `given_timeout_s`, else what follows from the prediction, and no less than
     the functions on its way that set ``exec_timeout`` in the workflow's stack.yaml; such a function
     may take no longer than that. Its wraps trace requests that come with `trace_key`, else with one
-    that is drawn here. `marks` are annotations that they get besides their own.
+    that is drawn here. `marks` are annotations that they get besides their own. If `linked`, the
+    template is a link to the one shipped: for a folder that this machine builds from at once.
 
     The folder has a handler folder for every wrap, the template python3-wrap where faas-cli
     looks for it, and the functions that tasks call as they are, with the user's own templates of
@@ -278,7 +280,7 @@ def generate(
         draft.mkdir(parents=True)
     try:
         template = draft / TEMPLATE_FOLDER / WRAP
-        shutil.copytree(TEMPLATES / WRAP, template, ignore=SKIPPED)
+        _lay_template(template, linked=linked)
         functions = {}
         for index, wrap in enumerate(plan.wraps):
             target = draft / wrap.name
@@ -298,6 +300,14 @@ def generate(
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return out / _STACK
+
+
+def _lay_template(template: Path, *, linked: bool) -> None:
+    if linked:
+        template.parent.mkdir()
+        template.symlink_to(TEMPLATES / WRAP)
+    else:
+        shutil.copytree(TEMPLATES / WRAP, template, ignore=SKIPPED)
 
 
 def _replace(place: Path, draft: Path) -> None:
