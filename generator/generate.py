@@ -252,12 +252,12 @@ def generate(
     A request may take `given_timeout_s`, else what follows from the prediction, and no less than
     the functions on its way that set ``exec_timeout`` in the workflow's stack.yaml; such a function
     may take no longer than that. Its wraps trace requests that come with `trace_key`, else with one
-    that is drawn here. `marks` are annotations that they get besides their own. If `linked`, the
-    template is a link to the one shipped: for a folder that this machine builds from at once.
+    that is drawn here. `marks` are annotations that they get besides their own.
 
     The folder has a handler folder for every wrap, the template python3-wrap where faas-cli
-    looks for it, and the functions that tasks call as they are, with the user's own templates of
-    them. It appears whole or not at all, and replaces only a folder that was generated before.
+    looks for it (`linked` to the one shipped, for a build at once on this machine), and the
+    functions that tasks call as they are, with the user's own templates of them. It appears whole
+    or not at all, and replaces only a folder that was generated before.
 
     Raises ``name-taken``, ``environment-conflict``, ``stack-conflict``, ``requirements-conflict``,
     ``inner-trigger``, ``no-store``, ``not-generated``, or what `Plan.check_against` raises.
@@ -279,8 +279,7 @@ def generate(
     with writing(out):
         draft.mkdir(parents=True)
     try:
-        template = draft / TEMPLATE_FOLDER / WRAP
-        _lay_template(template, linked=linked)
+        template = _template(draft, linked=linked)
         functions = {}
         for index, wrap in enumerate(plan.wraps):
             target = draft / wrap.name
@@ -302,12 +301,14 @@ def generate(
     return out / _STACK
 
 
-def _lay_template(template: Path, *, linked: bool) -> None:
+def _template(draft: Path, *, linked: bool) -> Path:
+    template = draft / TEMPLATE_FOLDER / WRAP
     if linked:
         template.parent.mkdir()
         template.symlink_to(TEMPLATES / WRAP)
     else:
         shutil.copytree(TEMPLATES / WRAP, template, ignore=SKIPPED)
+    return template
 
 
 def _replace(place: Path, draft: Path) -> None:
