@@ -255,9 +255,8 @@ def generate(
     that is drawn here. `marks` are annotations that they get besides their own.
 
     The folder has a handler folder for every wrap, the template python3-wrap where faas-cli
-    looks for it (`linked` to the one shipped, for a build at once on this machine), and the
-    functions that tasks call as they are, with the user's own templates of them. It appears whole
-    or not at all, and replaces only a folder that was generated before.
+    looks for it (`linked`: the one shipped), and the functions that tasks call, with the user's own
+    templates of them. It appears whole or not at all, and replaces only a generated folder.
 
     Raises ``name-taken``, ``environment-conflict``, ``stack-conflict``, ``requirements-conflict``,
     ``inner-trigger``, ``no-store``, ``not-generated``, or what `Plan.check_against` raises.
