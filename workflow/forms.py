@@ -36,7 +36,8 @@ def known_form(document: Any) -> Translated:
     if isinstance(document, dict):
         if "States" in document or "tasks" in document or is_buckets(document):
             return Translated(document, {})
-        if isinstance(document.get("functions"), dict):
+        functions = document.get("functions")
+        if functions and isinstance(functions, dict):
             message = (
                 "this is a stack.yaml, which has functions and no workflow of them: name the "
                 "workflow's file; chiron init without --states writes one"
