@@ -5,12 +5,16 @@ Both would deploy functions of the same names, and each would measure the other'
 
 from __future__ import annotations
 
+import os
+import tempfile
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 from chiron.gateway.images import home
 from chiron.generator.fingerprint import digest
 from chiron.openfaas.client import Gateway
-from chiron.workflow.documents import held
+from chiron.workflow.documents import held, require_writable
+from chiron.workflow.errors import ChironError
 
 
 def deploying(gateway: Gateway, workflow: str) -> AbstractContextManager[None]:
@@ -24,5 +28,10 @@ def watching(gateway: Gateway, workflow: str) -> AbstractContextManager[None]:
 
 
 def _alone(who: str, gateway: Gateway, workflow: str, mend: str) -> AbstractContextManager[None]:
-    folder = home() / "held" / digest([who, gateway.url, workflow])
+    place = home()
+    try:
+        require_writable(place, folder=True)
+    except ChironError:  # other gateways than the embedded one need nothing there
+        place = Path(tempfile.gettempdir(), f"chiron-{os.getuid()}")
+    folder = place / "held" / digest([who, gateway.url, workflow])
     return held(folder, f"{who} {workflow} on {gateway.url}: {mend}")

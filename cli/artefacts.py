@@ -70,6 +70,9 @@ def read_plan(path: Path) -> Plan:
 
 
 def _read(model: type[Model], path: Path, what: str, verb: str) -> Model:
+    if path.is_dir():
+        message = f"{path} is a folder: name the file of the {what}, such as {path / what}.json"
+        raise ChironError("missing-file", message)
     try:
         return read_document(model, path, what)
     except ChironError as error:

@@ -30,7 +30,7 @@ def command(place: Place, output: Path, as_json: bool) -> None:
     """
     with place.connect() as launcher:
         platform = calibrate(launcher, progress=progress)
-        kept_platforms().keep(platform, launcher)
+        kept_platforms().keep(platform, launcher, progress)
     emit(platform, output, as_json)
     for line in _paths(platform):
         progress(line)

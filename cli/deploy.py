@@ -46,7 +46,7 @@ from chiron.workflow.profile import LONGEST_MS
 @options.given_platform
 @click.option(
     "--tries",
-    type=click.IntRange(min=1),
+    type=options.WholeNumber(min=1),
     default=TRIES,
     show_default=True,
     help="How many plans are deployed and measured at most until one keeps the SLO.",

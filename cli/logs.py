@@ -18,7 +18,11 @@ from chiron.openfaas.objects import LogLine
 @options.deployed_planner
 @click.option("--execution", metavar="ID", help="Only the lines of this execution (its X-Call-Id).")
 @click.option(
-    "--tail", type=click.IntRange(min=1), default=100, show_default=True, help="Lines of each wrap."
+    "--tail",
+    type=options.WholeNumber(min=1),
+    default=100,
+    show_default=True,
+    help="Lines of each wrap.",
 )
 @click.option(
     "--raw", is_flag=True, help="Control characters as they are: they may command the terminal."

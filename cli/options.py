@@ -46,8 +46,16 @@ DURATION = Quantity("DURATION", parse_duration_ms)
 RATE = Quantity("RATE", parse_rate_per_s)
 
 
+class WholeNumber(click.IntRange):
+    """A whole number in a range; an error says that it has no unit."""
+
+    name = "whole number without a unit"
+
+
 class FiniteRange(click.FloatRange):
     """A number in a range: no NaN, which every range of click has in it, and not infinite."""
+
+    name = "number without a unit"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
@@ -203,11 +211,11 @@ def choices(command: Command) -> Command:
     @_option("--mechanism", type=click.Choice(get_args(MechanismChoice)))
     @_option("--trigger", type=click.Choice(get_args(TriggerKind)))
     @_option("--path", type=click.Choice(get_args(PathKind)))
-    @_option("--attempts", type=click.IntRange(1, 10))
+    @_option("--attempts", type=WholeNumber(1, 10))
     @_option("--strategy", type=click.Choice(get_args(Strategy)))
     @percentile
-    @_option("--max-functions", type=click.IntRange(min=1))
-    @_option("--node-memory", "node_memory_mib", type=click.IntRange(min=1), metavar="MIB")
+    @_option("--max-functions", type=WholeNumber(min=1))
+    @_option("--node-memory", "node_memory_mib", type=WholeNumber(min=1), metavar="MIB")
     @functools.wraps(command)
     def with_choices(*arguments: Any, **others: Any) -> Any:
         chosen = Choices(**{name: others.pop(name) for name in Choices.model_fields})

@@ -37,10 +37,12 @@ _PARTS = tuple(Parts.model_fields)
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="One plan.")
 @click.option("--plans", "plans_file", type=click.Path(path_type=Path), help="A plan a line.")
 @options.rate
-@click.option("--clients", type=click.IntRange(1, 10_000), help="Clients that send all the time.")
+@click.option(
+    "--clients", type=options.WholeNumber(1, 10_000), help="Clients that send all the time."
+)
 @click.option(
     "--replicas",
-    type=click.IntRange(1, MOST_REPLICAS),
+    type=options.WholeNumber(1, MOST_REPLICAS),
     help="Replicas of each wrap under load (default: as the plan has them).",
 )
 @options.percentile

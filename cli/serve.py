@@ -20,7 +20,7 @@ from chiron.services import HOST, NAMES, PORT, fork_server
 
 _GATEWAY = "gateway"
 _ALL = "all"
-_PORT = click.IntRange(0, 65535)
+_PORT = options.WholeNumber(0, 65535)
 
 
 @click.command("serve")

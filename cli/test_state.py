@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from chiron.cli import options
 from chiron.cli.output import data
 from chiron.workflow.documents import parse_json, read_json
 from chiron.workflow.errors import ChironError
@@ -40,7 +41,7 @@ from chiron.workflow.mocked import Mocked, Mocks, read_context, read_mock, read_
 @click.option(
     "--retrier-retry-count",
     "retries",
-    type=click.IntRange(min=0),
+    type=options.WholeNumber(min=0),
     default=0,
     help="How often its Retry was used.",
 )

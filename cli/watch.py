@@ -59,7 +59,7 @@ def _rules(command: options.Command) -> options.Command:
     )
     @click.option(
         "--windows",
-        type=click.IntRange(min=1),
+        type=options.WholeNumber(min=1),
         default=_RULES.windows,
         show_default=True,
         help="How many windows in a row have to be out of the predicted range, or break the SLO.",

@@ -115,7 +115,10 @@ class Launcher:
         sources = self.sources(WorkflowFolder(folder.path, workflow)).untriggered
         sources = sources.without({*folder.workflow.functions}.difference(workflow.functions))
         with tempfile.TemporaryDirectory(prefix="chiron-") as scratch:
-            stack_file = generate(plan, sources, Path(scratch) / "build", trace_key=key)
+            # Only builders for other gateways read the template.
+            linked = self.gateway.info().embedded
+            build = Path(scratch) / "build"
+            stack_file = generate(plan, sources, build, trace_key=key, linked=linked)
             self.build(stack_file)
             created = self.deploy(stack_file)
             with (

@@ -132,7 +132,7 @@ class LocalLauncher:
         with ExitStack() as stack:
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-")))
             key = new_key()
-            stack_file = generate(plan, sources, scratch / "build", trace_key=key)
+            stack_file = generate(plan, sources, scratch / "build", trace_key=key, linked=True)
             functions = read_stack(stack_file, {}).functions
             nobody = stack.enter_context(socket.socket())
             nobody.bind(("127.0.0.1", 0))

@@ -6,9 +6,12 @@ import ast
 import compileall
 import contextlib
 import errno
+import hashlib
 import importlib.util
+import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -91,7 +94,7 @@ def build(
     cache = venv_cache or home() / "venvs"
     python = requirements.interpreter(function.name, checked.requirements, cache, say)
     with store.new_version(checked.reference) as folder:
-        compose(function, checked.template, folder)
+        compose(function, partial(_link, checked.template, store), folder)
         npm.install(function.name, folder / "function", say)
         javac.compile_functions(function.name, folder, home() / "java", say)
         image = Image(
@@ -163,10 +166,10 @@ def _names(handler: Path, text: str) -> bool:
     return any(text.encode() in file.read_bytes() for file in files)
 
 
-def compose(function: FunctionSource, template: Path, folder: Path) -> None:
+def compose(function: FunctionSource, lay_template: Callable[[Path], None], folder: Path) -> None:
     """Put the template and the handler together in the empty `folder`, as faas-cli does."""
     try:
-        lay_out(template, folder)
+        lay_template(folder)
         shutil.copytree(function.handler, folder / "function", ignore=_skipped)
     except OSError as error:
         raise _not_copied(function, error) from error
@@ -179,6 +182,32 @@ def _not_copied(function: FunctionSource, error: OSError) -> GatewayError:
     reason = error.args[0][0][2] if isinstance(error, shutil.Error) else str(error)
     mend = ": free some space there" if f"[Errno {errno.ENOSPC}]" in reason else ""
     return function.fault("copy-failed", f"cannot copy {function.handler}: {reason}{mend}")
+
+
+def _link(template: Path, store: ImageStore, folder: Path) -> None:
+    """As `lay_out`, by links to the copy that `store` keeps for all images of one template."""
+
+    def link(source: str, target: str) -> None:
+        try:
+            os.link(source, target)
+        except OSError:  # a file system without links
+            shutil.copy2(source, target)
+
+    with store.kept(template.name, _state(template), partial(lay_out, template)) as kept:
+        shutil.copytree(kept, folder, copy_function=link, dirs_exist_ok=True)
+
+
+def _state(template: Path) -> str:
+    """A name for the files that `lay_out` copies, and for the Python that compiles them."""
+    found = hashlib.sha256(str(sys.implementation.cache_tag).encode())
+    runtime = template.parent / _WRAP
+    for place in (template, runtime) if template.name == _PLAIN else (template,):
+        for folder, below, files in os.walk(place):
+            below[:] = sorted(set(below) - _skipped(folder, below))
+            for file in sorted(files):
+                status = Path(folder, file).stat()
+                found.update(f"{folder}/{file} {status.st_mtime_ns} {status.st_size}\n".encode())
+    return found.hexdigest()[:16]
 
 
 def lay_out(template: Path, folder: Path) -> None:
@@ -234,21 +263,23 @@ def build_in_docker(
         reference, given = checked.reference, checked.env | dict(arguments or {})
         stage: str | None = DOCKER_STAGE
 
-        def lay_out(context: Path) -> None:
-            compose(function, checked.template, context)
+        lay_template = partial(lay_out, checked.template)
+
+        def fill(context: Path) -> None:
+            compose(function, lay_template, context)
             # What pip gets is what was looked at.
             asked = "".join(f"{line}\n" for line in checked.requirements)
             (context / "function" / "requirements.txt").write_text(asked, encoding="utf-8")
     else:
         reference, given = names.image_reference(function.image), dict(arguments or {})
-        stage, lay_out = None, partial(lay_out_as_faas_cli, function)
+        stage, fill = None, partial(lay_out_as_faas_cli, function)
     with (
         tempfile.TemporaryDirectory(prefix="chiron-build-") as scratch,
         contextlib.closing(docker_engine.connect()) as client,
     ):
         context = Path(scratch) / "context"
         context.mkdir()
-        lay_out(context)
+        fill(context)
         before = None
         with contextlib.suppress(GatewayError):
             before = docker_engine.find_image(client, reference).id

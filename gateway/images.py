@@ -2,9 +2,12 @@
 
     <root>/<reference>/current -> <version>
     <root>/<reference>/<version>/{index.py, function/, image.json, ...}
+    <root>/.kept/<template>/<state>/{index.py, ...}
 
 A reference's separators are replaced there, as functions make of their own folder's path what they
 like: a colon would end it in PYTHONPATH, a percent sign is the beginning of another in file://.
+
+The files of a template are in the store once: images have hard links to them.
 
 A build adds a version and then turns the link, in one rename. A version that a gateway runs is
 locked by it (shared), so that a later build removes only versions that are not in use. Each code of
@@ -18,7 +21,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +31,8 @@ from chiron.gateway.errors import GatewayError
 
 _CURRENT = "current"
 _METADATA = "image.json"
+#: What images have links to, below the store's folder; no reference begins so.
+_KEPT = ".kept"
 _SEPARATORS = str.maketrans("/:@", "+=,")
 #: How many tags of an image stay in any case: they may be deployed soon, or once more.
 _TAGS_KEPT = 5
@@ -139,6 +144,24 @@ class ImageStore:
                 link.replace(folder / _CURRENT)
             finally:
                 _remove_unused(folder, spared=_current(folder))
+
+    @contextmanager
+    def kept(self, name: str, state: str, fill: Callable[[Path], None]) -> Iterator[Path]:
+        """Yield the folder `name` that `fill` has filled; another `state` replaces it.
+
+        It stays while the block lasts.
+        """
+        place = self.root / _KEPT / name
+        place.mkdir(parents=True, exist_ok=True)
+        with exclusive_lock(place / ".lock"):
+            folder = place / state
+            if not folder.is_dir():
+                for old in place.glob("[!.]*"):
+                    shutil.rmtree(old)
+                draft = place / "draft"
+                fill(draft)
+                draft.rename(folder)
+            yield folder
 
     def remove_old_tags(self, reference: str) -> None:
         """Remove what is not in use of an image's tags, but for the newest ones."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,8 +84,13 @@ def _functions(sources: Sources) -> Iterator[str]:
 
 def _files(place: Path) -> Iterator[str]:
     """What is in the file `place`, or in each file of that folder, but for what tools left."""
-    for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
-        path = file.relative_to(place)
-        left = SKIPPED("", list(path.parts)) or not OF_FAAS_CLI.isdisjoint(path.parts[:1])
-        if file.is_file() and not left:
-            yield f"{path} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+    for file in sorted(_kept(place)) if place.is_dir() else [place]:
+        if file.is_file():
+            yield f"{file.relative_to(place)} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+
+
+def _kept(place: Path) -> Iterator[Path]:
+    for folder, below, files in os.walk(place):
+        left = SKIPPED(folder, [*below, *files]) | (OF_FAAS_CLI if folder == str(place) else set())
+        below[:] = [name for name in below if name not in left]
+        yield from (Path(folder, name) for name in files if name not in left)

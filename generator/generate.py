@@ -245,6 +245,7 @@ def generate(
     given_timeout_s: float | None = None,
     trace_key: str | None = None,
     marks: Mapping[str, str] | None = None,
+    linked: bool = False,
 ) -> Path:
     """Write the deployable folder of `plan` to `out`; returns the path of its stack.yaml.
 
@@ -254,8 +255,8 @@ def generate(
     that is drawn here. `marks` are annotations that they get besides their own.
 
     The folder has a handler folder for every wrap, the template python3-wrap where faas-cli
-    looks for it, and the functions that tasks call as they are, with the user's own templates of
-    them. It appears whole or not at all, and replaces only a folder that was generated before.
+    looks for it (`linked`: the one shipped), and the functions that tasks call, with the user's own
+    templates of them. It appears whole or not at all, and replaces only a generated folder.
 
     Raises ``name-taken``, ``environment-conflict``, ``stack-conflict``, ``requirements-conflict``,
     ``inner-trigger``, ``no-store``, ``not-generated``, or what `Plan.check_against` raises.
@@ -277,8 +278,7 @@ def generate(
     with writing(out):
         draft.mkdir(parents=True)
     try:
-        template = draft / TEMPLATE_FOLDER / WRAP
-        shutil.copytree(TEMPLATES / WRAP, template, ignore=SKIPPED)
+        template = _template(draft, linked=linked)
         functions = {}
         for index, wrap in enumerate(plan.wraps):
             target = draft / wrap.name
@@ -298,6 +298,16 @@ def generate(
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return out / _STACK
+
+
+def _template(draft: Path, *, linked: bool) -> Path:
+    template = draft / TEMPLATE_FOLDER / WRAP
+    if linked:
+        template.parent.mkdir()
+        template.symlink_to(TEMPLATES / WRAP)
+    else:
+        shutil.copytree(TEMPLATES / WRAP, template, ignore=SKIPPED)
+    return template
 
 
 def _replace(place: Path, draft: Path) -> None:

@@ -53,12 +53,16 @@ class KeptPlatforms:
                 return now
             progress(f"calibrating again: {reason}")
         measured = calibrate(launcher, effort=BRIEF, progress=progress)
-        self.keep(measured, launcher)
+        self.keep(measured, launcher, progress)
         return measured
 
-    def keep(self, platform: Platform, launcher: Launcher) -> None:
-        """Keep `platform` for the next command at `launcher`'s place. Raises ``not-writable``."""
-        write_atomically(self._file(launcher), dump(platform))
+    def keep(self, platform: Platform, launcher: Launcher, progress: Progress) -> None:
+        """Keep `platform` for the next command at `launcher`'s place, or say why it is not kept."""
+        try:
+            write_atomically(self._file(launcher), dump(platform))
+        except ChironError:
+            why = f"{self.folder} cannot be written: set CHIRON_HOME"
+            progress(f"warning: the next command calibrates again, as {why}")
 
     def _kept(self, launcher: Launcher) -> Platform | None:
         try:

@@ -36,6 +36,13 @@ def known_form(document: Any) -> Translated:
     if isinstance(document, dict):
         if "States" in document or "tasks" in document or is_buckets(document):
             return Translated(document, {})
+        functions = document.get("functions")
+        if functions and isinstance(functions, dict):
+            message = (
+                "this is a stack.yaml, which has functions and no workflow of them: name the "
+                "workflow's file; chiron init without --states writes one"
+            )
+            raise ChironError("bad-document", message, path="functions")
         for is_form, translate in _FORMS:
             if is_form(document):
                 return translate(document)

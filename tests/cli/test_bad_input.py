@@ -305,6 +305,34 @@ def test_a_workflow_that_another_command_changes(
     assert result.error().startswith(f"{who} small on {embedded.url}: ")
 
 
+def test_a_home_that_cannot_be_written_is_not_needed_to_hold_a_workflow(monkeypatch, tmp_path):
+    monkeypatch.setenv("CHIRON_HOME", "/proc/home")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with (
+        Gateway("http://127.0.0.1:1") as gateway,
+        deploying(gateway, "small"),
+        pytest.raises(ChironError, match="another command deploys"),
+        deploying(gateway, "small"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["schedule", "small", "--slo=1s", "--profile=small"], "small is a folder: name the file"),
+        (["schedule", "small", "--slo=1s", "--platform=small"], "such as small/platform.json"),
+        (["schedule", "small", "--slo=1s", "--node-memory=10MB"], "whole number without a unit"),
+        (["schedule", "small", "--slo=1s", "--percentile=p95"], "number without a unit"),
+        (["convert", "small/stack.yaml", "--to=dag"], "this is a stack.yaml"),
+    ],
+)
+def test_an_argument_of_another_kind_is_told_the_kind(chiron, artefacts, arguments, said):
+    result = chiron(*arguments)
+    assert (result.status, result.stdout) == (2, "")
+    assert said in result.error()
+
+
 def fake_strace(folder: Path, says: str) -> Path:
     folder.mkdir()
     (folder / "strace").write_text(f"#!/bin/sh\necho 'strace: {says}' >&2\nexit 1\n")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import sys
 import zipfile
+from dataclasses import replace
 from importlib.util import cache_from_source
 from pathlib import Path
 from urllib.request import url2pathname
@@ -51,6 +54,36 @@ def test_of_an_images_tags_those_in_use_and_the_newest_stay(empty_store):
     assert [bool(empty_store.find(tag)) for tag in tags] == [True, False, False, *[True] * 5]
     assert empty_store.find("wrap:in-use")
     os.close(lock)
+
+
+def test_the_files_of_a_template_are_in_the_store_once_until_it_changes(
+    source, minimal_templates, empty_store, tmp_path
+):
+    templates = Path(shutil.copytree(minimal_templates, tmp_path / "templates"))
+    code = source("handle = str\n")
+    files = [
+        build(replace(code, image=name), templates, empty_store).folder / "index.py"
+        for name in ("a", "b")
+    ]
+    assert files[0].samefile(files[1])
+    assert not files[0].samefile(templates / "plain" / "index.py")  # which may be edited in place
+    before = files[0].read_text()
+    (templates / "plain" / "index.py").write_text("changed = True\n")
+    changed = build(code, templates, empty_store)
+    assert (changed.folder / "index.py").read_text() == "changed = True\n"
+    assert files[0].read_text() == before
+    assert len([*(empty_store.root / ".kept" / "plain").glob("[!.]*")]) == 1
+
+
+def test_where_files_cannot_be_linked_they_are_copied(
+    source, minimal_templates, empty_store, monkeypatch
+):
+    def refused(*_: object) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr("chiron.gateway.build.os.link", refused)
+    image = build(source("handle = str\n"), minimal_templates, empty_store)
+    assert (image.folder / "index.py").stat().st_nlink == 1
 
 
 def test_a_path_that_only_containers_have_is_said(source, minimal_templates, empty_store):

@@ -54,6 +54,16 @@ def test_the_template_is_where_faas_cli_looks_for_it(generated):
     assert not list(template.rglob("__pycache__"))
 
 
+def test_a_linked_template_makes_the_same_images(small, plan_of, tmp_path):
+    plan, sources = plan_of(small.workflow), Sources.read(small)
+    images = []
+    for linked in (False, True):
+        file = generate(plan, sources, tmp_path / str(linked) / "build", linked=linked)
+        assert (file.parent / "template" / "python3-wrap").is_symlink() is linked
+        images.append([each.image for each in read_stack(file, {}).functions.values()])
+    assert images[0] == images[1]
+
+
 def test_the_stack_says_all_that_faas_cli_needs(generated):
     stack = read_stack(generated, {})
     assert len(stack.functions) == 6

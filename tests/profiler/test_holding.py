@@ -109,3 +109,15 @@ def test_the_first_profile_that_holds_is_used_and_that_is_said(
     assert holding_profile(files, small, "here", said.append) == own
     assert "old.json is of other code" in said[0]
     assert said[1].startswith(f"using {tmp_path / 'own.json'}")
+
+
+def test_a_platform_that_cannot_be_kept_is_used_and_said(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_platform, "calibrate", lambda *_, **__: platform)
+    place: Any = SimpleNamespace(place="there", store=SimpleNamespace(url=""))
+    said = list[str]()
+    platforms = kept_platform.KeptPlatforms(Path("/proc/home/platforms"))
+    assert platforms.platform(place, said.append) is platform
+    (line,) = said
+    assert "/proc/home/platforms cannot be written: set CHIRON_HOME" in line
