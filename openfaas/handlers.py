@@ -54,7 +54,7 @@ class Handler:
     its process run while it waits and never while it computes; where it is ``parallel``, always. It
     computes as fast as ever once it has been run for ``warm_up_s`` seconds. ``reference`` is the
     program by which the reference run calls it, if that does not import it: see
-    `chiron.workflow.reference_program`.
+    `chiron.workflow.reference_handlers`.
     """
 
     function: str

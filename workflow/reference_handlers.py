@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
+import json
 import os
 import re
 import socket
@@ -12,21 +14,23 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from flask import Flask
 from werkzeug.exceptions import HTTPException
 
 from chiron.workflow.data import bytes_of, text_of
+from chiron.workflow.errors import ChironError
 from chiron.workflow.model import ANSWER, output_name
-from chiron.workflow.reference_program import called
+from chiron.wrap.core.statemachine.errors import StatesError, cause_of
 
 #: With this content type, python3-http-debian sends a body as it is.
 _OCTETS = "application/octet-stream"
@@ -322,3 +326,45 @@ def _http_answer(style: str, app: Flask, value: Any) -> str:
     elif type(body) is not dict:
         body = str(body)
     return flask_answer(app, (body, value.get("statusCode", 200), headers))
+
+
+class Answer(NamedTuple):
+    """The status and the body that a handler answers with."""
+
+    status: int
+    body: bytes
+
+
+def called(
+    program: Sequence[str], folder: str, environment: Mapping[str, str], body: bytes
+) -> Answer:
+    """What the handler in `folder` answers to `body`; raises StatesError, or ``no-program``."""
+    ours, theirs = os.pipe()
+    with os.fdopen(ours, "rb") as answers:
+        with os.fdopen(theirs, "wb") as end:
+            try:
+                process = subprocess.Popen(
+                    [*program, str(end.fileno())],
+                    cwd=Path(folder).parent,
+                    env=environment,
+                    stdin=subprocess.PIPE,
+                    stdout=sys.stderr,
+                    pass_fds=[end.fileno()],
+                )
+            except FileNotFoundError:
+                message = f"{program[0]} is not on the PATH: install it"
+                raise ChironError("no-program", message) from None
+        with process, process.stdin or contextlib.nullcontext() as given:
+            if given is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    given.write(body)
+                    given.close()
+            said = answers.read()
+    if not said:
+        how = f"{program[0]} ended with {process.returncode}"
+        raise StatesError("exited", cause_of("exited", how))
+    found = json.loads(said)
+    if "error" in found:
+        cause = cause_of(found["error"], found["message"], found["frames"])
+        raise StatesError(found["error"], cause)
+    return Answer(found["status"], b64decode(found["body"]))
