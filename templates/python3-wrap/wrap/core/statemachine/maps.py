@@ -12,7 +12,7 @@ from .limit import longest, look
 from .map_run import Destination
 from .path_flow import PathFlow
 from .query_flow import QueryFlow
-from .readers import Pair, items_in, pairs_of
+from .readers import FAILED, Pair, items_in, pairs_of
 from .values import dump, number_of, parse, shown
 from .visits import Visit
 
@@ -70,7 +70,11 @@ def items_of(flow: Flow, visit: Visit) -> Sequence[Any]:
 def items_read(flow: Flow, visit: Visit, text: str) -> Sequence[Any]:
     """The items of a file with this text, by the ItemReader of a Map. Raises StatesError."""
     config = visit.state["ItemReader"].get("ReaderConfig", {})
-    return items_in(text, config, _whole_number(flow, visit, "MaxItems", config) or None)
+    try:
+        most = _whole_number(flow, visit, "MaxItems", config)
+    except StatesError as error:
+        raise StatesError(FAILED, error.cause) from None  # as on AWS
+    return items_in(text, config, most or None)
 
 
 def tolerance_of(flow: Flow, visit: Visit) -> Tolerance:
