@@ -57,12 +57,17 @@ def destination_of(flow: Flow, visit: Visit) -> Destination:
 
 
 def items_of(flow: Flow, visit: Visit) -> Sequence[Any]:
-    """The items in the input of a Map. Raises StatesError."""
+    """The items in the input of a Map: a list, or an object if it is distributed.
+
+    Raises StatesError.
+    """
     items = flow.items(visit)
-    if isinstance(items, dict):
+    is_distributed = "ProcessorConfig" in visit.state["ItemProcessor"]
+    if is_distributed and isinstance(items, dict):
         return pairs_of(items)
     if not isinstance(items, list):
-        message = f"the items of state {visit.name!a} are {shown(items)}: no list and no object"
+        what = "no list and no object" if is_distributed else "no list, which an inline Map needs"
+        message = f"the items of state {visit.name!a} are {shown(items)}: {what}"
         raise StatesError(flow.unfit, message)
     return items
 
