@@ -35,6 +35,8 @@ _UNUSED = {
     "Credentials": "functions have the rights of their deployment, and no role",
     "ItemsPath": "the items are what the ItemReader reads, of which ItemsPointer selects",
 }
+#: Why any other field has none, which is one of a distributed Map.
+_INLINE = "an inline Map fails with the first failed item, without Mode DISTRIBUTED"
 
 
 def parse_states(
@@ -75,7 +77,7 @@ def _warnings(reading: Reading) -> Iterator[str]:
     """What of the document has no effect."""
     for field, names in reading.unused.items():
         states = f"state{'s' * (len(names) > 1)} {listed(names)}"
-        yield f"{field} of {states}: {_UNUSED[field]}"
+        yield f"{field} of {states}: {_UNUSED.get(field, _INLINE)}"
 
 
 def read_states(document: dict[str, Any], names: FunctionNames) -> tuple[dict[str, Any], Reading]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from chiron.workflow.asl_fields import path_of_one, percentage, template, whole
@@ -20,9 +21,12 @@ from chiron.wrap.core.statemachine.distributed import LONGEST_LABEL, is_label
 DISTRIBUTED = "DISTRIBUTED"
 
 
-def check_mode(state: dict[str, Any], path: str) -> None:
-    """Raise ``bad-field`` for a field of distributed Maps in an inline one."""
+def check_mode(name: str, state: dict[str, Any], path: str, reading: Reading) -> None:
+    """Take from the inline Map `name` what AWS ignores; ``bad-field`` for what else it has not."""
     if "ProcessorConfig" not in state.get("ItemProcessor", {}):
+        for field in sorted(_TOLERANCE & state.keys()):
+            del state[field]
+            reading.unused.setdefault(field, []).append(name)
         for field in sorted(_OF_DISTRIBUTED & state.keys()):
             what = f'{field} needs "ProcessorConfig": {{"Mode": "{DISTRIBUTED}"}} in ItemProcessor'
             raise ChironError("bad-field", what, path=f"{path}.{field}")
@@ -101,5 +105,6 @@ QUERY_FIELDS: dict[str, Check] = {
 AT_MOST_ONE = tuple(
     (field, f"{field}Path") for field in ("ToleratedFailureCount", "ToleratedFailurePercentage")
 )
+_TOLERANCE = frozenset(chain.from_iterable(AT_MOST_ONE))
 #: The fields that an inline Map has not.
 _OF_DISTRIBUTED = PATH_FIELDS.keys() - {"Label"}

@@ -125,7 +125,7 @@ def _state(state: Any, name: str, path: str, reading: Reading) -> dict[str, Any]
     if kind == "Map":
         kept = {_MAP_WORDS.get(field, field): value for field, value in kept.items()}
         with reading.faults.noting():
-            check_mode(kept, path)
+            check_mode(name, kept, path, reading)
             if "ItemReader" in kept and kept.pop("ItemsPath", None) is not None:
                 reading.unused.setdefault("ItemsPath", []).append(name)
             note_calls(name, kept, path, reading)

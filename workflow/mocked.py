@@ -194,7 +194,8 @@ class Mocked:
         if name in mocks.answers:
             state = _answered(state, mocks.answers[name][0][1])
 
-        seen = {**context, "State": {"RetryCount": retries, **context.get("State", {})}}
+        counted = {"RetryCount": retries} if retries else {}
+        seen = {**context, "State": counted | context.get("State", {})}
 
         def without(*fields: str) -> _Ran:
             alone = {field: value for field, value in state.items() if field not in fields}

@@ -165,7 +165,7 @@ ITEM = {"Index": 2, "Value": "v"}
 @pytest.mark.parametrize(
     ("options", "seen"),
     [
-        ((), {"Execution": {"Input": {}, "RedriveCount": 0}, "State": {"RetryCount": 0}}),
+        ((), {"Execution": {"Input": {}, "RedriveCount": 0}}),
         (("--retrier-retry-count", "3"), {"State": {"RetryCount": 3}}),
         (
             ("--context", '{"Execution": {"Name": "n"}, "State": {"RetryCount": 2}}'),
@@ -186,18 +186,18 @@ def test_a_state_sees_the_context_that_it_is_given(tested, state, options, seen)
 
 
 def test_the_states_of_a_map_see_their_own_context(tested) -> None:
-    template = {"n.$": "$$.State.RetryCount", "i.$": "$$.Map.Item.Index"}
+    template = {"n.$": "$$.State.Name", "i.$": "$$.Map.Item.Index"}
     inner = {"Type": "Pass", "Parameters": template, "End": True}
     each = {
         "Type": "Map",
         "ItemProcessor": {"StartAt": "In", "States": {"In": inner}},
         "End": True,
     }
-    context = json.dumps({"Map": {"Item": ITEM}, "State": {"RetryCount": 2}})
+    context = json.dumps({"Map": {"Item": ITEM}, "State": {"Name": "Other"}})
     options = of("Each", None, "--context", context, "--input", "[1]")
     document = {"StartAt": "First", "States": {"First": {**PAY, "Next": "Each"}, "Each": each}}
     document["States"]["First"].pop("Catch")
-    assert tested(document, *options).json["output"] == '[{"n":0,"i":0}]'
+    assert tested(document, *options).json["output"] == '[{"n":"In","i":0}]'
 
 
 @pytest.mark.parametrize(

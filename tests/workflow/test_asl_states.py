@@ -46,6 +46,13 @@ def test_an_items_path_beside_an_item_reader_is_told_to_have_no_effect() -> None
     assert warning.startswith("ItemsPath of state 'S': the items are what the ItemReader reads")
 
 
+@pytest.mark.parametrize("field", ["ToleratedFailureCountPath", "ToleratedFailurePercentage"])
+def test_a_tolerance_of_an_inline_map_is_told_to_have_no_effect(field: str) -> None:
+    state = {"Iterator": INNER, field: "$.n" if field.endswith("Path") else 5}
+    (warning,) = parse_states(machine_of("Map", **state), "demo").warnings
+    assert warning.startswith(f"{field} of state 'S': an inline Map fails with the first")
+
+
 def kept(kind: str, **fields: Any) -> dict[str, Any]:
     """The state S as the machine has it."""
     machine = parse_states(machine_of(kind, **fields), "demo").machine
@@ -165,10 +172,6 @@ REFUSED = [
             ("ItemBatcher", {"MaxItemsPerBatch": 2}),
             ("ItemReader", {"Resource": "f"}),
             ("ResultWriter", {"WriterConfig": {"OutputType": "JSON"}}),
-            ("ToleratedFailureCount", 1),
-            ("ToleratedFailureCountPath", "$.n"),
-            ("ToleratedFailurePercentage", 1),
-            ("ToleratedFailurePercentagePath", "$.n"),
         ]
     ],
     *[

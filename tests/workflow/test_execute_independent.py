@@ -66,8 +66,8 @@ def invoked(parameters: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 
 def payload(value: Any) -> str:
-    """What lambda:invoke hands on: a text as it is."""
-    return value if isinstance(value, str) else json.dumps(value)
+    """What lambda:invoke hands on: a text as it is, and null as no payload."""
+    return value if isinstance(value, str) else json.dumps({} if value is None else value)
 
 
 @pytest.fixture(scope="module")

@@ -122,6 +122,7 @@ def test_a_function_looks_at_the_time_before_a_long_text(call: str) -> None:
         ("'abc' ~> $substringBefore('c') ~> $uppercase", "AB"),
         ("$map([' a', 'b '], $trim)", ["a", "b"]),
         ("$split('a1b2c', /[0-9]/, 2)", ["a", "b"]),
+        ("$split($pad('', 200000), / /, 2)", ["", ""]),
         ("$pad('a', -3, '#') & $pad('a', 2)", "##aa "),
         ("$exists($trim($x))", False),
         ("$exists($look)", False),

@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.statemachine.expressions import UndefinedError
 from ..core.statemachine.values import identity, size_of
 
 if TYPE_CHECKING:
@@ -73,12 +74,19 @@ def _keys(value: Any) -> list[str] | None:
 
 
 #: Characters of a replacement, and matches of a regular expression, from which on a replacement is
-#: refused: jlens looks at the time after some 50 matches, and not at all while it looks for them.
+#: refused: jlens looks at the time after some 50 matches, and in $replace and $split not at all
+#: while it looks for them.
 _LONG, _SEVERAL = 1 << 16, 8
 _TOO_OFTEN = f"$replace takes {_LONG} characters at most for {_SEVERAL} matches and more"
-_TOO_MANY = f"$replace takes fewer than {_MOST_ITEMS} matches of a regular expression"
 #: A long text takes milliseconds, of which jlens lets 50 pass: functions look at the time before.
 _LOOK = f"$length($s) > {_LONG} ? $look();"
+
+
+def _many_refused(function: str) -> str:
+    """Raise if a regular expression has so many matches that `function` is long past its time."""
+    message = f"${function} takes fewer than {_MOST_ITEMS} matches of a regular expression"
+    condition = f"$type($p) != 'string' and $length($s) >= {_MOST_ITEMS}"
+    return _matches_refused(condition, _MOST_ITEMS, message)
 
 
 def _matches_refused(condition: str, most: int, message: str) -> str:
@@ -105,7 +113,12 @@ _GUARDS: dict[str, tuple[str, Callable[..., Any] | None]] = {
         (_timed("s-:s"), None),
     ),
     "pad": (_timed("s-ns?:s", "$s, $n, $by"), None),
-    "split": (_timed("s-(sf)n?:a<s>", "$s, $p, $n"), None),
+    "split": (
+        f"function($s, $p, $n)<s-(sf)n?:a<s>> {{({_LOOK}"
+        + _many_refused("split")
+        + "$own($s, $p, $n))}",
+        None,
+    ),
     "substring": (_timed("s-nn?:s", "$s, $from, $n"), None),
     **dict.fromkeys(("substringAfter", "substringBefore"), (_timed("s-s:s", "$s, $p"), None)),
     # What it returns has a value: nothing stands for null, of which Python makes no value.
@@ -116,9 +129,7 @@ _GUARDS: dict[str, tuple[str, Callable[..., Any] | None]] = {
         + _matches_refused(
             f"$type($by) = 'string' and $length($by) > {_LONG}", _SEVERAL, _TOO_OFTEN
         )
-        + _matches_refused(
-            f"$type($p) != 'string' and $length($s) >= {_MOST_ITEMS}", _MOST_ITEMS, _TOO_MANY
-        )
+        + _many_refused("replace")
         + "$own($s, $p, $by, $n))}",
         _replaceable,
     ),
@@ -167,7 +178,7 @@ class Jsonata:
         with _no_panic():
             result = self._result(_compiled(expression, bound), data, called, now, seed)
         if "value" not in result:
-            raise ValueError("it has no value")
+            raise UndefinedError("it has no value")
         return result["value"]
 
     def look(self) -> None:

@@ -70,7 +70,7 @@ def _enter_task(machine: Machine, visit: Visit) -> None:
     if "Invoke" in visit.state:
         call = given if isinstance(given, dict) else {}
         task = _chosen(visit, call.get("FunctionName")) if "Functions" in visit.state else None
-        payload = call.get("Payload", {})
+        payload = {} if call.get("Payload") is None else call["Payload"]  # null is none, as on AWS
         given = Text(payload) if isinstance(payload, str) else payload
     machine.begin_task(visit, given, timeout_s, task)
 

@@ -11,6 +11,10 @@ _OPENING, _CLOSING = "{%", "%}"
 Function = Callable[..., Any]
 
 
+class UndefinedError(ValueError):
+    """An expression has no value."""
+
+
 class Evaluator(Protocol):
     """Evaluates JSONata. Who runs a machine provides an evaluator, as the core has no library."""
 
@@ -30,8 +34,8 @@ class Evaluator(Protocol):
             now: the time that ``$now`` and ``$millis`` return, in seconds since 1970.
             seed: what the random values of JSONata's own functions follow from.
 
-        Raises ValueError, a line, where the evaluation fails or is out of bounds, or where the
-        expression has no value; and whatever a function raises.
+        Raises UndefinedError if the expression has no value; ValueError, a line, if the evaluation
+        fails or is out of bounds; and whatever a function raises.
         """
 
 

@@ -12,6 +12,9 @@ from .path_flow import PathFlow
 from .query_flow import QueryFlow
 from .visits import Visit
 
+#: The types of states that have a RetryCount, as on AWS: those that a Retry is of.
+_RETRIED = ("Task", "Parallel", "Map")
+
 
 class Contexts:
     """Makes the context objects of the states of one execution."""
@@ -32,14 +35,11 @@ class Contexts:
     def of(self, visit: Visit) -> Context:
         """The context object in a state, and its variables."""
         given = self.fields.get("State", {}) if visit.scope.parent is None else {}
-        state = {
-            "EnteredTime": timestamp(visit.entered),
-            "Name": visit.name,
-            "RetryCount": sum(visit.retried.values()),
-            **given,
-        }
+        state: dict[str, Any] = {"EnteredTime": timestamp(visit.entered), "Name": visit.name}
+        if visit.state["Type"] in _RETRIED:
+            state["RetryCount"] = sum(visit.retried.values())
         item = visit.scope.item
-        fields = {**self.fields, "State": state, **({} if item is None else {"Map": item})}
+        fields = {**self.fields, "State": state | given, **({} if item is None else {"Map": item})}
         return Context(fields, visit.scope.variables)
 
 

@@ -12,7 +12,7 @@ from .limit import longest, look
 from .map_run import Destination
 from .path_flow import PathFlow
 from .query_flow import QueryFlow
-from .readers import Pair, items_in, pairs_of
+from .readers import FAILED, Pair, items_in, pairs_of
 from .values import dump, number_of, parse, shown
 from .visits import Visit
 
@@ -57,12 +57,17 @@ def destination_of(flow: Flow, visit: Visit) -> Destination:
 
 
 def items_of(flow: Flow, visit: Visit) -> Sequence[Any]:
-    """The items in the input of a Map. Raises StatesError."""
+    """The items in the input of a Map: a list, or an object if it is distributed.
+
+    Raises StatesError.
+    """
     items = flow.items(visit)
-    if isinstance(items, dict):
+    is_distributed = "ProcessorConfig" in visit.state["ItemProcessor"]
+    if is_distributed and isinstance(items, dict):
         return pairs_of(items)
     if not isinstance(items, list):
-        message = f"the items of state {visit.name!a} are {shown(items)}: no list and no object"
+        what = "no list and no object" if is_distributed else "no list, which an inline Map needs"
+        message = f"the items of state {visit.name!a} are {shown(items)}: {what}"
         raise StatesError(flow.unfit, message)
     return items
 
@@ -70,7 +75,11 @@ def items_of(flow: Flow, visit: Visit) -> Sequence[Any]:
 def items_read(flow: Flow, visit: Visit, text: str) -> Sequence[Any]:
     """The items of a file with this text, by the ItemReader of a Map. Raises StatesError."""
     config = visit.state["ItemReader"].get("ReaderConfig", {})
-    return items_in(text, config, _whole_number(flow, visit, "MaxItems", config) or None)
+    try:
+        most = _whole_number(flow, visit, "MaxItems", config)
+    except StatesError as error:
+        raise StatesError(FAILED, error.cause) from None  # as on AWS
+    return items_in(text, config, most or None)
 
 
 def tolerance_of(flow: Flow, visit: Visit) -> Tolerance:

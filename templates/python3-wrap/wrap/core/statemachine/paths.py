@@ -360,7 +360,7 @@ def _compiled(path: str) -> _Compiled:
     while step := _STEP.match(path, at):
         at = step.end()
         name, index, quoted = step.group("name", "index", "quoted")
-        keys.append(int(index) if index else _unescaped(name or quoted[1:-1]))
+        keys.append(int(index) if index else _unescaped(name) if name else _unquoted(quoted))
     rest = _rest(path, keys, path[at:]) if path[at:] else None
     return _Compiled(source, tuple(keys), rest)
 
@@ -380,7 +380,7 @@ def _rest(path: str, keys: list[str | int], rest: str) -> _Rest:
     if "[?" in rest:
         rest = _FILTERED.sub(_quoted, rest)
     if several := _SEVERAL.search(rest):
-        names = tuple(_unescaped(each[1:-1]) for each in re.findall(_QUOTED, several.group()))
+        names = tuple(_unquoted(each) for each in re.findall(_QUOTED, several.group()))
         rest = rest[: several.start()]
     if not rest:
         return _Rest(None, names)
@@ -419,12 +419,19 @@ def _line(error: Exception) -> str:
     return str(error).partition("\n")[0].strip() or type(error).__name__
 
 
-def _unescaped(name: str) -> str:
+def _unquoted(quoted: str) -> str:
+    """The name in quotes. AWS takes a backslash and the other quote for two characters."""
+    return _unescaped(quoted[1:-1], '"' if quoted[0] == "'" else "'")
+
+
+def _unescaped(name: str, other: str = "") -> str:
     if "\\" not in name:
         return name
 
     def meant(found: re.Match[str]) -> str:
         code, character = found.groups()
+        if character == other:
+            return found.group()
         return chr(int(code, 16)) if code else _CONTROLS.get(character, character)
 
     # A pair of surrogates is one character.

@@ -8,7 +8,7 @@ from typing import Any
 from .chance import Chance
 from .context import Context
 from .errors import StatesError
-from .expressions import Evaluator, expression_in
+from .expressions import Evaluator, UndefinedError, expression_in
 from .functions import Refused
 from .limit import look
 from .query_functions import query_functions
@@ -121,14 +121,20 @@ class QueryFlow:
         return self._rendered(holder[name], name, names) if name in holder else default
 
     def _rendered(self, template: Any, field: str, names: Mapping[str, Any]) -> Any:
-        """`template` with the values of the expressions in it."""
+        """`template`, at the path `field` of its state, with the values of its expressions."""
         if isinstance(template, str):
             expression = expression_in(template)
             return template if expression is None else self._value(expression, field, names)
         if isinstance(template, dict):
-            return {name: self._rendered(each, field, names) for name, each in template.items()}
+            return {
+                name: self._rendered(each, f"{field}/{name}", names)
+                for name, each in template.items()
+            }
         if isinstance(template, list):
-            return [self._rendered(each, field, names) for each in template]
+            return [
+                self._rendered(each, f"{field}[{index}]", names)
+                for index, each in enumerate(template)
+            ]
         return template
 
     def _value(self, expression: str, field: str, names: Mapping[str, Any]) -> Any:
@@ -140,5 +146,8 @@ class QueryFlow:
         except (ValueError, TypeError, Refused, StatesError) as error:
             look()  # an evaluation that runs out of time is the request's timeout
             reason = error.cause if isinstance(error, StatesError) else str(error)
-            cause = f"the JSONata expression {expression.strip()!a} of {field}: {reason}"
-            raise StatesError(_ERROR, cause) from error
+            said = f"threw an error during evaluation. {reason}"
+            if isinstance(error, UndefinedError):
+                said = "returned nothing (undefined)."
+            place = f"The JSONata expression '{expression.strip()}' specified for the field"
+            raise StatesError(_ERROR, f"{place} '{field}' {said}") from error

@@ -33,12 +33,12 @@ def query_functions(chance: Chance) -> dict[str, Function]:
         """A random UUID of version 4."""
         return str(FUNCTIONS["States.UUID"](chance))
 
-    def numbers(*bounds: Any) -> Any:
+    def numbers(first: Any, last: Any, step: Any) -> Any:
         """The numbers of a range; a number alone is no array, as in any sequence of JSONata."""
-        found = FUNCTIONS["States.ArrayRange"](*bounds)
+        found = FUNCTIONS["States.ArrayRange"](first, last, step)
         return found[0] if len(found) == 1 else found
 
-    return {
+    found: dict[str, Function] = {
         "eval": _eval,
         "hash": FUNCTIONS["States.Hash"],
         "parse": FUNCTIONS["States.StringToJson"],
@@ -47,10 +47,23 @@ def query_functions(chance: Chance) -> dict[str, Function]:
         "range": numbers,
         "uuid": uuid,
     }
+    return {name: _named(name, function) for name, function in found.items()}
 
 
 #: The names of these functions.
 QUERY_FUNCTIONS = frozenset(("eval", "hash", "parse", "partition", "random", "range", "uuid"))
+
+
+def _named(name: str, function: Function) -> Function:
+    """`function`, which is refused by the name that the expression calls."""
+
+    def called(*given: Any) -> Any:
+        try:
+            return function(*given)
+        except TypeError as error:
+            raise Refused(str(error).replace(f"{function.__qualname__}()", f"${name}")) from None
+
+    return called
 
 
 def _bits_of(seed: Any) -> int:
