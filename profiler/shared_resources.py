@@ -208,6 +208,13 @@ def _set_attributes(tree: ast.AST, names: Mapping[str, str], own: Collection[str
                 whole = _dotted(node, names)
             case ast.Call(func=ast.Name(id="setattr"), args=[of, ast.Constant(value=str(name)), _]):
                 whole = f"{_dotted(of, names)}.{name}"
+            case ast.Subscript(
+                value=ast.Attribute(value=of, attr="__dict__")
+                | ast.Call(func=ast.Name(id="vars"), args=[of]),
+                slice=ast.Constant(value=str(name)),
+                ctx=ast.Store() | ast.Del(),
+            ):
+                whole = f"{_dotted(of, names)}.{name}"
             case _:
                 continue
         if whole.partition(".")[0] not in own and "()" not in whole:

@@ -103,6 +103,11 @@ def test_files_are_looked_for_and_named_by_many_calls(
             "import json\ndef f(x):\n    json.JSONEncoder.default = x",
             ("json.JSONEncoder.default",),
         ),
+        ("import json\ndef f(x):\n    vars(json)['dumps'] = x", ("json.dumps",)),
+        (
+            "import json\ndef f(x):\n    del json.__dict__['x']\n    x.__dict__['y'] = x",
+            ("json.x",),
+        ),
         (
             "from requests import Session as S\ndef f(x):\n    setattr(S, 'send', x)",
             ("requests.Session.send",),

@@ -352,6 +352,16 @@ SETS = {
     "const log = console.log; console.log = () => 1; await 1; console.log = log": ["console.log"],
     "process.stdout.write = () => true": ["process.stdout.write"],
     "require('fs').readFileSync = () => 'x'": ["fs.readFileSync"],
+    "require('https').get = () => 1": ["https.get"],
+    "require('https').globalAgent.options.rejectUnauthorized = false": [
+        "https.globalAgent.options.rejectUnauthorized"
+    ],
+    "require('http').globalAgent.maxSockets = 1": ["http.globalAgent.maxSockets"],
+    "require('module')._load = () => 1": ["module._load"],
+    "require('module')._extensions['.txt'] = () => 1": ["require.extensions..txt"],
+    "require('util').inspect.defaultOptions.depth = 9": ["util.inspect.defaultOptions.depth"],
+    "require('dns').setDefaultResultOrder('ipv4first')": ["dns.setDefaultResultOrder"],
+    "require('events').defaultMaxListeners = 50": ["events.defaultMaxListeners"],
 }
 
 
@@ -370,7 +380,9 @@ def test_what_its_import_sets_is_seen_and_what_it_reads_is_not(serve: Any) -> No
         module.exports = async () => {
           console.log(process.env.MODE, process.cwd(), typeof Headers, typeof crypto, /a/.test('a'))
           setTimeout(() => {}, 1)
-          await import('http')
+          const server = (await import('http')).createServer((_, answer) => answer.end()).listen(0)
+          await (await fetch(`http://127.0.0.1:${server.address().port}`)).text()
+          server.close()
           return JSON.stringify({ now: Date.now() })
         }
     """

@@ -130,6 +130,14 @@ IN_RUNS = {
         "from PIL import Image\nImage.register_open(f'OWN{len(Image.ID)}', print)",
         ["PIL.Image.ID"],
     ),
+    "checks-of-a-library": (
+        "import jsonschema\njsonschema.FormatChecker.cls_checks('even')(lambda value: True)",
+        ["jsonschema._format.FormatChecker.checkers"],
+    ),
+    "module-loaded-again": (
+        "import importlib, string\nimportlib.reload(string)",
+        ["importlib.reload"],
+    ),
     "set-by-a-library": (
         "import attr\nattr.set_run_validators(False)",
         ["attr.set_run_validators"],
@@ -269,6 +277,9 @@ HARMLESS = {
     "calls-c": "import ctypes\nctypes.CDLL(None).getpid()",
     "tracker-of-resources": "import multiprocessing\n"
     "multiprocessing.get_context('spawn').Semaphore()",
+    "compiled-at-its-first-call": "import networkx\nnetworkx.path_graph(3)",
+    "made-when-needed": "import rich\nrich.get_console().print('x')",
+    "own-module-loaded-again": "import importlib, util\nimportlib.reload(util)",
     "context-of-flask": "from flask import request, g",
     "own-database": "import sqlite3\nsqlite3.connect(':memory:').close()",
     "caches": "from dateutil import tz\ntz.gettz(f'UTC+{time.monotonic_ns() % 9}')",
@@ -325,6 +336,11 @@ AT_IMPORT = {
         "import json\njson.JSONEncoder.item_separator = ','",
         [],
         ["json.encoder.JSONEncoder.item_separator"],
+    ),
+    "checks": (
+        "import jsonschema\njsonschema.FormatChecker.cls_checks('even')(lambda value: True)",
+        [],
+        ["jsonschema._format.FormatChecker.checkers"],
     ),
     "packages-in-its-folder": (
         "import os, sys\nsys.path.insert(0, os.path.dirname(__file__) + '/vendor')\nimport given",

@@ -30,6 +30,7 @@ _COMPARED = frozenset({*STATE, "sys", "builtins", "__main__", "os"})
 #: So many names lead at most from a module to an object.
 _MOST_NAMES = 4
 _PLAIN = (int, float, complex, str, bytes)
+_OF_GLOBALS = ("STORE_GLOBAL", "LOAD_GLOBAL")
 
 
 class _Used(dict[Any, Any]):
@@ -85,17 +86,23 @@ def changed(before: Held, after: Held) -> Iterator[str]:
     for label in before.keys() & after.keys():
         (one, old), (other, new) = before[label], after[label]
         for name in {*old, *new} if one is other else ():  # else another object holds it
-            if not (isinstance(old, _Used) and _is_cached(one, name, old)) and _differ(
-                old, new, name
-            ):
+            made = isinstance(old, _Used) and _is_cached(one, name, old, new.get(name))
+            made |= isinstance(one, FunctionType) and name not in old  # as it compiles itself
+            if not made and _differ(old, new, name):
                 yield f"{label}.{name}" if isinstance(name, str) else label
 
 
-def _is_cached(value: Any, name: Any, old: Mapping[Any, Any]) -> bool:
+def _is_cached(value: Any, name: Any, old: Mapping[Any, Any], new: Any) -> bool:
     """Whether there was nothing before at `name`, as in a cache or of what is made when needed."""
     if isinstance(name, str) and getattr(type(value), name, None) is not None:
         return False  # its class has a default
-    return old.get(name) is None and type(value) is not list
+    return old.get(name) is None and type(value) is not list and not _has_own(new)
+
+
+def _has_own(value: Any) -> bool:
+    """Whether it is a function or class of the function's own code, or a tuple with one."""
+    parts = value if isinstance(value, tuple) else (value,)
+    return any(isinstance(p, FunctionType | type) and is_ours(str(p.__module__)) for p in parts)
 
 
 def _differ(old: Mapping[Any, Any], new: Mapping[Any, Any], name: Any) -> bool:
@@ -131,15 +138,31 @@ def _reach(
 
 
 def _used(value: Any, names: frozenset[str], holds: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """The objects that a library's function looks at which has one of `names` in `value`."""
-    in_module = isinstance(value, ModuleType)
+    """The objects that a library's function looks at which has one of `names` in `value`.
+
+    Those that another function of its module looks at for it are among them.
+    """
+    is_module = isinstance(value, ModuleType)
+    members = value if isinstance(value, type) else type(value)
     for name in names:
-        call = holds.get(name) if in_module else getattr(type(value), name, None)
+        call = holds.get(name) if is_module else getattr(members, name, None)
+        call = getattr(call, "__func__", call)  # of a class method
         if isinstance(call, FunctionType) and not _is_standard(call):
-            known = call.__globals__ if in_module else holds
-            for each in sorted(known.keys() & set(call.__code__.co_names)):
+            known = call.__globals__ if is_module else holds
+            looked = _names_of(call.__code__)
+            for each in known.keys() & looked:
+                inner = getattr(known[each], "__func__", known[each])
+                if isinstance(inner, FunctionType) and inner.__module__ == call.__module__:
+                    looked |= _names_of(inner.__code__)
+            for each in sorted(known.keys() & looked):
                 if not isinstance(known[each], ModuleType | FunctionType | type):
                     yield each, known[each]
+
+
+def _names_of(code: CodeType) -> set[str]:
+    """The names in a function's code, and in that of functions within it."""
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return {*code.co_names}.union(*map(_names_of, inner))
 
 
 def _holds(value: Any) -> Iterable[tuple[Any, Any]]:
@@ -155,8 +178,11 @@ def _holds(value: Any) -> Iterable[tuple[Any, Any]]:
     elif isinstance(value, set):
         yield from (((each,), None) for each in list(value))
     elif isinstance(value, FunctionType):
-        names = _sets(value.__code__) if not _is_standard(value) else ()
-        yield from (((name,), value.__globals__.get(name)) for name in names)
+        sets, looks = ((), ()) if _is_standard(value) else _sets(value.__code__)
+        for name in sets:
+            held = value.__globals__.get(name)
+            if held is not None or name not in looks:  # else it is made when it is first needed
+                yield (name,), held
         yield from vars(value).items()
     elif type(value) not in _PLAIN and not isinstance(value, threading.local):
         yield from _attributes(value)
@@ -168,9 +194,11 @@ def _is_standard(function: FunctionType) -> bool:
 
 
 @functools.cache
-def _sets(code: CodeType) -> list[str]:
-    """The names of its module that a function sets."""
-    return [each.argval for each in dis.get_instructions(code) if each.opname == "STORE_GLOBAL"]
+def _sets(code: CodeType) -> tuple[list[str], list[str]]:
+    """The names of its module that a function sets, and those that it looks at."""
+    done = [(each.opname, each.argval) for each in dis.get_instructions(code)]
+    sets, looks = ([name for how, name in done if how == each] for each in _OF_GLOBALS)
+    return sets, looks
 
 
 def _attributes(value: Any) -> Iterable[tuple[str, Any]]:

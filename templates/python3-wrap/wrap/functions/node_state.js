@@ -1,12 +1,15 @@
 // What all handlers of a Node.js process share: what is not as it was at its start, and what was set for a while.
 'use strict'
 
-const HOLDERS = { console, events: require('events'), fs: require('fs'), process }
+const MODULES = ['crypto', 'dns', 'events', 'fs', 'http', 'https', 'module', 'net', 'timers', 'tls', 'util']
+const HOLDERS = { console, process, ...Object.fromEntries(MODULES.map(name => [name, require(name)])) }
+const { dns, events, http, https, module: modules, net, util } = HOLDERS
 // The globals that are looked into.
 const GLOBALS = Object.entries(Object.getOwnPropertyDescriptors(globalThis)).map(([name, { value }]) => [name, value])
   .filter(([name, value]) => typeof value === 'function' || ['JSON', 'Math', 'Reflect'].includes(name))
 // Node sets these itself, or a watched object is in their place.
-const IGNORED = /^process\.(?:chdir|exitCode|stdin|env|stdout|stderr)$|\._|^global\.(?:console|process)$/
+const IGNORED =
+  /^process\.(?:chdir|exitCode|stdin|env|stdout|stderr)$|(?<!module)\._|^global\.(?:console|process)$|Agent\.total/
 // A property that has a getter is often made when it is first read.
 const LAZY = 'getter'
 
@@ -37,6 +40,19 @@ function now() {
     if (value.prototype) add(found, `${name}.prototype`, value.prototype)
   }
   for (const [name, holder] of Object.entries(HOLDERS)) add(found, name, holder)
+  const agents = { 'http.globalAgent': http.globalAgent, 'https.globalAgent': https.globalAgent }
+  for (const [name, agent] of Object.entries(agents)) {
+    found.set(name, text(agent))
+    add(found, name, agent)
+    add(found, `${name}.options`, agent.options)
+  }
+  add(found, 'util.inspect.defaultOptions', util.inspect.defaultOptions)
+  add(found, 'require.extensions', modules._extensions)
+  found.set('process.argv', String(process.argv))
+  found.set('dns.setServers', String(dns.getServers()))
+  found.set('dns.setDefaultResultOrder', dns.getDefaultResultOrder())
+  found.set('net.setDefaultAutoSelectFamily', String(net.getDefaultAutoSelectFamily()))
+  found.set('events.defaultMaxListeners', String(events.defaultMaxListeners))
   for (const [name, value] of Object.entries(process.env)) found.set(`process.env.${name}`, value)
   for (const event of process.eventNames()) found.set(`process.on(${String(event)})`, text(process.listenerCount(event)))
   for (const name of ['cwd', 'umask']) found.set(`process.${name}`, String(process[name]()))

@@ -332,8 +332,9 @@ def _second(_first: Any = None, value: Any = None, *_arguments: Any, **_options:
 
 
 def _of_library(target: Any = None, *_arguments: Any, **_options: Any) -> bool:
-    """Whether the first argument is a library's class, which other functions use too."""
-    return isinstance(target, type) and not is_ours(str(target.__module__))
+    """Whether the first argument is a library's class or module, which other functions use too."""
+    name = getattr(target, "__name__" if isinstance(target, ModuleType) else "__module__", "")
+    return isinstance(target, type | ModuleType) and not is_ours(str(name))
 
 
 def _writes(query: Any = "", *_arguments: Any, **_options: Any) -> bool:
@@ -374,6 +375,7 @@ _CALLS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
     "email.charset": {"add_alias": _always, "add_charset": _always, "add_codec": _always},
     "calendar": {"setfirstweekday": _always},
     "copyreg": {"pickle": _always},
+    "importlib": {"reload": _of_library},
     "urllib.request": {"install_opener": _always},
     "xml.etree.ElementTree": {"register_namespace": _always},
     "matplotlib.pyplot": {"figure": _always},
