@@ -31,7 +31,6 @@ def test_what_is_missing_is_said(monkeypatch):
 
 @pytest.mark.browser
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_the_dashboard_is_measured(chiron, tmp_path):
     pytest.importorskip("playwright.sync_api", reason="needs playwright")
     quick = REPOSITORY / "evaluation" / "results" / "quick"

@@ -11,7 +11,7 @@ from oracle import Process
 from chiron.predictor.simulator import Interpreter, Work
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
-pytestmark = pytest.mark.timeout(90, method="thread")
+pytestmark = pytest.mark.timeout(600, method="thread")
 
 several = settings(deadline=None, max_examples=40)
 

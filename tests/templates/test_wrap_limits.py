@@ -169,7 +169,7 @@ def test_a_time_of_any_length_that_a_caller_or_a_function_sets_is_no_longer_than
         [[0], [1]],
         mechanism=mechanism,
         timeouts_s=limits,
-        timeout_s=2.0,
+        timeout_s=4.0,
         entry={"output": [0, 1]},
     )
     server = start(image)
