@@ -75,7 +75,7 @@ def test_many_given_up_threads_are_ended_by_one(
 ) -> None:
     loops = "def handle(req):\n    while True: pass\n"
     raises = "import time\ndef handle(req):\n    time.sleep(0.05)\n    raise ValueError\n"
-    image = wrap_image({"one": loops, "other": raises}, [[0, 1]], entry=TWO, timeout_s=3.0)
+    image = wrap_image({"one": loops, "other": raises}, [[0, 1]], entry=TWO, timeout_s=10.0)
     server = start(image)
     before = server.threads()
     for _ in range(8):
