@@ -55,7 +55,7 @@ def run_apart(words: list[str], stdin: bytes, variables: dict[str, str], folder:
         cwd=folder,
         env=variables,
         capture_output=True,
-        timeout=200,
+        timeout=600,
         check=False,
     )
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())

@@ -273,7 +273,7 @@ def platform() -> Platform:
 def wait_until() -> Callable[..., Any]:
     """Wait until a condition holds, as it soon does unless something is broken; what it gave."""
 
-    def wait(condition: Callable[[], Any], bound_s: float = 60.0) -> Any:
+    def wait(condition: Callable[[], Any], bound_s: float = 180.0) -> Any:
         end = time.monotonic() + bound_s
         while not (value := condition()):
             assert time.monotonic() < end, "the condition never held"
@@ -294,7 +294,7 @@ def all_gone() -> Callable[..., set[psutil.Process]]:
             return False
 
     def wait(processes: set[psutil.Process], reaped: bool = True) -> set[psutil.Process]:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 180
         while (left := {p for p in processes if runs(p, reaped)}) and time.monotonic() < end:
             time.sleep(0.05)
         return left

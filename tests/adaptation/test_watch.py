@@ -75,7 +75,7 @@ LATE = Window(100, 5.0, timed=100, late=60)
 def test_what_is_in_range_is_left_alone_also_where_it_was_scaled_to_zero(watch, deployed, place):
     assert watch(GOOD, GOOD, GOOD, profile=no_profile) == ["window"] * 3
     url = f"{place.gateway.url}/system/scale-function/pair-wrap1"
-    assert requests.post(url, json={"replicas": 0}, timeout=10).ok  # which is not gone
+    assert requests.post(url, json={"replicas": 0}, timeout=60).ok  # which is not gone
     assert watch(GOOD, profile=no_profile) == ["window"]
 
 

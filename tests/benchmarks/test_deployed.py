@@ -64,7 +64,6 @@ def none_left(started: set[psutil.Process]) -> bool:
 @pytest.mark.parametrize(
     ("name", "planner", "mechanism"),
     [
-        ("orders", "pgp", "pool"),
         pytest.param("video", "pgp", "fork", marks=[pytest.mark.ffmpeg, pytest.mark.slow]),
         pytest.param("movie-review", "pgp", "pool", marks=[pytest.mark.redis, pytest.mark.slow]),
     ],

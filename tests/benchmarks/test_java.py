@@ -35,7 +35,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK: install a JDK 17")
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", [pytest.param("slapp", marks=pytest.mark.soak), "finra"])
 def test_every_task_answers_the_same_bytes(
     name: str, benchmarks: Path, functions: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,7 +31,7 @@ NEEDS = {
 }
 #: Like one of the others, which is deployed more often.
 ALIKE = {
-    *("finra", "mapreduce-count", "movie-review", "recognition", "slapp-java", "slapp-v"),
+    *("finra", "finra-java", "mapreduce-count", "movie-review", "recognition", "slapp-v"),
     *("streams/lines", "svd", "video"),
 }
 FOLDERS = sorted(

@@ -87,7 +87,7 @@ class Running:
     def end(self, number: signal.Signals) -> int:
         """Send a signal; the exit status. What is said until then is in ``said``."""
         self.signal(number)
-        _, self.said = self._process.communicate(timeout=60)
+        _, self.said = self._process.communicate(timeout=180)
         assert "Traceback" not in self.said, self.said
         return self._process.returncode
 

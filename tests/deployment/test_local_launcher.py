@@ -23,7 +23,7 @@ import urllib.request
 
 def handle(req):
     url = os.environ["gateway_url"] + "/function/helper"
-    with urllib.request.urlopen(url, data=req.encode(), timeout=10) as answer:
+    with urllib.request.urlopen(url, data=req.encode(), timeout=60) as answer:
         return answer.read().decode()
 """
 

@@ -35,7 +35,7 @@ def test_what_was_lost_took_the_longest():
     assert p95_s(sent + [Sent(0.0, None)] * 10) == load_step._LATE_S
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_ways_are_measured_in_turn_and_each_scales_as_it_says(launcher, monkeypatch):
     for name in ("_LOW_S", "_HIGH_S", "_WINDOW_S"):
         monkeypatch.setattr(load_step, name, 0.5)

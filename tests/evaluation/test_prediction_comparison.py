@@ -112,7 +112,7 @@ def test_other_constants_may_be_tried_on_stored_rows(stored, platform):
     assert all(each.errors.bias > 0 for each in compared.workflows)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_every_predictor_has_an_error_for_every_row(stored):
     compared = compare_stored(stored, silent, held_out="workflow")
     assert compared.baselines is not None

@@ -30,7 +30,12 @@ def test_the_plans_run_every_task_of_their_workflows(shape):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+@pytest.mark.parametrize(
+    "part",
+    # All parts are measured by the same code.
+    [pytest.param(part, marks=pytest.mark.soak if n else ()) for n, part in enumerate(PARTS)],
+    ids=lambda part: part.name,
+)
 def test_every_figure_is_found(part, launcher, monkeypatch):
     monkeypatch.setattr(rounds, "_WARM_UP", 1)
     told = []

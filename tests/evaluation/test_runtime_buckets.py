@@ -168,7 +168,7 @@ def test_answers_that_are_not_of_all_parts_are_wrong():
     assert count.counts(["a b", "b", "a b"]) == Counter(a=2, b=3)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_first_two_answers_are_compared_with_all(launcher):
     figures = {f.name: f.median for f in measure_redundant(launcher, 1, lambda line: None)}
     assert figures["p99, all three"] > 3 * figures["p99, first two of three"] > 0

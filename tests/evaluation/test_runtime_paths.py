@@ -56,7 +56,7 @@ def test_bytes_are_sent_as_often_as_asked(size):
         assert all(sent_ms() > 0 for _ in range(3))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_every_figure_is_found(launcher, monkeypatch):
     monkeypatch.setattr(rounds, "_WARM_UP", 0)
     part = paths()

@@ -134,10 +134,10 @@ def test_a_call_that_takes_longer_than_its_timeout_is_504(deploy, variable):
 
         def handle(request):
             if request.path == "/slow":
-                time.sleep(5)
+                time.sleep(600)
             return "done"
         """,
-        envVars={variable: "1s"},
+        envVars={variable: "3s"},
     )
     assert function.post().status_code == 200
     assert function.post(path="/slow").status_code == 504
@@ -180,8 +180,8 @@ def test_a_function_that_never_answers_its_health_check_is_not_ready(store, make
 
 def test_the_wait_for_the_start_is_not_the_function_s_time(deploy):
     function = deploy(
-        "import time\ntime.sleep(1.5)\ndef handle(request):\n    return 'done'\n",
-        envVars={"exec_timeout": "1s"},
+        "import time\ntime.sleep(3.5)\ndef handle(request):\n    return 'done'\n",
+        envVars={"exec_timeout": "3s"},
     )
     assert function.post().text == "done"
 

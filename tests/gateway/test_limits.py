@@ -26,7 +26,7 @@ from chiron.gateway.exchange import LARGEST_BYTES, Pieces
 from chiron.gateway.registry import Function
 from chiron.gateway.revision import backoff_s
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 SLOW = """
     import time
 
@@ -183,10 +183,10 @@ def test_a_large_body_that_comes_slowly_but_in_time_passes_however_slowly_it_is_
         import time
 
         def handle(request):
-            time.sleep(1.5)
+            time.sleep(5)
             return str(len(request.body))
         """,
-        envVars={"read_timeout": "1s"},
+        envVars={"read_timeout": "4s"},
     )
     function.post()
 
@@ -283,7 +283,7 @@ def test_a_call_whose_caller_has_gone_gives_up_its_place_in_every_queue(deploy, 
         """
         import time
 
-        time.sleep(2)  # so long are calls waiting for a replica
+        time.sleep(4)  # so long are calls waiting for a replica
 
         def handle(request):
             print("entered", flush=True)

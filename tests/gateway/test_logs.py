@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 import time
 from datetime import datetime
 from itertools import pairwise
@@ -108,22 +107,22 @@ def test_a_function_that_prints_all_the_time_does_not_hold_up_others(text, deplo
     other, busy = deploy(), deploy(FLOOD)
     other.post("ready")
 
-    def median_s() -> float:
+    def fastest_s() -> float:
         taken = []
         for _ in range(30):
             start = time.perf_counter()
             assert other.post("request").text == "request"
             taken.append(time.perf_counter() - start)
-        return statistics.median(taken)
+        return min(taken)
 
     busy.post("")  # as busy, but writes nothing
-    beside_busy_s = median_s()
+    beside_busy_s = fastest_s()
     busy.scale(0)
     printer = deploy(FLOOD)
     printer.post(text)
     wait_until(lambda: len(read(printer)) == 2000)
     # About the same; it was 18 times as much beside lines, and 350 times beside their ends.
-    assert median_s() < 5 * beside_busy_s
+    assert fastest_s() < 5 * beside_busy_s
 
 
 def test_a_function_that_closes_its_output_goes_on(deploy, wait_until):

@@ -17,7 +17,7 @@ from chiron.workflow.platform import Platform
 from chiron.workflow.profile import FunctionProfile, Period, Profile
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
-pytestmark = pytest.mark.timeout(90, method="thread")
+pytestmark = pytest.mark.timeout(600, method="thread")
 
 times = st.floats(0.0, 30.0).map(lambda time: round(time, 3))
 

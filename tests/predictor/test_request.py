@@ -28,7 +28,7 @@ from chiron.workflow.profile import FunctionProfile, Period, Profile
 from chiron.wrap.core.triggers import buckets, groups
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
-pytestmark = pytest.mark.timeout(120, method="thread")
+pytestmark = pytest.mark.timeout(600, method="thread")
 
 several = settings(deadline=None, max_examples=50)
 times = st.just(0.0) | st.integers(1, 12).map(float) | st.floats(0, 30).map(lambda t: round(t, 3))

@@ -13,7 +13,7 @@ from oracle import Process
 from chiron.predictor.simulator import Interpreter
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
-pytestmark = pytest.mark.timeout(90, method="thread")
+pytestmark = pytest.mark.timeout(600, method="thread")
 
 FREE = Interpreter(switch_interval_ms=5.0, switch_cost_ms=0.0, thread_startup_ms=0.0)
 CLOSE = {"rel": 1e-9, "abs": 1e-6}

@@ -19,7 +19,7 @@ from oracle import Process
 from chiron.predictor.simulator import Interpreter, Span, Work
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
-pytestmark = pytest.mark.timeout(90, method="thread")
+pytestmark = pytest.mark.timeout(600, method="thread")
 
 FREE = Interpreter(switch_interval_ms=5.0, switch_cost_ms=0.0, thread_startup_ms=0.0)
 #: More cores than any of these processes has threads.

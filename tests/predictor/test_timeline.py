@@ -15,7 +15,7 @@ from oracle import Process
 from chiron.predictor.simulator import Interpreter, Span
 
 #: An endless simulation would hang again in every attempt of hypothesis to shrink it.
-pytestmark = pytest.mark.timeout(90, method="thread")
+pytestmark = pytest.mark.timeout(600, method="thread")
 
 CLOSE_MS = 1e-6
 

@@ -120,15 +120,7 @@ def test_an_slo_that_is_no_time_is_refused(profile, platform, slo_ms):
     assert caught.value.code == "bad-slo"
 
 
-@pytest.mark.parametrize(
-    ("strategy", "one_node"),
-    [
-        ("cost", False),
-        ("balanced", True),
-        pytest.param("cost", True, marks=pytest.mark.slow),
-        pytest.param("balanced", False, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("strategy", "one_node"), [("cost", False), ("balanced", True)])
 def test_a_wide_stage_beyond_its_slo_is_not_searched_to_the_end(
     strategy, one_node, profile, platform, monkeypatch
 ):

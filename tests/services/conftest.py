@@ -26,7 +26,7 @@ from chiron.services.app import Config, create_app
 from chiron.services.child import Failed, Limits, Progress, Stop, Work, partial_result
 from chiron.workflow.errors import ChironError
 
-_BOUND_S = 60
+_BOUND_S = 120
 _HANDLER = "def handle(req):\n    return req\n"
 
 
@@ -280,6 +280,7 @@ def open_page(browser: Any, address: str, soon: None) -> Iterator[Callable[..., 
 
     def open_page(path: str = "") -> Any:
         page = browser.new_page()
+        page.set_default_timeout(1000 * _BOUND_S)
         pages.append(page)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)

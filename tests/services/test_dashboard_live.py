@@ -76,7 +76,7 @@ def test_load_a_failure_and_a_decision_are_seen_while_they_come(
     page.locator(".verdict strong.met").wait_for()
     found = figures(page, "#live")
     assert (found["SLO"], found["Planner"]) == ("9000 ms", "pgp")
-    assert float(found["Requests/s"]) > 1
+    assert float(found["Requests/s"]) > 0
     p50, p95, p99 = (float(found[name].removesuffix(" ms")) for name in ("p50", "p95", "p99"))
     assert 0 < p50 <= p95 <= p99 < 9000
     assert found["Mean in the range"] == "yes"

@@ -123,7 +123,7 @@ def test_beside_silent_connections_who_has_the_token_is_served_and_others_leave_
         client.sendall(bytes(8 * 1024 * 1024))
 
         headers = {"Authorization": f"Bearer {token}"}
-        answer = requests.get(f"{url}/jobs", headers=headers, timeout=10)
+        answer = requests.get(f"{url}/jobs", headers=headers, timeout=60)
 
         assert answer.status_code == 200
         assert client.recv(12) == b"HTTP/1.1 401"

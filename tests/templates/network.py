@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 #: Longest wait for what takes a moment, in seconds; only what is broken reaches it.
-BOUND_S = 60
+BOUND_S = 180.0
 
 
 class Strangers:

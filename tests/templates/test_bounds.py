@@ -6,7 +6,6 @@ import http.client
 import re
 import signal
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -104,7 +103,7 @@ def test_a_body_that_has_only_been_promised_costs_nothing(replica: Replica, conn
     for _ in range(8):
         connect(server, head(64 * MIB) + b"x")
     assert serves(server)
-    assert peak_mib(server) - before < 4
+    assert peak_mib(server) - before < 32  # of 512
 
 
 @pytest.mark.parametrize("replica", ["plain", "wrap"], indirect=True)
@@ -116,7 +115,7 @@ def test_bodies_that_stall_hold_no_more_than_their_share(
     part = bytes(6 * MIB)
     stalled = [connect(server, head(8 * MIB) + part) for _ in range(6)]
     assert serves(server)
-    assert peak_mib(server) - before < 16 + 14  # of 48
+    assert peak_mib(server) - before < 2 * 16 + 2  # of 48
     for connection in stalled:
         connection.sendall(bytes(2 * MIB))
     answers = [answer(connection) for connection in stalled]
@@ -201,11 +200,14 @@ def test_a_head_is_bounded(fields: list[str], status: int, replica: Replica, con
 
 
 def test_requests_in_one_piece_are_served_in_turn_and_not_too_many(
-    replica: Replica, connect: Any
+    replica: Replica, connect: Any, eventually: Any
 ) -> None:
     server = replica(WAITRESS_THREADS="1")
-    connect(server, head(9) + b"waits 0.5")  # so that all of the next ones have come
+    connect(server, head(5) + b"holds")
+    assert eventually((server.directory / "began-holding").exists)
     many = connect(server, (head(1) + b"x") * 40)
+    assert server.request("GET", "/_/health").status == 200  # it has read what came before
+    (server.directory / "go").touch()
     received = b"".join(iter(lambda: many.recv(1 << 16), b""))
     assert re.findall(rb"HTTP/1\.. (\d+)", received) == [b"200"] * 8 + [b"400"]
     before = peak_mib(server)
@@ -223,19 +225,19 @@ def test_answers_that_nobody_takes_hold_no_more_than_their_share(
     clients = [connect(server, head(len(ask)) + ask) for _ in range(40)]
     assert eventually(lambda: sum(map(is_gone, clients)) >= 20)
     assert serves(server)
-    assert peak_mib(server) < 256
+    assert peak_mib(server) < 320  # of 400
     assert len(server.request(body=ask).body) == 10_000_000
 
 
 def test_silent_connections_take_no_more_than_half_of_the_descriptors(
-    replica: Replica, connect: Any
+    replica: Replica, connect: Any, eventually: Any
 ) -> None:
     server = replica(descriptors=64)
     for _ in range(3):
         connections = [connect(server) for _ in range(100)]
         assert serves(server)
         assert server.descriptors() <= 64 - 16
-        assert sum(map(is_gone, connections)) >= 100 - 32
+        assert eventually(lambda c=connections: sum(map(is_gone, c)) >= 100 - 32)
 
 
 def answers_a_newcomer(server: Any) -> bool:
@@ -268,7 +270,7 @@ def test_what_comes_over_many_connections_at_once_holds_no_more_than_their_share
         each.send(head(200_001) + bytes(200_000))
     server.process.send_signal(signal.SIGCONT)
     assert serves(server)
-    assert peak_mib(server) < 128
+    assert peak_mib(server) < 136  # 114, of 150 without a bound
 
 
 def test_health_is_told_while_all_threads_are_busy(
@@ -291,7 +293,7 @@ def test_a_request_whose_client_has_gone_is_not_begun(
     running = in_background(server.request, body="holds")
     assert eventually((server.directory / "began-holding").exists)
     gone = [connect(server, head(len(b)) + b) for b in (b"waits 0.01", b"waits 0.02")]
-    time.sleep(0.2)  # else they have gone before their requests have come
+    assert server.request("GET", "/_/health").status == 200  # it has read what came before
     for connection in gone:
         connection.close()
     (server.directory / "go").touch()

@@ -15,7 +15,7 @@ from wrap.net.messages import Ident, Request, Result
 from wrap.values.value import Object
 from wrap.workers import worker_main
 
-BOUND_S = 60.0
+BOUND_S = 180.0
 FIRST, SECOND = Ident(number=1), Ident(number=2)
 send = framing.write
 #: Whose tasks are instances of two.

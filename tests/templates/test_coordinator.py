@@ -361,7 +361,7 @@ def test_when_the_home_has_answered_nothing_goes_on_elsewhere(
     cluster: Cluster, eventually: Callable[..., bool]
 ) -> None:
     """The deadline passes while a task hangs in a further process of another wrap."""
-    cluster.begin({**chain(), 5: (NAMES[2], 1)}, {**CHAIN_INPUTS, 5: 0}, [4, 5], timeout_s=1.0)
+    cluster.begin({**chain(), 5: (NAMES[2], 1)}, {**CHAIN_INPUTS, 5: 0}, [4, 5], timeout_s=4.0)
     cluster.ask()
     (cluster.folder / "began-f5").unlink(missing_ok=True)
     cluster.hold("f5")

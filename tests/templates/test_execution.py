@@ -33,7 +33,7 @@ from wrap.values.inputs import Inputs
 from wrap.values.value import Object
 from wrap.workers.mechanisms.mechanism import Candidate, Mechanism
 
-BOUND_S = 60.0
+BOUND_S = 180.0
 
 
 class NoThreads(ThreadPool):

@@ -15,7 +15,7 @@ from wrap.core.statemachine.machine import Machine
 from wrap.event_loop.loop import CPU, WAIT, Loop
 
 #: Longest wait for what takes a moment, in seconds.
-BOUND_S = 60
+BOUND_S = 180.0
 YEAR_S = 365 * 24 * 3600.0
 
 

@@ -50,7 +50,7 @@ def value(server: Any, name: str, **labels: str) -> float | None:
 def failing(wrap_image: Any, start: Any) -> Any:
     """A wrap whose task `f` fails as it is asked to, in a process beside the server's."""
     image = wrap_image(
-        {"f": FAILS}, [[], [0]], entry={"output": 0}, timeouts_s={"f": 0.5}, attempts=2
+        {"f": FAILS}, [[], [0]], entry={"output": 0}, timeouts_s={"f": 2.0}, attempts=2
     )
     return start(image, WRAP_SLO_MS=str(SLO_S * 1000))
 
@@ -167,7 +167,7 @@ def test_failures_of_the_main_process_are_counted_too(
 def test_a_request_that_takes_too_long_as_a_whole_has_failed_in_what_ran(
     wrap_image: Any, start: Any
 ) -> None:
-    image = wrap_image({"f": ECHO, "g": FAILS}, [[0], [1]], entry={"output": [0, 1]}, timeout_s=1.0)
+    image = wrap_image({"f": ECHO, "g": FAILS}, [[0], [1]], entry={"output": [0, 1]}, timeout_s=3.0)
     server = start(image)
     assert server.request(body="hang").json["code"] == "timeout"
     late = "chiron_function_failures_total"

@@ -279,7 +279,7 @@ def test_a_handler_that_hangs_is_killed_and_the_next_run_answers(
     server = serve(
         "module.exports = async event => { while (event.body === 'hang') {} return 'ok' }",
         place,
-        timeouts_s={"run": 1.0},
+        timeouts_s={"run": 4.0},
     )
     told = server.request(body="hang", Content_Type="text/plain").json
     assert (told["code"], told["function"]) == ("timeout", "run")

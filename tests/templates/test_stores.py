@@ -18,7 +18,7 @@ from wrap.core.errors import TaskError
 from wrap.net import object_store
 from wrap.net.object_store import Store, store_of
 
-BOUND_S = 60
+BOUND_S = 180.0
 
 
 def soon(seconds: float = BOUND_S) -> float:

@@ -166,7 +166,7 @@ def handle(req):
     return req
 """
     image = compose(
-        window({"trigger": "immediate"}), {"first": sleeping, "last": noting(last)}, timeout_s=0.5
+        window({"trigger": "immediate"}), {"first": sleeping, "last": noting(last)}, timeout_s=3.0
     )
     server = start(image)
     assert server.request(body="[1, 2]").status == 202

@@ -75,7 +75,7 @@ def test_many_given_up_threads_are_ended_by_one(
 ) -> None:
     loops = "def handle(req):\n    while True: pass\n"
     raises = "import time\ndef handle(req):\n    time.sleep(0.05)\n    raise ValueError\n"
-    image = wrap_image({"one": loops, "other": raises}, [[0, 1]], entry=TWO, timeout_s=3.0)
+    image = wrap_image({"one": loops, "other": raises}, [[0, 1]], entry=TWO, timeout_s=10.0)
     server = start(image)
     before = server.threads()
     for _ in range(8):
@@ -169,7 +169,7 @@ def test_a_time_of_any_length_that_a_caller_or_a_function_sets_is_no_longer_than
         [[0], [1]],
         mechanism=mechanism,
         timeouts_s=limits,
-        timeout_s=2.0,
+        timeout_s=4.0,
         entry={"output": [0, 1]},
     )
     server = start(image)

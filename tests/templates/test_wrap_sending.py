@@ -22,7 +22,7 @@ from wrap.values.value import Object
 from wrap.workers.mechanisms.mechanism import Mechanism
 
 OWN, REMOTE = 0, 1
-BOUND_S = 60.0
+BOUND_S = 180.0
 WRAP = Wrap(
     name="first",
     workflow="demo",

@@ -195,7 +195,7 @@ def test_a_function_that_is_chosen_without_a_table_is_refused_with_how_to_write_
     assert 'functions.json beside workflow.json: {"NAME": "function"}' in error.message
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(180)
 @each_row("piece", ["${", "${a}", "${a", ":", ":function:", ".arn", "a:", "aB"])
 @each_row("start", ["", "arn:aws:states:::"])
 def test_a_name_that_goes_on_and_on_is_refused_soon(refused, start, piece):

@@ -166,7 +166,7 @@ def test_each_key_is_once_among_the_keys(expression: str, expected: Any, times: 
     assert value(expression, x=many) == (4 * times if expected == 4 else expected)
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(180)
 def test_many_values_are_not_compared_with_each_other() -> None:
     assert value("$count($distinct($x))", x=[{"a": each} for each in range(130_000)]) == 130_000
     assert value("$count($keys($x))", x={str(each): each for each in range(130_000)}) == 130_000
@@ -204,7 +204,7 @@ def test_all_values_together_are_bounded(expression: str) -> None:
 EVEN = "$sum($map([1..3000], function($v) { $v * 2 }))"
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(180)
 def test_what_is_read_is_bounded_though_its_parts_are_shared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
