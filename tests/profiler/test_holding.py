@@ -79,7 +79,7 @@ def test_a_platform_is_kept_for_the_runtime_that_it_was_measured_with(
     measured_now = platform.model_copy(update={"name": "measured now"})
     launcher: Any = SimpleNamespace(place="here", store=SimpleNamespace(url=""))
     platforms = KeptPlatforms(tmp_path / "kept")
-    platforms.keep(platform, launcher)
+    platforms.keep(platform, launcher, print)
     assert platforms.platform(launcher, print).name == platform.name
     (template / "wrap" / "bootstrap.py").write_text("changed = True")
     assert platforms.platform(launcher, print).name == "measured now"
