@@ -51,6 +51,7 @@ class Replica:
         self.large = asyncio.Semaphore(_LARGE_CALLS)
         self._idle = asyncio.Event()
         self._watch: asyncio.Task[None] | None = None
+        self._hanging_up: asyncio.Task[None] | None = None
 
     async def become_ready(self, ready_s: float, answer_s: float) -> None:
         """Wait until it answers its health check.
@@ -119,6 +120,18 @@ class Replica:
         if self._watch:
             self._watch.cancel()
         if self.url:
+            self._hanging_up = asyncio.create_task(self._hang_up())
+
+    async def _hang_up(self) -> None:
+        """Close the connections once no request has one: aiohttp wakes nobody who reads from them.
+
+        Requests notice by themselves that the replica has ended, once they have read what it sent.
+        """
+        try:
+            while self.inflight:
+                self._idle.clear()
+                await self._idle.wait()
+        finally:
             await self.http.close()
 
     async def _end_when_dead(self, longest_silence_s: float) -> None:

@@ -9,14 +9,17 @@ import signal
 import socket
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
+import aiohttp
 import pytest
 import requests
 
 from chiron.gateway import processes
 from chiron.gateway.embedded import EmbeddedGateway
 from chiron.gateway.process_backend import Launcher
+from chiron.gateway.replica import Replica
 
 CRASHER = """
     import os
@@ -200,3 +203,40 @@ def test_an_answer_that_breaks_off_does_not_pass_for_a_whole_one(deploy):
     """)
     with pytest.raises(requests.RequestException):
         function.post()
+
+
+def test_who_waits_for_more_of_an_answer_is_told_that_its_process_has_ended():
+    """Also where the news of the process comes before the end of its connection."""
+    go_on = asyncio.Event()
+
+    async def answer(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        of_health = b"/healthy" in head
+        length = 1 if of_health else 9
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n+" % length)
+        if not of_health:
+            await go_on.wait()
+        writer.close()
+
+    async def ends():
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()
+        ended, started = asyncio.get_running_loop().create_future(), asyncio.Event()
+        started.set()
+        known = {"host": host, "port": port, "health_path": "/healthy", "error": None}
+        child = SimpleNamespace(ended=ended, started=started, fault=None, **known)
+        replica = Replica(child)
+        await replica.become_ready(60, 60)
+        async with server, asyncio.timeout(60):
+            with replica.busy():
+                async with replica.http.get(replica.url) as response:
+                    assert await response.content.readany() == b"+"
+                    more = asyncio.ensure_future(response.content.readany())
+                    await asyncio.sleep(0)
+                    ended.set_result(1)
+                    await replica.stop(0)
+                    go_on.set()
+                    await more
+
+    with pytest.raises(aiohttp.ClientPayloadError):
+        asyncio.run(ends())
