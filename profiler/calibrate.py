@@ -329,9 +329,14 @@ def _longer(place: _Place, times: int) -> Longer:
 
 
 def _longer_ms(plans: Sequence[tuple[Shape, Deployment]]) -> dict[str, float]:
-    """How much longer all but the first one take than that."""
-    first_ms, *each_ms = [_warm(one, shape.request).latency_ms for shape, one in plans]
-    return {shape.name: ms - first_ms for (shape, _), ms in zip(plans[1:], each_ms, strict=True)}
+    """How much longer all but the first one take than that, or than their own single no-op."""
+    first, *others = plans
+    first_ms = _warm(first[1], first[0].request).latency_ms
+    return {
+        shape.name: _warm(one, shape.request).latency_ms
+        - (_warm(one, shape.single).latency_ms if shape.single else first_ms)
+        for shape, one in others
+    }
 
 
 def _warm(one: Deployment, request: bytes) -> Answer:

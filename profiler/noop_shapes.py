@@ -53,12 +53,16 @@ LASTING = next(name for name, mechanism in MECHANISMS.items() if mechanism.lasti
 
 @dataclass(frozen=True)
 class Shape:
-    """A workflow of no-ops, the plan that it is deployed as, and the request to do nothing."""
+    """A workflow of no-ops, the plan that it is deployed as, and the request to do nothing.
+
+    Where it depends on the request how many no-ops there are, ``single`` is the one for one.
+    """
 
     name: str
     workflow: Workflow
     plan: Plan
     request: bytes = _NOTHING
+    single: bytes | None = None
 
 
 def shapes() -> list[Shape]:
@@ -88,7 +92,8 @@ def _map() -> Shape:
     each = {"StartAt": _name(0), "States": {_name(0): task}}
     state = {"Type": "Map", "ItemProcessor": each, "End": True}
     machine = parse_states({"StartAt": "map", "States": {"map": state}}, one.workflow.name)
-    return Shape(one.name, machine, one.plan, b"[%b]" % b",".join([_NOTHING] * NUMEROUS))
+    request, single = (b"[%b]" % b",".join([_NOTHING] * items) for items in (NUMEROUS, 1))
+    return Shape(one.name, machine, one.plan, request, single)
 
 
 def few(mechanism: str) -> str:

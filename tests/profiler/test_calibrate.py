@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Event, Thread, current_thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -308,6 +309,21 @@ def test_of_plans_that_are_deployed_at_a_time_none_stays_where_that_ends(
     for thread in threads:
         thread.join(60)
     assert running == set() and caught.tb  # whose frames keep what is open
+
+
+def test_what_a_map_takes_itself_is_not_of_its_items() -> None:
+    """Requests in a row take a millisecond for each byte."""
+
+    class Answers:
+        def invoke(self, request: bytes) -> Any:
+            return SimpleNamespace(latency_ms=float(len(request)))
+
+    one: Any = Answers()
+    plans = shape("single", [[1]]), *numerous()
+    longer_ms = calibration._longer_ms([(each, one) for each in plans])
+    (mapped,) = (each for each in plans if each.single)
+    assert longer_ms.pop(mapped.name) == len(mapped.request) - len(mapped.single or b"")
+    assert set(longer_ms.values()) == {0.0}
 
 
 @pytest.mark.slow
