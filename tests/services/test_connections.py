@@ -127,10 +127,11 @@ def kept(connect):
 
 
 @pytest.mark.parametrize("secret", [Credentials.bearer(TOKEN)])
+@pytest.mark.parametrize("crowd", [130, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("other", [silent, slow_head, slow_body, not_read, kept])
-def test_beside_a_crowd_a_client_is_served(connect, ask, other):
-    with descriptors(512):
-        for _ in range(130):
+def test_beside_a_crowd_a_client_is_served(connect, ask, other, crowd):
+    with descriptors(3 * crowd + 512):
+        for _ in range(crowd):
             other(connect)
         began = time.monotonic()
         status, _, _ = ask(head(3, AUTHORISED) + b"abc")

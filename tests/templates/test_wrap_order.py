@@ -34,10 +34,11 @@ PLACES: dict[str, dict[str, Any]] = {
 REQUESTS = 50
 
 
+@pytest.mark.slow
+@pytest.mark.quiet
 @pytest.mark.parametrize("place", PLACES)
 def test_tasks_begin_in_the_order_of_the_plan(place: str, start: Any, wrap_image: Any) -> None:
     server = start(wrap_image(HANDLERS, entry={"output": ORDER}, **PLACES[place]))
     answers = [server.request().json for _ in range(REQUESTS)]
     # A thread that the kernel keeps from its core with the GIL in its hands loses it after 5 ms.
-    # By chance, 1 of 120 would be in order.
-    assert sum(began == sorted(began) for began in answers) > 0.3 * REQUESTS
+    assert sum(began == sorted(began) for began in answers) > 0.9 * REQUESTS
