@@ -59,7 +59,8 @@ def command(folder: Path, states: Path | None) -> None:
     renamed = names.table | FunctionNames.proposal(called, tuple(stack.functions))
     if renamed:
         _write(folder / FUNCTIONS_FILE, renamed)
-    for line in _merged(renamed):
+    unused = () if source else _machines(folder)
+    for line in (*_merged(renamed), *unused):
         progress(f"warning: {line}")
     missing = _missing(WorkflowFolder.open(folder), stack, folder)
     for line in missing:
@@ -122,6 +123,13 @@ def _merged(renamed: dict[str, str]) -> Iterator[str]:
         given = [each for each, proposed in renamed.items() if proposed == name]
         if len(given) > 1:
             yield f"function {name} stands for {', '.join(given)}: edit {FUNCTIONS_FILE} if not"
+
+
+def _machines(folder: Path) -> Iterator[str]:
+    """A line for each state machine in the folder that the workflow does not begin with."""
+    for file in sorted(filter(Path.is_file, folder.glob("*.[jy]*"))):
+        if b"StartAt" in file.read_bytes():
+            yield f"{file} is not used: remove {folder / WORKFLOW_FILE}, and give {file} to --states"
 
 
 def _missing(opened: WorkflowFolder, stack: StackFile, folder: Path) -> list[str]:

@@ -193,7 +193,12 @@ def _link(template: Path, store: ImageStore, folder: Path) -> None:
         except OSError:  # a file system without links
             shutil.copy2(source, target)
 
-    with store.kept(template.name, _state(template), partial(lay_out, template)) as kept:
+    def fill(kept: Path) -> None:
+        lay_out(template, kept)
+        for file in filter(Path.is_file, kept.rglob("*")):
+            file.chmod(file.stat().st_mode & ~0o222)  # a function would change every image
+
+    with store.kept(template.name, _state(template), fill) as kept:
         shutil.copytree(kept, folder, copy_function=link, dirs_exist_ok=True)
 
 

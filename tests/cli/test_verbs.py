@@ -282,6 +282,13 @@ def test_a_state_machine_of_another_platform_becomes_a_workflow(chiron, function
     assert result.stderr.splitlines()[-1] == "next: chiron deploy mine --slo 200ms --local"
 
 
+def test_a_state_machine_in_the_folder_that_is_not_named_is_said(chiron, functions):
+    (functions / "order.asl.json").write_text('{"StartAt": "A"}')
+    said = "order.asl.json to --states"
+    assert said in chiron("init", "mine").stderr
+    assert said not in chiron("init", "mine").stderr  # it begins with workflow.json
+
+
 def invoking(function: object, resource: str = "arn:aws:states:::lambda:invoke") -> dict:
     parameters = {"FunctionName": function, "Payload.$": "$"}
     state = {"Type": "Task", "Resource": resource, "Parameters": parameters, "End": True}

@@ -67,6 +67,7 @@ def test_the_files_of_a_template_are_in_the_store_once_until_it_changes(
     ]
     assert files[0].samefile(files[1])
     assert not files[0].samefile(templates / "plain" / "index.py")  # which may be edited in place
+    assert not files[0].stat().st_mode & 0o222  # else a function changes it for every image
     before = files[0].read_text()
     (templates / "plain" / "index.py").write_text("changed = True\n")
     changed = build(code, templates, empty_store)
