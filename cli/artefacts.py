@@ -16,6 +16,8 @@ from chiron.workflow.profile import Profile
 
 #: The files that verbs look for and write where no option names another one.
 PROFILE_FILE, PLATFORM_FILE = "profile.json", "platform.json"
+#: The folder in which `chiron deploy` keeps them where no option names another one.
+OUT = Path("out")
 
 
 def read_profile(path: Path, folder: Path | None = None) -> Profile:
@@ -31,15 +33,15 @@ def read_platform(path: Path) -> Platform:
 def measured(
     folder: WorkflowFolder, profile: Path | None, platform: Path | None
 ) -> tuple[Profile, Platform]:
-    """Profile and platform; those that no option names are in `folder`, else in the current one.
+    """Profile and platform; those that no option names are in `folder`, else here, else in `OUT`.
 
     Raises ``another-workflow`` where the profile is not of the workflow in `folder`.
     """
     file = profile or profile_file(folder)
     found = read_profile(file, folder.path)
     require_own(found, folder.workflow, str(file))
-    beside = folder.path / PLATFORM_FILE
-    return found, read_platform(platform or (beside if beside.exists() else Path(PLATFORM_FILE)))
+    there = (each / PLATFORM_FILE for each in (folder.path, Path(), OUT))
+    return found, read_platform(platform or next(filter(Path.exists, there), Path(PLATFORM_FILE)))
 
 
 def profile_file(folder: WorkflowFolder) -> Path:
@@ -52,10 +54,10 @@ def profile_file(folder: WorkflowFolder) -> Path:
     return next(own, there[0] if there else Path(PROFILE_FILE))
 
 
-def profile_files(folder: WorkflowFolder) -> tuple[Path, ...]:
+def profile_files(folder: WorkflowFolder, out: Path = OUT) -> tuple[Path, ...]:
     """Where a profile of the workflow in `folder` may be, the preferred place first."""
     aside = Path(PROFILE_FILE).with_stem(f"profile-{folder.workflow.name}")
-    return folder.path / PROFILE_FILE, Path(PROFILE_FILE), aside
+    return folder.path / PROFILE_FILE, Path(PROFILE_FILE), aside, out / PROFILE_FILE
 
 
 def emit_own(document: Profile | Plan, path: Path, as_json: bool) -> None:

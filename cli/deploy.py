@@ -11,7 +11,6 @@ from chiron.adaptation.alone import deploying
 from chiron.adaptation.proving import TRIES, deploy_proven
 from chiron.cli import options
 from chiron.cli.artefacts import (
-    PROFILE_FILE,
     profile_files,
     read_platform,
     read_profile,
@@ -100,7 +99,7 @@ def command(
         choices=choices,
         profile=given,
         platform=read_platform(platform) if platform else None,
-        profile_files=(*profile_files(opened), output / PROFILE_FILE),
+        profile_files=profile_files(opened, output),
         platforms=kept_platforms(),
         timeout_s=options.seconds(timeout),
         check=check,

@@ -129,7 +129,8 @@ def _machines(folder: Path) -> Iterator[str]:
     """A line for each state machine in the folder that the workflow does not begin with."""
     for file in sorted(filter(Path.is_file, folder.glob("*.[jy]*"))):
         if b"StartAt" in file.read_bytes():
-            yield f"{file} is not used: remove {folder / WORKFLOW_FILE}, and give {file} to --states"
+            written = folder / WORKFLOW_FILE
+            yield f"{file} is not used: remove {written}, and give {file} to --states"
 
 
 def _missing(opened: WorkflowFolder, stack: StackFile, folder: Path) -> list[str]:

@@ -72,6 +72,7 @@ class LazyGroup(click.Group):
     def __init__(self, *args: Any, modules: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._modules = modules
+        self.commands = dict.fromkeys(modules, self)  # click says which names are alike
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(self._modules)

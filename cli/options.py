@@ -152,12 +152,12 @@ timeout = click.option(
 profile = click.option(
     "--profile",
     type=click.Path(path_type=Path),
-    help="What the functions do (default: profile.json in DIR, else here).",
+    help="What the functions do (default: profile.json in DIR, here or in out).",
 )
 platform = click.option(
     "--platform",
     type=click.Path(path_type=Path),
-    help="What the platform costs (default: platform.json in DIR, else here).",
+    help="What the platform costs (default: platform.json in DIR, here or in out).",
 )
 
 given_platform = click.option(
@@ -201,7 +201,7 @@ def _option(*names: str, **settings: Any) -> Callable[[Command], Command]:
     )
 
 
-percentile = _option("--percentile", type=FiniteRange(0, 100, min_open=True), metavar="PERCENT")
+percentile = _option("--percentile", type=FiniteRange(1, 100), metavar="PERCENT")
 
 
 def choices(command: Command) -> Command:

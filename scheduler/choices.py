@@ -10,8 +10,9 @@ from chiron.predictor.mechanisms import DEFAULT_MECHANISM, MECHANISMS
 from chiron.scheduler.limits import COMMUNITY_EDITION_FUNCTIONS, Limits
 from chiron.scheduler.planners import DEFAULT_PLANNER, PLANNERS
 from chiron.workflow.documents import Document
+from chiron.workflow.load import Percentile
 from chiron.workflow.paths import DEFAULT_PATH, PathKind
-from chiron.workflow.plan import DEFAULT_ATTEMPTS, DEFAULT_PERCENTILE, DEFAULT_TRIGGER, Percentile
+from chiron.workflow.plan import DEFAULT_ATTEMPTS, DEFAULT_PERCENTILE, DEFAULT_TRIGGER
 from chiron.wrap.core.triggers import TriggerKind
 
 if TYPE_CHECKING:

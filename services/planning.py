@@ -17,10 +17,10 @@ from chiron.workflow.constraints import NO_CONSTRAINTS, Constraints
 from chiron.workflow.documents import Document
 from chiron.workflow.errors import ChironError, Faults
 from chiron.workflow.folder import parse_workflow
-from chiron.workflow.load import Load, LoadPrediction
+from chiron.workflow.load import Load, LoadPrediction, Percentile
 from chiron.workflow.model import Workflow
 from chiron.workflow.names import NAME, FunctionNames
-from chiron.workflow.plan import DEFAULT_PERCENTILE, MOST_REPLICAS, Percentile, Plan, Prediction
+from chiron.workflow.plan import DEFAULT_PERCENTILE, MOST_REPLICAS, Plan, Prediction
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 from chiron.workflow.units import parse_duration_ms, parse_rate_per_s

@@ -8,6 +8,10 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from chiron.workflow.documents import Document
 
+#: How many percent of the requests a figure, or an SLO, is for; 100 is every one. Below 1 it is
+#: meant as a share.
+Percentile = Annotated[float, Field(ge=1, le=100)]
+
 #: How many requests are simulated, and with which random numbers, where nothing is said.
 DEFAULT_REQUESTS, DEFAULT_SEED = 10_000, 1
 
@@ -47,7 +51,7 @@ class LoadTime(Document):
 class LoadWithin(LoadTime):
     """What ``percentile`` percent of the requests take at most."""
 
-    percentile: Annotated[float, Field(gt=0, le=100)]
+    percentile: Percentile
 
 
 class LoadLatency(Document):

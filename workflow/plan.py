@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from chiron.workflow.apart import Apart
 from chiron.workflow.documents import Document
 from chiron.workflow.errors import ChironError
-from chiron.workflow.load import LoadPrediction
+from chiron.workflow.load import LoadPrediction, Percentile
 from chiron.workflow.model import Workflow
 from chiron.workflow.names import NAME
 from chiron.workflow.paths import DEFAULT_PATH, PathKind
@@ -18,8 +18,6 @@ from chiron.wrap.core.triggers import TriggerKind
 
 #: Unlike one function, a whole workflow may take longer than an hour.
 Milliseconds = Annotated[float, Field(ge=0)]
-#: How many percent of the requests a figure, or an SLO, is for; 100 is every one.
-Percentile = Annotated[float, Field(gt=0, le=100)]
 #: What drives an execution: the wraps, or the caller, which invokes every task itself.
 Orchestrator = Literal["wrap", "client"]
 #: What tasks wait for where nothing is said.

@@ -589,6 +589,16 @@ MISTAKES: dict[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
         ["deploy", "small", "--slo=1s", "--percentile=nan"],
         ["--percentile", "nan is not finite", "chiron deploy --help"],
     ),
+    "a verb with a letter too few": (
+        lambda _: None,
+        ["profil", "small"],
+        ["Did you mean 'profile'?", "chiron --help"],
+    ),
+    "a percentile that is a share": (
+        lambda _: None,
+        ["deploy", "small", "--slo=1s", "--percentile=0.95"],
+        ["--percentile", "1<=x<=100", "chiron deploy --help"],
+    ),
     "a percentile above all": (
         lambda _: None,
         ["deploy", "small", "--slo=1s", "--percentile=101"],

@@ -76,6 +76,13 @@ def test_artefacts_in_the_workflows_folder_come_before_those_that_are_here(chiro
     assert chiron("schedule", artefacts, "--slo", "200ms").status == 0
 
 
+def test_the_artefacts_of_a_deployment_are_planned_with(chiron, artefacts):
+    (artefacts.parent / "out").mkdir()
+    for name in ("profile.json", "platform.json"):
+        (artefacts.parent / name).rename(artefacts.parent / "out" / name)
+    assert chiron("schedule", artefacts, "--slo", "200ms").status == 0
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["schedule", "--slo=200ms", "--json"], ["predict", "--plan=plan.json", "-j"]],
