@@ -322,7 +322,6 @@ class Machine:
     def _begin_scope(self, visit: Visit, after: After) -> None:
         index, state, item = visit.started, visit.state, visit.scope.item
         visit.started += 1
-        given = visit.items[index]
         definition = state["ItemProcessor"] if state["Type"] == "Map" else state["Branches"][index]
         visit.running += 1
         scope = visit.children[index] = Scope(definition, visit, index, item)
@@ -336,6 +335,8 @@ class Machine:
             if visit.run is not None:  # a distributed Map sees no variables around it
                 scope.variables = {}
                 visit.run.began(index, given, self.contexts.now)
+        else:
+            given = visit.items[index]
         self._go(scope, definition["StartAt"], given, after)
 
     def begin_task(

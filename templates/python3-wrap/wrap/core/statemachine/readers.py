@@ -186,8 +186,11 @@ def _of_csv(text: str, config: Mapping[str, Any], most: int | None) -> Items:
         raise StatesError(FAILED, "two columns of the CSV have the same header")
 
     def record(start: int, end: int) -> dict[str, str]:
-        is_plain = text.find('""', start, end) < 0
-        row = next(rows(start, end))[0] if is_plain else _fields(text[start:end], delimiter)
+        line = text[start:end]
+        if '"' not in line and "\\" not in line:
+            row = line.rstrip("\r\n").split(delimiter)  # a tenth of the time of csv
+        else:
+            row = _fields(line, delimiter) if '""' in line else next(rows(start, end))[0]
         return dict(zip(headers, row + [""] * (len(headers) - len(row)), strict=False))
 
     return Items(((start, end) for _, start, end in records), record, most)
