@@ -120,7 +120,7 @@ def calibrate(
     paths: tuple[PathKind, ...] = (*PATHS, "store") if launcher.store.url else PATHS
     with ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-calibrate-"))
-        place = _Place(launcher, write_folder(Path(scratch)), say)
+        place = NoOps(launcher, write_folder(Path(scratch)), say)
         # With nothing else there: some gateways have no room for more plans.
         objects, costs, longer = _large_or_many(place, paths, effort)
         calibration = _Calibration(place, name or machine.node() or "platform", longer, stack)
@@ -141,7 +141,7 @@ def calibrate(
 
 
 @dataclass(frozen=True)
-class _Place:
+class NoOps:
     """Where plans of no-ops run, and who is told of it."""
 
     launcher: Launcher
@@ -162,7 +162,7 @@ class _Place:
 
 
 def _large_or_many(
-    place: _Place, paths: tuple[PathKind, ...], effort: Effort
+    place: NoOps, paths: tuple[PathKind, ...], effort: Effort
 ) -> tuple[dict[str, PerMegabyte], dict[PathName, PathCost], Longer]:
     """What objects cost within a wrap, by the names of the constants, and by each path; and how
     much longer the plans of many no-ops take than a single one.
@@ -204,7 +204,7 @@ class _Calibration:
     `longer` is of the plans of many no-ops, and `stack` is how long the plans are deployed.
     """
 
-    def __init__(self, place: _Place, name: str, longer: Longer, stack: ExitStack) -> None:
+    def __init__(self, place: NoOps, name: str, longer: Longer, stack: ExitStack) -> None:
         self._place, self._name, self._longer = place, name, longer
         self._cpus = len(os.sched_getaffinity(0))
         plans = [*shapes(), chains(), *([crowd()] if self._cpus > 1 else [])]

@@ -26,7 +26,7 @@ from chiron.predictor.predict import Predictor, predict
 from chiron.predictor.unrolling import Run
 from chiron.profiler import calibrate as calibration
 from chiron.profiler import noop_handler
-from chiron.profiler.calibrate import BRIEF, best_of, calibrate
+from chiron.profiler.calibrate import BRIEF, NoOps, best_of, calibrate
 from chiron.profiler.constants import SHORT_RELEASE_MS, Interpreter, Seen, platform, spread
 from chiron.profiler.known_work import HASH, NOTHING, PAUSE, WORK, Work
 from chiron.profiler.noop_handler import BLOCK
@@ -318,7 +318,7 @@ def test_of_plans_that_are_deployed_at_a_time_none_stays_where_that_ends(
                 running.remove(workflow.name)
 
     launcher: Any = Place()
-    place = calibration._Place(launcher, write_folder(tmp_path), lambda _: None)
+    place = NoOps(launcher, write_folder(tmp_path), lambda _: None)
     with pytest.raises(error) as caught, ExitStack() as stack:
         place.deploy(stack, *numerous()[:2])
     for thread in threads:
