@@ -31,7 +31,7 @@ from chiron.profiler.contention_overhead import (
 from chiron.profiler.cpu_speed import CpuSpeed, with_cpu_speed
 from chiron.profiler.known_work import NOTHING, PAUSE, WORK, Work
 from chiron.profiler.noop_handler import QUESTION
-from chiron.profiler.noop_shapes import Shape, chains, crowd, numerous, shape, shapes, write_folder
+from chiron.profiler.noop_shapes import Shape, chains, crowd, numerous, shapes, write_folder
 from chiron.profiler.object_costs import (
     PerMegabyte,
     bodies,
@@ -120,10 +120,9 @@ def calibrate(
     paths: tuple[PathKind, ...] = (*PATHS, "store") if launcher.store.url else PATHS
     with ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-calibrate-"))
-        place = _Place(launcher, write_folder(Path(scratch)), say)
+        place = NoOps(launcher, write_folder(Path(scratch)), say)
         # With nothing else there: some gateways have no room for more plans.
-        objects, costs = _object_costs(place, paths, effort.object_rounds)
-        longer = _longer(place, effort.numerous_times)
+        objects, costs, longer = _large_or_many(place, paths, effort)
         calibration = _Calibration(place, name or machine.node() or "platform", longer, stack)
 
         def attempt() -> Platform:
@@ -142,7 +141,7 @@ def calibrate(
 
 
 @dataclass(frozen=True)
-class _Place:
+class NoOps:
     """Where plans of no-ops run, and who is told of it."""
 
     launcher: Launcher
@@ -162,21 +161,32 @@ class _Place:
                 raise
 
 
-def _object_costs(
-    place: _Place, paths: tuple[PathKind, ...], rounds: int
-) -> tuple[dict[str, PerMegabyte], dict[PathName, PathCost]]:
-    """What objects cost within a wrap, by the names of the constants, and by each path."""
-    across = path_shapes(paths)
+def _large_or_many(
+    place: NoOps, paths: tuple[PathKind, ...], effort: Effort
+) -> tuple[dict[str, PerMegabyte], dict[PathName, PathCost], Longer]:
+    """What objects cost within a wrap, by the names of the constants, and by each path; and how
+    much longer the plans of many no-ops take than a single one.
+
+    The latter are deployed several times: while the cores have different speeds, a process that
+    stays on the slower one is compared with one on the faster.
+    """
+    many, across = (bodies(), *numerous()), path_shapes(paths)
     with ExitStack() as several:
-        handed, both, single, large, *reached = place.deploy(
-            several, handing_over(), *joining(), bodies(), *across.values()
-        )
+        plans = *many, handing_over(), joining(), *across.values()
+        deployed = place.deploy(several, *plans)
+        rounds = _longer(many, deployed)
+        handed, joined, *reached = deployed[len(many) :]
         objects = {
-            "shared_ms_per_mb": shared_ms_per_mb(handed, rounds),
-            "joined_ms_per_mb": joined_ms_per_mb(both, single, rounds),
-            "body_ms_per_mb": body_ms_per_mb(large, rounds),
+            "shared_ms_per_mb": shared_ms_per_mb(handed, effort.object_rounds),
+            "joined_ms_per_mb": joined_ms_per_mb(joined, reached[0], effort.object_rounds),
+            "body_ms_per_mb": body_ms_per_mb(deployed[0], effort.object_rounds),
         }
-        return objects, path_costs(dict(zip(across, reached, strict=True)), rounds)
+        costs = path_costs(dict(zip(across, reached, strict=True)), effort.object_rounds)
+    for _ in range(effort.numerous_times - 1):
+        with ExitStack() as several:
+            rounds += _longer(many, place.deploy(several, *many))
+    longer = {name: [(each[name], speed) for each, speed in rounds] for name in rounds[0][0]}
+    return objects, costs, longer
 
 
 class _Timed(NamedTuple):
@@ -194,7 +204,7 @@ class _Calibration:
     `longer` is of the plans of many no-ops, and `stack` is how long the plans are deployed.
     """
 
-    def __init__(self, place: _Place, name: str, longer: Longer, stack: ExitStack) -> None:
+    def __init__(self, place: NoOps, name: str, longer: Longer, stack: ExitStack) -> None:
         self._place, self._name, self._longer = place, name, longer
         self._cpus = len(os.sched_getaffinity(0))
         plans = [*shapes(), chains(), *([crowd()] if self._cpus > 1 else [])]
@@ -311,21 +321,12 @@ def _rounds(
     return timed, crowds, requests_ms, probes_ms
 
 
-def _longer(place: _Place, times: int) -> Longer:
-    """How much longer the plans of many no-ops take than a single one.
-
-    Each is deployed so many `times`: while the cores have different speeds, a process that stays on
-    the slower one is compared with one on the faster.
-    """
-    rounds: list[tuple[dict[str, float], CpuSpeed]] = []
-    for _ in range(times):
-        with ExitStack() as several:
-            plans = shape("single", [[1]]), *numerous()
-            deployed = list(zip(plans, place.deploy(several, *plans), strict=True))
-            longer_ms = partial(_longer_ms, deployed)
-            timed = [with_cpu_speed(longer_ms) for _ in range(_WARM_UP + _NUMEROUS_ROUNDS)]
-        rounds += timed[_WARM_UP:]
-    return {name: [(longer[name], speed) for longer, speed in rounds] for name in rounds[0][0]}
+def _longer(
+    plans: Sequence[Shape], deployed: Sequence[Deployment]
+) -> list[tuple[dict[str, float], CpuSpeed]]:
+    """How much longer `plans`, which are `deployed` first of all, take than the first: rounds."""
+    longer_ms = partial(_longer_ms, list(zip(plans, deployed, strict=False)))
+    return [with_cpu_speed(longer_ms) for _ in range(_WARM_UP + _NUMEROUS_ROUNDS)][_WARM_UP:]
 
 
 def _longer_ms(plans: Sequence[tuple[Shape, Deployment]]) -> dict[str, float]:

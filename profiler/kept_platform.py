@@ -16,7 +16,7 @@ from chiron.generator.fingerprint import digest, digest_of
 from chiron.generator.wrap_entry import WRAP
 from chiron.predictor.mechanisms import DEFAULT_MECHANISM
 from chiron.predictor.speed import platform_at
-from chiron.profiler.calibrate import BRIEF, calibrate
+from chiron.profiler.calibrate import BRIEF, NoOps, calibrate
 from chiron.profiler.noop_shapes import few, shape, write_folder
 from chiron.profiler.self_check import LARGEST_ERROR, SelfCheck, alone_in
 from chiron.templates import TEMPLATES
@@ -121,10 +121,8 @@ def probed(platform: Platform, launcher: Launcher, progress: Progress) -> tuple[
     ]
     with ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="chiron-probe-"))
-        folder = write_folder(Path(scratch))
-        deployed = [
-            stack.enter_context(launcher.launch(each.workflow, folder, each.plan)) for each in plans
-        ]
+        place = NoOps(launcher, write_folder(Path(scratch)), progress)
+        deployed = place.deploy(stack, *plans)
         check = SelfCheck(alone_in(deployed[0]), list(zip(plans, deployed, strict=True)))
         for _ in range(_ROUNDS):
             check.measure()

@@ -30,22 +30,17 @@ def handing_over() -> Shape:
     return handed_over("objects", [[1, 1]], LASTING)
 
 
-def joining() -> tuple[Shape, Shape]:
-    """Two functions in one process whose outputs a third one gets joined; and one of them alone."""
-
-    def taking(name: str, number: int) -> Shape:
-        three = shape(name, [[3]])
-        *givers, taker = three.workflow.tasks
-        names = [each.name for each in givers[:number]]
-        tasks = (*givers, replace(taker, source=tuple(names) if number > 1 else names[0]))
-        return replace(three, workflow=replace(three.workflow, tasks=tasks, output=taker.name))
-
-    return taking("joined", 2), taking("single", 1)
+def joining() -> Shape:
+    """Two functions in one process whose outputs a third one gets joined."""
+    three = shape("joined", [[3]])
+    *givers, taker = three.workflow.tasks
+    tasks = (*givers, replace(taker, source=tuple(each.name for each in givers)))
+    return replace(three, workflow=replace(three.workflow, tasks=tasks, output=taker.name))
 
 
 def bodies() -> Shape:
-    """A function alone, whose answer is large, or what it is asked."""
-    one = shape("bodies", [[1]])
+    """A function alone, whose answer may be large, or what it is asked."""
+    one = shape("single", [[1]])
     wraps = (one.plan.wraps[0].model_copy(update={"memory_mib": _BODY_MIB}),)
     return replace(one, plan=one.plan.model_copy(update={"wraps": wraps}))
 
@@ -64,14 +59,17 @@ def shared_ms_per_mb(one: Deployment, rounds: int) -> PerMegabyte:
     return _per_megabyte(difference_ms, LARGE_MB, rounds)
 
 
-def joined_ms_per_mb(joined: Deployment, single: Deployment, rounds: int) -> PerMegabyte:
+def joined_ms_per_mb(joined: Deployment, handed: Deployment, rounds: int) -> PerMegabyte:
     """`Platform.joined_ms_per_mb`, from how much longer two large outputs take than one of them.
 
+    The thread of the second function is less than a hundredth of that.
+
     Args:
-        joined, single: the plans of `joining`.
+        joined: the plan of `joining`.
+        handed: a function whose output another one gets in the same process.
         rounds: how often they are timed.
     """
-    return _per_megabyte(lambda: _large_ms(joined) - _large_ms(single), 2 * LARGE_MB, rounds)
+    return _per_megabyte(lambda: _large_ms(joined) - _large_ms(handed), 2 * LARGE_MB, rounds)
 
 
 def body_ms_per_mb(one: Deployment, rounds: int) -> PerMegabyte:

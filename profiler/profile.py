@@ -7,7 +7,13 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
-from chiron.deployment.background_load import LONG_LOOK_S, disturbance, mean_share, others_share
+from chiron.deployment.background_load import (
+    LONG_LOOK_S,
+    LOOK_S,
+    disturbance,
+    mean_share,
+    others_share,
+)
 from chiron.deployment.launcher import Launcher
 from chiron.deployment.local_launcher import LocalLauncher
 from chiron.openfaas.handlers import Handler, read_requirements
@@ -180,7 +186,7 @@ class _Profiling:
                 )
                 handler = self._handlers.get(solo.function)
                 known.append(function_profile(taken, sandbox.runtime(), handler))
-            self._looks.append(others_share(LONG_LOOK_S))
+            self._looks.append(others_share(LOOK_S))
             self._say(f"profiled {solo.function}")
             return known
 

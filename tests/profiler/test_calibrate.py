@@ -26,7 +26,7 @@ from chiron.predictor.predict import Predictor, predict
 from chiron.predictor.unrolling import Run
 from chiron.profiler import calibrate as calibration
 from chiron.profiler import noop_handler
-from chiron.profiler.calibrate import BRIEF, best_of, calibrate
+from chiron.profiler.calibrate import BRIEF, NoOps, best_of, calibrate
 from chiron.profiler.constants import SHORT_RELEASE_MS, Interpreter, Seen, platform, spread
 from chiron.profiler.known_work import HASH, NOTHING, PAUSE, WORK, Work
 from chiron.profiler.noop_handler import BLOCK
@@ -43,6 +43,7 @@ from chiron.profiler.noop_shapes import (
 )
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Workflow
+from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import FunctionProfile, Period, PeriodKind, Profile
 from chiron.workflow.trace import Instance, unrolled
@@ -122,6 +123,20 @@ def test_no_more_is_deployed_than_the_community_edition_allows(tmp_path: Path) -
             pass
     assert len(deployed) == len({*deployed}) <= 15
     assert all("-wrap" in name for name in deployed)
+
+
+def test_large_objects_and_many_no_ops_are_deployed_at_once_and_are_no_more_either() -> None:
+    wraps = list[str]()
+
+    def launch(_workflow: Workflow, _folder: object, plan: Plan) -> ExitStack:
+        wraps.extend(wrap.name.split("-", maxsplit=3)[3] for wrap in plan.wraps)
+        return ExitStack()
+
+    place: Any = SimpleNamespace(launch=launch, store=SimpleNamespace(url="redis://store"))
+    with suppress(AttributeError):  # nothing is deployed, so nothing can be timed
+        calibrate(place)
+    assert {"objects-wrap1", "path-store-wrap2", "wide-wrap1"} < {*wraps}
+    assert len(wraps) == len({*wraps}) <= 15
 
 
 def test_a_platform_names_the_constants_that_were_not_measured(platform_of: Platform) -> None:
@@ -303,7 +318,7 @@ def test_of_plans_that_are_deployed_at_a_time_none_stays_where_that_ends(
                 running.remove(workflow.name)
 
     launcher: Any = Place()
-    place = calibration._Place(launcher, write_folder(tmp_path), lambda _: None)
+    place = NoOps(launcher, write_folder(tmp_path), lambda _: None)
     with pytest.raises(error) as caught, ExitStack() as stack:
         place.deploy(stack, *numerous()[:2])
     for thread in threads:
