@@ -32,27 +32,21 @@ def image(tmp_path):
 
 
 @needs_java
-def test_their_classes_are_beside_their_sources(image):
+def test_classes_are_beside_their_sources_and_those_of_what_calls_them_kept(image):
     place, folder, _ = image
+    classes, cache = place / "wrap/functions/java/.classes", place / "cache"
     said = list[str]()
-    compile_functions("wrap", place, place / "cache", said.append)
+    compile_functions("wrap", place, cache, said.append)
     assert said == ["wrap: compiling its Java functions"]
     assert (folder / ".classes/com/openfaas/function/Handler.class").is_file()
-    assert (place / "wrap/functions/java/.classes/chiron/Worker.class").is_file()
+    assert (classes / "chiron/Worker.class").is_file()
     assert [each.name for each in folder.iterdir() if each.name.startswith(".")] == [".classes"]
-
-
-@needs_java
-def test_what_calls_them_is_compiled_once_for_all_wraps(image):
-    place, _, _ = image
-    classes = place / "wrap" / "functions" / "java" / ".classes"
-    compile_functions("one", place, place / "cache", print)
     shutil.rmtree(classes)
-    (kept,) = (place / "cache").iterdir()
+    (kept,) = cache.iterdir()
     (kept / "kept").touch()
-    compile_functions("other", place, place / "cache", print)
+    compile_functions("other", place, cache, print)
     assert (classes / "kept").exists()
-    assert [*(place / "cache").iterdir()] == [kept]
+    assert [*cache.iterdir()] == [kept]
 
 
 @needs_java
