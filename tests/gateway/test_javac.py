@@ -31,10 +31,16 @@ def image(tmp_path):
     return tmp_path, folder, source
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """Where classes of what calls the functions are kept."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @needs_java
-def test_classes_are_beside_their_sources_and_those_of_what_calls_them_kept(image):
+def test_classes_are_beside_their_sources_and_those_of_what_calls_them_kept(image, cache):
     place, folder, _ = image
-    classes, cache = place / "wrap/functions/java/.classes", place / "cache"
+    classes = place / "wrap/functions/java/.classes"
     said = list[str]()
     compile_functions("wrap", place, cache, said.append)
     assert said == ["wrap: compiling its Java functions"]
@@ -50,11 +56,11 @@ def test_classes_are_beside_their_sources_and_those_of_what_calls_them_kept(imag
 
 
 @needs_java
-def test_what_javac_refuses_is_told_with_the_function(image):
+def test_what_javac_refuses_is_told_with_the_function(image, cache):
     place, folder, source = image
     source.write_text(HANDLER.replace("null", "nothing"))
     with pytest.raises(GatewayError, match=r"function wrap: the Java code of run .*symbol") as told:
-        compile_functions("wrap", place, place / "cache", print)
+        compile_functions("wrap", place, cache, print)
     assert told.value.code == "javac-failed"
     assert [each.name for each in folder.iterdir()] == ["src"]
 
