@@ -34,6 +34,7 @@ ALIKE = {
     *("finra", "finra-java", "mapreduce-count", "movie-review", "recognition", "slapp-v"),
     *("streams/lines", "svd", "video"),
 }
+_TIERS = (pytest.mark.slow, pytest.mark.soak)
 FOLDERS = sorted(
     str(file.parent.relative_to(BENCHMARKS)) for file in BENCHMARKS.rglob("payload.json")
 )
@@ -60,16 +61,12 @@ def small(name: str, place: Path) -> Path:
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)  # beside other tests it takes minutes
 @pytest.mark.strace
 @pytest.mark.usefixtures("home", "briefly_profiled", "briefly_proven")
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[*NEEDS.get(name, []), *[pytest.mark.soak] * (name in ALIKE)])
-        for name in FOLDERS
-    ],
+    [pytest.param(name, marks=[*NEEDS.get(name, []), _TIERS[name in ALIKE]]) for name in FOLDERS],
 )
 def test_a_benchmark_is_profiled_planned_and_deployed(
     name: str, platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
