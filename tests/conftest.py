@@ -62,8 +62,9 @@ def pytest_configure(config: pytest.Config) -> None:
     Workers that begin together would all compile the simulation, and each copy of the template its
     modules. Signals are ignored in the background of a
     shell, or after nohup; so they would be by what tests start, and the commands that tests
-    interrupt would not end.
+    interrupt would not end. Nothing is garbage while tests are collected.
     """
+    gc.disable()
     if not hasattr(config, "workerinput"):
         kernel()
         compileall.compile_dir(TEMPLATES, quiet=2)
@@ -87,8 +88,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Look no more for garbage in what is there, which are all tests: that takes a second each."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def more_than_each_once(combinations: list[pytest.Function]) -> list[pytest.Function]:

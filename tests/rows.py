@@ -22,19 +22,25 @@ def each_row(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """As ``pytest.mark.parametrize``, but one test, which names each row that fails.
 
-    For tests whose rows change nothing that another one sees, as they share their fixtures.
+    For tests whose rows change nothing that another one sees, as they share their fixtures. An
+    iterator of `rows` is read when the test runs.
     """
     fields = [names] if isinstance(names, str) else names
-    table = [_read(row, is_one=isinstance(names, str)) for row in rows]
-    if callable(ids):
-        table = [(ids(values[0]), values) for _, values in table]
-    elif ids is not None:
-        table = [(name, values) for name, (_, values) in zip(ids, table, strict=True)]
+
+    @functools.cache
+    def read() -> list[_Row]:
+        table = [_read(row, is_one=isinstance(names, str)) for row in rows]
+        if callable(ids):
+            return [(ids(values[0]), values) for _, values in table]
+        if ids is not None:
+            return [(name, values) for name, (_, values) in zip(ids, table, strict=True)]
+        return table
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)
         def over_all(**fixtures: Any) -> None:
             failed: list[BaseException] = []
+            table = read()
             for name, values in table:
                 try:
                     test(**dict(zip(fields, values, strict=True)), **fixtures)

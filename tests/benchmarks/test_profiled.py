@@ -34,11 +34,10 @@ ALIKE = {
     *("finra", "finra-java", "mapreduce-count", "movie-review", "recognition", "slapp-v"),
     *("streams/lines", "svd", "video"),
 }
+_TIERS = (pytest.mark.slow, pytest.mark.soak)
 FOLDERS = sorted(
     str(file.parent.relative_to(BENCHMARKS)) for file in BENCHMARKS.rglob("payload.json")
 )
-#: Its first function answers bytes that are not UTF-8.
-OF_BYTES = "streams/copies"
 #: Of what has no payload.py, requests that take as little as those of its size for tests.
 STREAMS: dict[str, dict[str, Any]] = {
     "copies": {"megabytes": 1},
@@ -62,18 +61,12 @@ def small(name: str, place: Path) -> Path:
     return folder
 
 
-def _tier(name: str) -> list[pytest.MarkDecorator]:
-    if name in ALIKE:
-        return [pytest.mark.soak]
-    return [] if name == OF_BYTES else [pytest.mark.slow]
-
-
 @pytest.mark.timeout(900)  # beside other tests it takes minutes
 @pytest.mark.strace
 @pytest.mark.usefixtures("home", "briefly_profiled", "briefly_proven")
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[*NEEDS.get(name, []), *_tier(name)]) for name in FOLDERS],
+    [pytest.param(name, marks=[*NEEDS.get(name, []), _TIERS[name in ALIKE]]) for name in FOLDERS],
 )
 def test_a_benchmark_is_profiled_planned_and_deployed(
     name: str, platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

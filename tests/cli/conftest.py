@@ -60,6 +60,13 @@ def artefacts(small, profile_of, platform, tmp_path: Path) -> Path:
     return small.path
 
 
+@pytest.fixture
+def planned(small, plan_of, artefacts: Path, tmp_path: Path) -> Path:
+    """The same, with plan.json in the current folder."""
+    (tmp_path / "plan.json").write_text(dump(plan_of(small.workflow, "pgp", 200.0)))
+    return artefacts
+
+
 class Running:
     """A command that goes on until it is ended."""
 

@@ -96,13 +96,6 @@ def test_an_slo_that_is_no_positive_duration(slo, word, chiron, artefacts):
     assert word in error
 
 
-@pytest.fixture
-def planned(chiron, artefacts) -> Path:
-    """The small workflow's folder, with plan.json in the current folder."""
-    assert chiron("schedule", artefacts, "--slo", "200ms").status == 0
-    return artefacts
-
-
 def remove_handler(folder: Path) -> None:
     (folder / "functions" / "wave" / "handler.py").unlink()
 

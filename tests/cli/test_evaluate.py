@@ -159,9 +159,8 @@ def test_evidence_from_a_dirty_tree_is_refused_before_anything_is_measured(
     assert "commit all changes first, or name another folder with -o" in result.error()
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_leaves_nothing_running_and_what_was_measured(number, start, artefacts, tmp_path):
     running = start(
         "evaluate", "slo", "small", "--local", "--slo=1s", "--samples=2000", "-o", "found",

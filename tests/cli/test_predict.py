@@ -8,13 +8,6 @@ import re
 import pytest
 
 
-@pytest.fixture
-def planned(chiron, artefacts):
-    """The small workflow's folder with a plan in the current folder."""
-    assert chiron("schedule", artefacts, "--slo", "200ms").status == 0
-    return artefacts
-
-
 def test_an_explanation_sums_up_to_the_prediction(chiron, planned):
     result = chiron("predict", planned, "--plan", "plan.json", "--explain", "--json")
     (payload,) = result.json["payloads"]

@@ -74,9 +74,8 @@ def test_everything_answers_until_a_signal_ends_it_and_leaves_nothing(number, st
     assert alive == []
 
 
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGINT]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_gateway_alone_ends_by_a_signal_too(number, start):
     process = start("serve", "gateway", "--gateway-port=0")
     gateway = process.wait_for(GATEWAY)
@@ -85,16 +84,6 @@ def test_a_gateway_alone_ends_by_a_signal_too(number, start):
     process.end(number)
     _, alive = psutil.wait_procs(below, _TIMEOUT_S)
     assert alive == []
-
-
-def test_some_of_the_services_need_no_gateway(start):
-    process = start("serve", "predictor", "--port=0")
-    services = process.wait_for(SERVICES)
-    paths = requests.get(f"{services}/openapi.json", timeout=_TIMEOUT_S).json()["paths"]
-    assert "/predictor/predict" in paths
-    assert "/scheduler/schedule" not in paths
-    commands = [child.cmdline() for child in psutil.Process(process.pid).children()]
-    assert not [command for command in commands if "chiron.gateway" in command]
 
 
 def test_the_hint_is_a_command_that_works_as_it_stands(start, small, tmp_path):
@@ -110,7 +99,10 @@ def test_the_hint_is_a_command_that_works_as_it_stands(start, small, tmp_path):
     assert json.loads(done.stdout)["code"] == "bad-duration"
 
 
-@pytest.mark.parametrize("parts", [("gateway",), ()], ids=["alone", "with services"])
+@pytest.mark.parametrize(
+    "parts",
+    [pytest.param(("gateway",), id="alone"), pytest.param((), id="all", marks=pytest.mark.slow)],
+)
 def test_a_gateway_that_dies_ends_it_all_with_the_reason(parts, start):
     process = start("serve", *parts, "--port=0", "--gateway-port=0")
     gateway = process.wait_for(GATEWAY)
@@ -147,9 +139,14 @@ def test_a_supervisor_that_dies_ends_it_all_with_the_reason(start):
     assert "the supervisor of the gateway was killed: restart it" in how
 
 
-def test_a_fork_server_that_dies_is_started_again(start, small):
+def test_one_of_the_services_has_no_gateway_and_starts_a_fork_server_again(start, small):
     process = start("serve", "scheduler", "--port=0")
     services = process.wait_for(SERVICES)
+    paths = requests.get(f"{services}/openapi.json", timeout=_TIMEOUT_S).json()["paths"]
+    assert "/scheduler/schedule" in paths
+    assert "/predictor/predict" not in paths
+    commands = [child.cmdline() for child in psutil.Process(process.pid).children()]
+    assert not [command for command in commands if "chiron.gateway" in command]
 
     def asked():
         body = {"directory": "small", "slo": "200ms"}

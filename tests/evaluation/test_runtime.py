@@ -15,9 +15,10 @@ from chiron.evaluation.runtime.costs import (
 from chiron.evaluation.runtime.handlers import large, spawning
 from chiron.evaluation.runtime.passing import copying, large_shapes
 from chiron.evaluation.runtime.rounds import Quantity, interleaved, starts
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     "shape",
     [
         *(*noop_shapes(), *trigger_shapes(), *large_shapes("result"), *large_shapes("input")),

@@ -12,6 +12,7 @@ from chiron.evaluation.runtime.costs import measure_runtime
 from chiron.evaluation.runtime.others import HAND_OVERS, NOOPS, SYSTEMS, others, wrap_shapes
 from chiron.evaluation.runtime.systems import STARTED, System
 from chiron.workflow.errors import ChironError
+from tests.rows import each_row
 
 EXTRA = "the extra comparison brings it"
 
@@ -30,7 +31,7 @@ class Worker:
         return System("here", self.call, list)
 
 
-@pytest.mark.parametrize("shape", wrap_shapes(), ids=lambda shape: shape.name)
+@each_row("shape", wrap_shapes(), ids=lambda shape: shape.name)
 def test_the_plans_run_every_task_of_their_workflows(shape):
     shape.plan.check_against(shape.workflow)
 

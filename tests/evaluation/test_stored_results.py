@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from chiron.evaluation.bench.machine import RESULTS, no_evidence
+from tests.rows import each_row
 
 ROOT = RESULTS.parents[1]
 DOCUMENTS = [
@@ -153,7 +154,7 @@ def history() -> None:
 
 
 @pytest.mark.usefixtures("history")
-@pytest.mark.parametrize("name", sorted(STORED))
+@each_row("name", sorted(STORED))
 def test_a_stored_result_can_be_measured_again(name: str) -> None:
     """Those that cannot are in the list, and nothing else is."""
     commits = STORED[name]
@@ -162,7 +163,7 @@ def test_a_stored_result_can_be_measured_again(name: str) -> None:
     assert fault == MEASURE_AGAIN.get(name)
 
 
-@pytest.mark.parametrize("name", sorted(STORED))
+@each_row("name", sorted(STORED))
 def test_a_stored_result_is_cited_with_its_commit(name: str) -> None:
     cited = [each for each in _citations() if each.result == name]
     assert cited, "no document names it: delete it"
@@ -178,7 +179,7 @@ def test_every_cited_result_is_stored() -> None:
             assert (ROOT / path).exists(), f"{document}: {path}"
 
 
-@pytest.mark.parametrize("table", list(_tables()), ids=lambda table: table.name)
+@each_row("table", _tables(), ids=lambda table: table.name)
 def test_the_numbers_of_a_table_are_those_of_the_results_that_it_cites(table: Table) -> None:
     files = [RESULTS / name for name in table.results]
     found = [f for file in files for f in ([file] if file.is_file() else file.glob("*.json"))]

@@ -31,36 +31,36 @@ def image(tmp_path):
     return tmp_path, folder, source
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """Where classes of what calls the functions are kept."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @needs_java
-def test_their_classes_are_beside_their_sources(image):
+def test_classes_are_beside_their_sources_and_those_of_what_calls_them_kept(image, cache):
     place, folder, _ = image
+    classes = place / "wrap/functions/java/.classes"
     said = list[str]()
-    compile_functions("wrap", place, place / "cache", said.append)
+    compile_functions("wrap", place, cache, said.append)
     assert said == ["wrap: compiling its Java functions"]
     assert (folder / ".classes/com/openfaas/function/Handler.class").is_file()
-    assert (place / "wrap/functions/java/.classes/chiron/Worker.class").is_file()
+    assert (classes / "chiron/Worker.class").is_file()
     assert [each.name for each in folder.iterdir() if each.name.startswith(".")] == [".classes"]
-
-
-@needs_java
-def test_what_calls_them_is_compiled_once_for_all_wraps(image):
-    place, _, _ = image
-    classes = place / "wrap" / "functions" / "java" / ".classes"
-    compile_functions("one", place, place / "cache", print)
     shutil.rmtree(classes)
-    (kept,) = (place / "cache").iterdir()
+    (kept,) = cache.iterdir()
     (kept / "kept").touch()
-    compile_functions("other", place, place / "cache", print)
+    compile_functions("other", place, cache, print)
     assert (classes / "kept").exists()
-    assert [*(place / "cache").iterdir()] == [kept]
+    assert [*cache.iterdir()] == [kept]
 
 
 @needs_java
-def test_what_javac_refuses_is_told_with_the_function(image):
+def test_what_javac_refuses_is_told_with_the_function(image, cache):
     place, folder, source = image
     source.write_text(HANDLER.replace("null", "nothing"))
     with pytest.raises(GatewayError, match=r"function wrap: the Java code of run .*symbol") as told:
-        compile_functions("wrap", place, place / "cache", print)
+        compile_functions("wrap", place, cache, print)
     assert told.value.code == "javac-failed"
     assert [each.name for each in folder.iterdir()] == ["src"]
 

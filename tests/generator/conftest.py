@@ -13,6 +13,18 @@ from tests.generator.building import HANDLER
 
 
 @pytest.fixture
+def whole_template() -> None:
+    """What is generated has the wrap's template, which is the less usual here."""
+
+
+@pytest.fixture(autouse=True)
+def template_left_out(request) -> None:
+    """The template takes longer to copy than all else of a generated folder."""
+    if "whole_template" not in request.fixturenames:
+        request.getfixturevalue("without_template")
+
+
+@pytest.fixture
 def folder_of(write_folder, tmp_path):
     """A workflow with fields of its functions, and more at the top of stack.yaml."""
 

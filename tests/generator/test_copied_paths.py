@@ -118,6 +118,7 @@ def shrinkwrapped(faas_cli: str, folder: Path, name: str) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.usefixtures("whole_template")
 @pytest.mark.faas_cli
 def test_faas_cli_copies_the_same_from_both_files(faas_cli, with_common, plan_of, tmp_path):
     stack = json.loads(with_common.stack_file.read_text())

@@ -47,6 +47,7 @@ def test_the_declaration_is_one_that_the_runtime_takes(generated):
     assert done.stdout.split() == [handler.parent.name for handler in handlers], done.stderr
 
 
+@pytest.mark.usefixtures("whole_template")
 def test_the_template_is_where_faas_cli_looks_for_it(generated):
     template = generated.parent / "template" / "python3-wrap"
     assert (template / "template.yml").is_file()
@@ -54,6 +55,7 @@ def test_the_template_is_where_faas_cli_looks_for_it(generated):
     assert not list(template.rglob("__pycache__"))
 
 
+@pytest.mark.usefixtures("whole_template")
 def test_a_linked_template_makes_the_same_images(small, plan_of, tmp_path):
     plan, sources = plan_of(small.workflow), Sources.read(small)
     images = []
@@ -417,6 +419,7 @@ def test_what_a_place_cannot_build_is_left_out_and_that_is_said(write_folder, tm
     )
 
 
+@pytest.mark.usefixtures("whole_template")
 @pytest.mark.faas_cli
 def test_function_resources_of_faas_cli_have_all_that_a_deployment_has(
     faas_cli, write_folder, plan_of, tmp_path

@@ -191,7 +191,6 @@ def test_every_field_of_functions_is_tried_here():
     assert tried >= FAAS_CLI["functions"]
 
 
-@pytest.mark.usefixtures("without_template")
 @each_row(("field", "one", "other", "both"), TOGETHER)
 def test_fields_of_two_functions_in_one_wrap(folder_of, plan_of, tmp_path, field, one, other, both):
     folder = folder_of(fields_of(("wave", field, one), ("join", field, other)), PAIR)
@@ -206,7 +205,6 @@ def test_fields_of_two_functions_in_one_wrap(folder_of, plan_of, tmp_path, field
     assert holds(getattr(wrap, field), both)
 
 
-@pytest.mark.usefixtures("without_template")
 @each_row(("field", "one", "other", "both"), TOGETHER)
 def test_fields_of_two_functions_in_two_wraps(
     folder_of, plan_of, tmp_path, field, one, other, both

@@ -170,7 +170,7 @@ def folder(write_folder, tmp_path):
     return write_folder(tmp_path / "demo", machine(ResultWriter=WRITER), ECHO, {})
 
 
-def test_it_is_a_function_of_the_workflow(folder, plan_of, tmp_path, without_template) -> None:
+def test_it_is_a_function_of_the_workflow(folder, plan_of, tmp_path) -> None:
     assert read_settings(folder, {}).called == ()
     sources = Sources.read(folder, {}, store="s3://key@h:9000/b")
     stack_file = generate(plan_of(folder.workflow), sources, tmp_path / "build")
@@ -193,9 +193,7 @@ def test_without_an_s3_store_the_error_says_how_to_name_one(
     assert raised.value.code == "no-store"
 
 
-def test_a_function_of_the_same_name_takes_its_place(
-    write_folder, plan_of, tmp_path, without_template
-) -> None:
+def test_a_function_of_the_same_name_takes_its_place(write_folder, plan_of, tmp_path) -> None:
     own = ECHO | {STORE_FUNCTION: "def handle(req):\n    return '[]'\n"}
     folder = write_folder(tmp_path / "demo", machine(), own, {})
     stack_file = generate(plan_of(folder.workflow), Sources.read(folder, {}), tmp_path / "build")

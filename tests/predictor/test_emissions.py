@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Task, Workflow
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Emission, Profile
+from tests.rows import each_row
 
 #: b takes what a emits, c what a answers, d what b and c answer.
 WORKFLOW = Workflow(
@@ -37,9 +39,13 @@ def known(profile: Make, after: float | None, functions: dict[str, str] = FUNCTI
     return made.model_copy(update={"functions": made.functions | {"a": a}})
 
 
-@pytest.mark.parametrize("after", [0.0, 0.1, 0.2, 0.6, 1.0])
-@pytest.mark.parametrize("wraps", [[["abcd"]], [["acd", "b"]], [["a", "bcd"]], [["acd"], ["b"]]])
-@pytest.mark.parametrize("mechanism", ["fork", "pool"])
+LAYOUTS = ([["abcd"]], [["acd", "b"]], [["a", "bcd"]], [["acd"], ["b"]])
+
+
+@each_row(
+    ("after", "wraps", "mechanism"),
+    product((0.0, 0.1, 0.2, 0.6, 1.0), LAYOUTS, ("fork", "pool")),
+)
 def test_the_consumer_begins_when_its_input_is_emitted(
     after: float, wraps: list[list[str]], mechanism: str, platform: Make, profile: Make
 ) -> None:

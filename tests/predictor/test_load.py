@@ -17,6 +17,7 @@ from chiron.scheduler.concurrency import keeping_busy
 from chiron.workflow.load import Load
 from chiron.workflow.model import Task, Workflow
 from chiron.workflow.plan import Plan, Wrap
+from tests.rows import each_row
 
 
 def workflow(*stages: str) -> Workflow:
@@ -182,7 +183,7 @@ def random_case(number, profile, platform):
 RANDOM = range(40)
 
 
-@pytest.mark.parametrize("number", RANDOM)
+@each_row("number", RANDOM)
 def test_requests_that_meet_no_others_take_what_is_predicted_for_one(number, profile, platform):
     planned, flow, functions, place = random_case(number, profile, platform)
     made = crowd(planned, flow, functions, place, limit=4)
@@ -194,7 +195,7 @@ def test_requests_that_meet_no_others_take_what_is_predicted_for_one(number, pro
         assert seen.loaded_ms[0] == pytest.approx(predicted.latency_ms, abs=1e-3)
 
 
-@pytest.mark.parametrize("number", RANDOM[::4])
+@each_row("number", RANDOM[::4])
 def test_load_only_makes_slower_and_replicas_only_faster(number, profile, platform):
     """Of replicas with cores of their own; of means, up to a little noise."""
     planned, flow, functions, place = random_case(number, profile, platform)

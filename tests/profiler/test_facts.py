@@ -19,6 +19,7 @@ from chiron.profiler.shared_resources import (
     unshareable,
 )
 from chiron.workflow.profile import IN_CONTAINER
+from tests.rows import each_row
 
 
 def test_ports_are_those_that_are_bound_and_not_left_to_the_kernel(
@@ -79,7 +80,7 @@ def test_files_are_looked_for_and_named_by_many_calls(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "found"),
     [
         ("import os\nos.chdir('/')", ("os.chdir",)),
@@ -126,13 +127,13 @@ def test_files_are_looked_for_and_named_by_many_calls(
 def test_calls_that_cannot_share_a_process_are_found(
     code: str, found: tuple[str, ...], tmp_path: Path
 ) -> None:
-    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib").mkdir(exist_ok=True)
     (tmp_path / "lib" / "deep.py").write_text(code)
     (tmp_path / "handler.py").write_text("def handle(req):\n    return req\n")
     assert unshareable(tmp_path) == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "found"),
     [
         ("def handle(req):\n    return np.load('function/a.npy')", True),

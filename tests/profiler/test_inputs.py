@@ -326,6 +326,7 @@ def test_a_machine_calls_what_it_hands_on_json_but_for_its_request_and_plain_tex
     assert found == {"same": None, "number": kind, "text": kind, "last": ""}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("briefly_profiled")
 def test_a_function_is_profiled_with_the_content_type_that_a_wrap_hands_on(
     write_folder: Any, plan_of: Any, tmp_path: Path

@@ -76,6 +76,7 @@ def test_the_slo_is_what_the_user_typed_whatever_is_shown(open_page, files, drop
     assert float(page.locator("#slo").get_attribute("max")) >= 4321.5
 
 
+@pytest.mark.slow
 def test_what_may_be_chosen_counts_and_what_may_not_is_said(open_page, files, drop):
     page = open_page()
     drop(page, files)
@@ -123,6 +124,7 @@ def test_faults_are_shown_where_they_are_and_nothing_breaks(open_page, files, wo
     assert page.locator("#workflow-faults .fault, #plan-faults .fault").count() == 0
 
 
+@pytest.mark.slow
 def test_each_of_several_faults_of_a_file_is_shown(open_page, files, drop):
     page = open_page()
     constraints = {"format": 1, "isolate": {"nobody": "wrap"}, "no_check": ["nowhere"]}
@@ -134,6 +136,7 @@ def test_each_of_several_faults_of_a_file_is_shown(open_page, files, drop):
     assert faults.count() == 2
 
 
+@pytest.mark.slow
 def test_a_chosen_folder_is_shown_with_its_handlers_but_not_with_what_is_left_out(
     open_page, root, app, monkeypatch, drop
 ):
@@ -152,6 +155,7 @@ def test_a_chosen_folder_is_shown_with_its_handlers_but_not_with_what_is_left_ou
     assert sorted(names) == [*handlers, "demo/stack.yaml", "demo/workflow.json"]
 
 
+@pytest.mark.slow
 def test_a_folder_is_planned_by_its_own_name_and_its_functions_by_functions_json(
     open_page, root, workflow, profile, platform, drop
 ):
@@ -169,6 +173,7 @@ def test_a_folder_is_planned_by_its_own_name_and_its_functions_by_functions_json
     assert "demo-wrap1" in page.inner_text("#summary")
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_dropped_anywhere_is_shown(open_page, root):
     page = open_page()
     browser = page.context.new_cdp_session(page)
@@ -181,6 +186,7 @@ def test_a_folder_that_is_dropped_anywhere_is_shown(open_page, root):
     page.get_by_text("demo: 2 tasks.").wait_for()
 
 
+@pytest.mark.slow
 def test_what_is_too_large_is_said_and_not_sent(open_page, tmp_path, drop):
     page = open_page()
     with (tmp_path / "large.zip").open("wb") as file:
@@ -209,6 +215,7 @@ def test_what_the_server_refuses_or_leaves_unanswered_is_said(browser, address):
     page.close()
 
 
+@pytest.mark.slow
 def test_an_archive_and_a_folder_of_the_root_are_shown(open_page, root, drop):
     page = open_page()
     archive = io.BytesIO()

@@ -17,7 +17,11 @@ from chiron.openfaas.client import Gateway
 from chiron.services.app import create_app
 from chiron.workflow.folder import WorkflowFolder
 
-pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("briefly_proven")]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("briefly_proven"),
+]
 FINRA = Path(__file__).parents[2] / "benchmarks" / "finra"
 BOUND_MS = 90_000
 

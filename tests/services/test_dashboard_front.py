@@ -99,6 +99,7 @@ def test_a_planner_that_has_no_plan_is_left_out(body):
     assert "one-to-one" not in planners
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_plan_is_chosen_by_keyboard_and_by_mouse(open_page, drop_asked, sound):
     page = drop_asked(open_page())

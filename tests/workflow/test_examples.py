@@ -11,6 +11,7 @@ import pytest
 import chiron.predictor
 import chiron.scheduler
 import chiron.workflow
+from tests.rows import each_row
 
 MODULES = [
     f"{package.__name__}.{module.name}"
@@ -19,7 +20,7 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@each_row("name", MODULES)
 def test_examples_answer_what_they_say(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 

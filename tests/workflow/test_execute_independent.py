@@ -36,8 +36,6 @@ from chiron.workflow.execute import execute
 from chiron.wrap.core.statemachine.errors import StatesError
 from chiron.wrap.core.statemachine.values import dump
 
-moto = pytest.importorskip("moto", reason="moto, an extra of dev, is not installed")
-
 _STATE_TASK = "moto.stepfunctions.parser.asl.component.state.exec.state_task."
 _FUNCTION = "arn:aws:lambda:us-east-1:123456789012:function:"
 #: Errors that are told by names of moto's own, where the language has others.
@@ -72,6 +70,7 @@ def payload(value: Any) -> str:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
+    moto = pytest.importorskip("moto", reason="moto, an extra of dev, is not installed")
     modules = ["lambda_eval_utils", "state_task_lambda", "service.state_task_service_lambda"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", "none")

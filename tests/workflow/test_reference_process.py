@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 from chiron.workflow.data import bytes_of
 from chiron.workflow.folder import parse_workflow
@@ -12,23 +13,26 @@ from tests.serving import Answering, served
 ECHO = "def handle(req): return req"
 
 
-def commanded(tmp_path, words, request=b"plait", environment=None):
-    """What the reference run of a workflow of one command answers."""
-    handler = Handler(tmp_path, "command", environment or {}, words)
-    return run_reference(parse_workflow({"tasks": {"a": "a"}}), {"a": handler}, request)
+def commanded(tmp_path, *commands, request=b"plait", environment=None):
+    """What the reference run of a chain of commands answers."""
+    words = {f"c{number}": each for number, each in enumerate(commands)}
+    handlers = {c: Handler(tmp_path, "command", environment or {}, words[c]) for c in words}
+    chain = {"tasks": {name: name for name in words}, "edges": [*map(list, pairwise(words))]}
+    return run_reference(parse_workflow(chain), handlers, request)
 
 
 def test_a_command_reads_stdin_or_a_file_and_writes_stdout_or_another(tmp_path):
     (tmp_path / "mine.sh").write_text('cat; printf "$MINE"')
     shell = commanded(tmp_path, ("sh", "mine.sh"), environment={"MINE": "$HOME"})
     assert shell.output == "plait$HOME"
-    for words in (("cat",), ("cat", "{in}"), ("cp", "{in}", "{out}"), ("dd", "of={out}")):
-        assert bytes_of(commanded(tmp_path, words, b"\xff\0").output) == b"\xff\0"
+    copies = [("cat",), ("cat", "{in}"), ("cp", "{in}", "{out}"), ("dd", "of={out}")]
+    done = commanded(tmp_path, *copies, request=b"\xff\0")
+    assert [*map(bytes_of, done.outputs.values())] == [b"\xff\0"] * 4
 
 
 def test_a_command_that_fails_is_told_with_what_it_said(tmp_path, refused):
     error = refused(commanded, tmp_path, ("sh", "-c", "echo no luck >&2; exit 3"))
-    assert (error.code, error.functions) == ("function-failed", ("a",))
+    assert (error.code, error.functions) == ("function-failed", ("c0",))
     assert "ExitedError: sh ended with 3: no luck" in error.message
 
 
@@ -65,16 +69,10 @@ def test_a_flask_handler_answers_what_flask_accepts(run):
         "('body', {'X-A': 'b'})": "body",
         "('body', 200, {'X-A': 'b'})": "body",
     }
-    assert returned(run, "def handle(req)", texts) == texts
-
-
-def test_dicts_and_lists_are_json(run):
     values = {"{'a': [1, None]}": {"a": [1, None]}, "[1, 'x']": [1, "x"], "{}": {}}
-    flask = returned(run, "def handle(req)", values)
-    assert {each: json.loads(text) for each, text in flask.items()} == values
-    bodies = {"{'body': {'a': [1, None]}}": {"a": [1, None]}, "[1, 'x']": [1, "x"]}
-    http = returned(run, "def handle(event, context)", bodies, style="http")
-    assert {each: json.loads(text) for each, text in http.items()} == bodies
+    found = returned(run, "def handle(req)", [*texts, *values])
+    assert {each: found[each] for each in texts} == texts
+    assert {each: json.loads(found[each]) for each in values} == values
 
 
 def test_an_http_handler_answers_its_body(run):
@@ -89,7 +87,10 @@ def test_an_http_handler_answers_its_body(run):
         "{'other': 1}": "",
         "None": "",
     }
-    assert returned(run, "def handle(event, context)", texts, style="http") == texts
+    bodies = {"{'body': {'a': [1, None]}}": {"a": [1, None]}, "[1, 'x']": [1, "x"]}
+    found = returned(run, "def handle(event, context)", [*texts, *bodies], style="http")
+    assert {each: found[each] for each in texts} == texts
+    assert {each: json.loads(found[each]) for each in bodies} == bodies
 
 
 def test_an_http_handler_sees_an_event_and_a_context(run):

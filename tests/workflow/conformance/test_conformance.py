@@ -100,7 +100,7 @@ def parsed(case: dict[str, Any]) -> Any:
     return parse_states(document | case["beside"], "demo")
 
 
-@each_row("case", list(cases()))
+@each_row("case", cases())
 def test_a_machine_answers_as_documented(case: dict[str, Any]) -> None:
     if "refused" in case:
         with pytest.raises(ChironError) as refused:
