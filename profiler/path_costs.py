@@ -18,7 +18,7 @@ from chiron.workflow.platform import PathCost
 
 #: Rounds that are thrown away first: wraps have still to learn where others are, and memory is
 #: touched for the first time.
-_WARM_UP = 3
+_WARM_UP = 10
 #: What of the requests a wrap that is called directly gets through the gateway, which is asked for
 #: its address now and then, at most; and, where a gateway counts no requests, what part of the time
 #: through the gateway an object takes directly.
