@@ -353,6 +353,12 @@ SETS = {
     "process.stdout.write = () => true": ["process.stdout.write"],
     "require('fs').readFileSync = () => 'x'": ["fs.readFileSync"],
     "require('https').get = () => 1": ["https.get"],
+    "require('os').hostname = require('path').join = require('zlib').gzip = () => 'x'": [
+        *("os.hostname", "path.join", "zlib.gzip")
+    ],
+    "require('fs').promises.readFile = Intl.NumberFormat = () => 'x'": [
+        *("Intl.NumberFormat", "fs/promises.readFile")
+    ],
     "require('https').globalAgent.options.rejectUnauthorized = false": [
         "https.globalAgent.options.rejectUnauthorized"
     ],
