@@ -20,6 +20,7 @@ from chiron.generator.stack_check import check_answering, check_stack, check_tri
 from chiron.generator.stores import needs_of, require_s3
 from chiron.generator.unwrapped import TEMPLATE_FOLDER, configuration_of, copied, copy_templates
 from chiron.generator.wrap_entry import WRAP, allowed, stack_function
+from chiron.openfaas.handler_folder import STYLES
 from chiron.openfaas.handlers import SKIPPED, Handler, lay_out
 from chiron.openfaas.languages import called_in, find_handler, language_of, settled
 from chiron.openfaas.sharing import united, without_triggers
@@ -367,7 +368,10 @@ def _write_wrap(
     handlers = [sources.handlers[name] for name in names if name in sources.handlers]
     target.mkdir()
     for handler in handlers:
-        lay_out(handler.folder, handler.extra, target / "functions" / handler.function / _FUNCTION)
+        place = target / "functions" / handler.function / _FUNCTION
+        lay_out(handler.folder, handler.extra, place)
+        if handler.style in STYLES.values():
+            (place / "__init__.py").touch()  # as in the template
     for file in sources.folder.trigger_files:
         (target / "triggers").mkdir(exist_ok=True)
         shutil.copyfile(file, target / "triggers" / file.name)

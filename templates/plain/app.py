@@ -11,7 +11,7 @@ from types import ModuleType
 
 from flask import Flask, request
 from flask.typing import ResponseReturnValue
-from wrap.functions.answers import METHODS, flask_value
+from wrap.functions.answers import ENDPOINTS, METHODS, flask_value
 from wrap.http.server import OneProcess
 
 
@@ -52,8 +52,8 @@ def create_app(style: str) -> Flask:
     def health() -> str:
         return "OK"
 
-    @app.route("/", defaults={"path": ""}, methods=METHODS[style])
-    @app.route("/<path:path>", methods=METHODS[style])
+    @app.route("/", endpoint=ENDPOINTS[style], defaults={"path": ""}, methods=METHODS[style])
+    @app.route("/<path:path>", endpoint=ENDPOINTS[style], methods=METHODS[style])
     def run(path: str) -> ResponseReturnValue:
         return call()
 

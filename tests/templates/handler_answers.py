@@ -73,6 +73,7 @@ _HEADERS = """
 {}|[]|()|None|{'X-A': '1'}|{'X-A': 1}|{'X-A': None}|{'X-A': 'a\\nb'}|{'X-A': ['1', '2']}
 [('X-A', '1'), ('X-A', '2')]|(('X-A', '1'),)|{'Content-Type': 'text/csv'}
 {'content-type': 'image/png'}
+{'Content-Type': ''}
 {'Content-Type': 'application/json'}|{'Content-type': 'application/octet-stream'}
 {'Set-Cookie': 'a=1'}|{'Content-Type': 'application/octet-stream'}|{'Location': '/there'}
 {1: 2}|Dict(X_A='1')|werkzeug.datastructures.Headers([('X-A', '1'), ('X-A', '2')])
@@ -80,7 +81,8 @@ _HEADERS = """
 _RESPONSES = """
 Response('a,b\\n', mimetype='text/csv')|Response(b'\\xff\\x00', 201)|Response()|Response(['a', 'b'])
 Response(iter(['a', 'b']), mimetype='text/plain')|Response('x', 404)
-Response('x', headers={'X-A': '1'})|(Response('x', 201), 202)
+Response('x', headers={'X-A': '1'})|(Response('x', 201), 202)|Response({'a': 1, 'b': 2})
+Response('x', headers=[('Content-Type', 'text/csv'), ('Content-Type', 'text/plain')])
 (Response('x'), {'X-A': '1'})|(Response('x'), 202, {'X-A': '1'})
 jsonify(ok=True)|jsonify([1, 2])|jsonify('x')|jsonify(None)|(jsonify(a=1), 201)|jsonify({'ü': 'ü'})
 make_response('x', 202)|make_response(('x', {'X-A': '1'}))|make_response({'a': 1})

@@ -353,6 +353,12 @@ SETS = {
     "process.stdout.write = () => true": ["process.stdout.write"],
     "require('fs').readFileSync = () => 'x'": ["fs.readFileSync"],
     "require('https').get = () => 1": ["https.get"],
+    "require('os').hostname = require('path').join = require('zlib').gzip = () => 'x'": [
+        *("os.hostname", "path.join", "zlib.gzip")
+    ],
+    "require('fs').promises.readFile = Intl.NumberFormat = () => 'x'": [
+        *("Intl.NumberFormat", "fs/promises.readFile")
+    ],
     "require('https').globalAgent.options.rejectUnauthorized = false": [
         "https.globalAgent.options.rejectUnauthorized"
     ],
@@ -388,6 +394,18 @@ def test_what_its_import_sets_is_seen_and_what_it_reads_is_not(serve: Any) -> No
     """
     server = serve(source, settings={"chiron_trace_key": "key"})
     assert changes(server) == [[], ["process.env.MODE"], []]
+
+
+def test_its_standard_input_is_empty_and_it_has_no_arguments(serve: Any) -> None:
+    source = """
+        module.exports = async () => {
+          let read = ''
+          for await (const piece of process.stdin) read += piece
+          return JSON.stringify([process.stdin.isTTY, read, process.argv.slice(2)])
+        }
+    """
+    server = serve(source)
+    assert [server.request().json for _ in range(2)] == [[None, "", []]] * 2
 
 
 def test_its_node_process_ends_with_the_wrap(serve: Any, eventually: Any) -> None:

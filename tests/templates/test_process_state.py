@@ -143,6 +143,20 @@ IN_RUNS = {
         "import attr\nattr.set_run_validators(False)",
         ["attr.set_run_validators"],
     ),
+    "set-by-what-a-library-calls": (
+        "import attr\nattr.validators.set_disabled(True)",
+        ["attr.validators.set_disabled"],
+    ),
+    "colours": (
+        "import matplotlib\nfrom matplotlib.colors import ListedColormap\n"
+        "own = ListedColormap(['red'], name=f'own{time.monotonic_ns()}')\n"
+        "matplotlib.colormaps.register(own)",
+        ["matplotlib.colormaps"],
+    ),
+    "mock-class": (
+        "from unittest import mock\nwith mock.patch('requests.adapters.HTTPAdapter.send'): pass",
+        ["requests.adapters.HTTPAdapter.send"],
+    ),
     "logger-class": (
         "logging.setLoggerClass(type('L', (logging.Logger,), {}))",
         ["logging.setLoggerClass"],
@@ -235,7 +249,15 @@ IN_RUNS = {
         "import multiprocessing\nmultiprocessing.set_start_method('spawn', force=True)",
         ["multiprocessing.set_start_method"],
     ),
-    "main-module": ("import __main__\n__main__.Own = object()", ["__main__.Own"]),
+    "main-module": ("import __main__\n__main__.Own = object()", ["__main__", "__main__.Own"]),
+    "main-module-by-its-dictionary": (
+        "vars(sys.modules['__main__'])['Another'] = object()",
+        ["__main__"],
+    ),
+    "module-by-its-dictionary": (
+        "import string\nstring.__dict__.update(hexdigits='01')",
+        ["string.hexdigits"],
+    ),
     "own-module-by-another-name": ("import util\nsys.modules['old'] = util", ["sys.modules"]),
     "registry-of-a-class": (
         "import yaml\nyaml.SafeLoader.add_constructor('!own', handle)",
@@ -316,6 +338,12 @@ HARMLESS = {
     "made-when-needed": "import rich\nrich.get_console().print('x')",
     "own-module-loaded-again": "import importlib, util\nimportlib.reload(util)",
     "context-of-flask": "from flask import request, g",
+    "mock-of-its-own": "from unittest import mock\nimport util\nclass Own: a = 1\n"
+    "with mock.patch.object(Own, 'a'), mock.patch('util.wave'): pass",
+    "pattern-of-a-library": "import yaml\nfound = {}\nfound.update(a=1)\nyaml.safe_load('1')\n"
+    "yaml.SafeLoader('1').update(1)",
+    "dictionaries-of-its-own": "import tempfile\nclass Own: pass\nvars(Own())['a'] = 1\n"
+    "Own().__dict__.update(a=1)\ntempfile.gettempdir()",
     "own-database": "import sqlite3\nsqlite3.connect(':memory:').close()",
     "caches": "from dateutil import tz\ntz.gettz(f'UTC+{time.monotonic_ns() % 9}')",
     "own-logger": "logging.getLogger(__name__).setLevel(logging.DEBUG)",
@@ -383,6 +411,7 @@ AT_IMPORT = {
         [],
         ["jsonschema._format.FormatChecker.checkers"],
     ),
+    "console": ("import rich\nrich.reconfigure(width=30)", [], ["rich.reconfigure"]),
     "packages-in-its-folder": (
         "import os, sys\nsys.path.insert(0, os.path.dirname(__file__) + '/vendor')\nimport given",
         [],
@@ -426,7 +455,7 @@ AT_IMPORT = {
         ["multiprocessing.set_start_method"],
         [],
     ),
-    "main-module": ("import __main__\n__main__.Own = dict", [], ["__main__.Own"]),
+    "main-module": ("import __main__\n__main__.Own = dict", [], ["__main__", "__main__.Own"]),
     "names-of-classes": (
         "from pydantic.v1 import BaseModel, validator\n"
         "class Order(BaseModel):\n"
@@ -499,6 +528,8 @@ ALONE = {
     "builtin-replaced",
     "settrace",
     "mock-patch",
+    "main-module-by-its-dictionary",
+    "module-by-its-dictionary",
 }
 #: Rows of one function: each takes half a second alone.
 MOST = 6

@@ -151,9 +151,7 @@ DOCUMENTED: dict[str, Places] = {
     },
     "Flask's application": {
         "request | plain, thread, fork, pool, two wraps": [
-            "endpoint",
             "application",
-            "url for",
         ],
     },
 }

@@ -9,6 +9,8 @@ _OCTETS = "application/octet-stream"
 _HTTP = ["GET", "PUT", "POST", "PATCH", "DELETE"]
 #: The methods that the template of each style serves; else it is 405.
 METHODS = {"flask": ["GET", "POST"], "http": _HTTP, "http-debian": _HTTP}
+#: The endpoint of the routes of each template.
+ENDPOINTS = {"flask": "main_route", "http": "call_handler", "http-debian": "call_handler"}
 
 
 def flask_value(style: str, value: Any) -> Any:

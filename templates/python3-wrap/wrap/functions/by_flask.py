@@ -15,32 +15,20 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from flask import Flask, has_request_context
-from flask.ctx import RequestContext
 from flask.globals import request_ctx
 from werkzeug.wrappers import Response
 
+from wrap.functions.answers import ENDPOINTS, METHODS
 from wrap.functions.public import PACKAGE, directory
 from wrap.functions.styles import environ_of, refuse_hop_by_hop
 from wrap.values.value import Object
-
-
-def _unmatched() -> None:
-    """Look for no route."""
 
 
 class Application(Flask):
     """The application that a function finds, which may configure it.
 
     Has as its folder that of the function which asks for it, as ``send_file`` does.
-
-    It has no routes. A request would keep the error of that, whose traceback has the frames, and so
-    the inputs, of those that called: until garbage is collected, as both are a cycle.
     """
-
-    def request_context(self, environ: dict[str, Any]) -> RequestContext:
-        context = super().request_context(environ)
-        context.match_request = _unmatched  # type: ignore[method-assign]
-        return context
 
     @property
     def root_path(self) -> str:
@@ -51,10 +39,14 @@ class Application(Flask):
         self._root_path = path
 
 
-def application(folder: str) -> Application:
-    """One for a function whose working directory is `folder`."""
+def application(folder: str, style: str = "flask") -> Application:
+    """One for a function whose working directory is `folder`, with the routes of its template."""
     whole = os.path.abspath(folder)  # noqa: PTH100 (links stay)
-    return Application(PACKAGE, root_path=whole, instance_path=f"{whole}/instance")
+    found = Application(PACKAGE, root_path=whole, instance_path=f"{whole}/instance")
+    name, methods = ENDPOINTS[style], METHODS[style]
+    found.add_url_rule("/", name, defaults={"path": ""}, methods=methods)
+    found.add_url_rule("/<path:path>", name, methods=methods)
+    return found
 
 
 #: Makes the answers of functions that do not import Flask.
@@ -69,7 +61,6 @@ def flask_request(
     """The Flask request that a handler may look at."""
     context = application.request_context(_with_body(environ_of(given, trace), given))
     context.request.get_data()  # the template reads the body first, so its stream is at its end
-    context.request.view_args = {"path": context.request.path.lstrip("/")}
     return context
 
 

@@ -29,6 +29,8 @@ Held = Mapping[str, tuple[Any, Mapping[Any, Any]]]
 _COMPARED = frozenset({*STATE, "sys", "builtins", "__main__", "os"})
 #: So many names lead at most from a module to an object.
 _MOST_NAMES = 4
+#: Names by which code sets items of a module's namespace.
+_NAMESPACES = {"__dict__", "vars"}
 _PLAIN = (int, float, complex, str, bytes)
 _OF_GLOBALS = ("STORE_GLOBAL", "LOAD_GLOBAL")
 
@@ -129,6 +131,8 @@ def _reach(
         holds = dict(_holds(value))
         if not isinstance(value, ModuleType):  # for which the observer hears of assignments
             found[label] = value, holds
+        elif names & _NAMESPACES:
+            found[label] = value, _Used(holds)
         for base in value.__mro__[1:-1] if isinstance(value, type) else ():
             _reach(base, label, names_left, names, found, seen)
         for name in sorted(names & holds.keys()) if names_left else ():
@@ -178,11 +182,12 @@ def _holds(value: Any) -> Iterable[tuple[Any, Any]]:
     elif isinstance(value, set):
         yield from (((each,), None) for each in list(value))
     elif isinstance(value, FunctionType):
-        sets, looks = ((), ()) if _is_standard(value) else _sets(value.__code__)
-        for name in sets:
-            held = value.__globals__.get(name)
-            if held is not None or name not in looks:  # else it is made when it is first needed
-                yield (name,), held
+        for call in () if _is_standard(value) else (value, *_called(value)):
+            sets, looks = _sets(call.__code__)
+            for name in sets:
+                held = call.__globals__.get(name)
+                if held is not None or name not in looks:  # else it is made when it is first needed
+                    yield (name,), held
         yield from vars(value).items()
     elif type(value) not in _PLAIN and not isinstance(value, threading.local):
         yield from _attributes(value)
@@ -191,6 +196,15 @@ def _holds(value: Any) -> Iterable[tuple[Any, Any]]:
 def _is_standard(function: FunctionType) -> bool:
     """Whether it is of the standard library, whose setters the observer knows."""
     return str(function.__module__).partition(".")[0] in sys.stdlib_module_names
+
+
+def _called(function: FunctionType) -> Iterator[FunctionType]:
+    """The functions of its package that a function may call."""
+    package = str(function.__module__).partition(".")[0]
+    for name in function.__code__.co_names:
+        call = function.__globals__.get(name)
+        if isinstance(call, FunctionType) and str(call.__module__).partition(".")[0] == package:
+            yield call
 
 
 @functools.cache
@@ -207,7 +221,9 @@ def _attributes(value: Any) -> Iterable[tuple[str, Any]]:
     own = next((vars(each)["__dict__"] for each in kinds if "__dict__" in vars(each)), None)
     if own is None:
         names = [name for name, each in vars(kinds[0]).items() if _is_field(name, each)]
-        return [(name, getattr(value, name)) for name in names]
+        fields = [(name, getattr(value, name)) for name in names]
+        # Some are made anew whenever they are read.
+        return [(name, each) for name, each in fields if _is_same(each, getattr(value, name))]
     is_real = isinstance(own, GetSetDescriptorType | MemberDescriptorType)
     return list(own.__get__(value).items()) if is_real else []
 

@@ -38,15 +38,21 @@ class NodeProcess(RuntimeProcess):
     def start(
         self, program: str, listener: socket.socket, folder: Path, token: str
     ) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [program, str(_WORKER), str(listener.fileno())],
-            cwd=folder,
-            env={**os.environ, _TOKEN: token},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=[listener.fileno()],
-        )
+        theirs, ours = os.pipe()
+        self._lifeline = os.fdopen(ours, "wb")  # whose end is the process's
+        descriptors = [listener.fileno(), theirs]
+        try:
+            return subprocess.Popen(
+                [program, str(_WORKER), *map(str, descriptors)],
+                cwd=folder,
+                env={**os.environ, _TOKEN: token},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=descriptors,
+            )
+        finally:
+            os.close(theirs)
 
     def encoded(self, told: Mapping[str, Any]) -> bytes:
         return _ENCODER.encode(told)

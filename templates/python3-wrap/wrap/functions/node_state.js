@@ -1,12 +1,15 @@
 // What all handlers of a Node.js process share: what is not as it was at its start, and what was set for a while.
 'use strict'
 
-const MODULES = ['crypto', 'dns', 'events', 'fs', 'http', 'https', 'module', 'net', 'timers', 'tls', 'util']
+const MODULES = [
+  ...['assert', 'buffer', 'child_process', 'crypto', 'dns', 'events', 'fs', 'fs/promises', 'http', 'https', 'module'],
+  ...['net', 'os', 'path', 'querystring', 'stream', 'string_decoder', 'timers', 'tls', 'url', 'util', 'zlib']
+]
 const HOLDERS = { console, process, ...Object.fromEntries(MODULES.map(name => [name, require(name)])) }
 const { dns, events, http, https, module: modules, net, util } = HOLDERS
 // The globals that are looked into.
 const GLOBALS = Object.entries(Object.getOwnPropertyDescriptors(globalThis)).map(([name, { value }]) => [name, value])
-  .filter(([name, value]) => typeof value === 'function' || ['JSON', 'Math', 'Reflect'].includes(name))
+  .filter(([name, value]) => typeof value === 'function' || ['Intl', 'JSON', 'Math', 'Reflect'].includes(name))
 // Node sets these itself, or a watched object is in their place.
 const IGNORED =
   /^process\.(?:chdir|exitCode|stdin|env|stdout|stderr)$|(?<!module)\._|^global\.(?:console|process)$|Agent\.total/

@@ -1,7 +1,8 @@
 // Runs the Node.js handlers of one process of a wrap, all on one event loop.
 //
-// It listens on the descriptor that it is given. A connection begins with the token, and has one call at a time: JSON,
-// then a body, each after its length. What handlers print goes out in lines with their names.
+// It listens on the first descriptor that it is given, and ends with the process that has the other end of the second.
+// A connection begins with the token, and has one call at a time: JSON, then a body, each after its length. What handlers
+// print goes out in lines with their names.
 'use strict'
 
 const { AsyncLocalStorage } = require('async_hooks')
@@ -15,6 +16,8 @@ const state = require('./node_state')
 const HEAD = 12
 // Bytes of an answer that are copied to be written at once.
 const SMALL = 1 << 16
+// Handlers do not see these.
+const [LISTENER, LIFELINE] = process.argv.splice(2).map(Number)
 const TOKEN = process.env.CHIRON_NODE_TOKEN
 delete process.env.CHIRON_NODE_TOKEN
 // A line of the log that is longer is broken.
@@ -254,7 +257,7 @@ function connected(socket) {
 }
 
 state.begin()
-net.createServer(connected).listen({ fd: Number(process.argv[2]) })
+net.createServer(connected).listen({ fd: LISTENER })
 
 // Whoever started it has ended.
-fs.read(0, Buffer.alloc(1), 0, 1, null, () => process.reallyExit(0))
+fs.read(LIFELINE, Buffer.alloc(1), 0, 1, null, () => process.reallyExit(0))

@@ -23,11 +23,11 @@ from wrap.functions.snapshot import (
     SETTERS,
     STATE,
     changed,
-    hears_others,
+    heard,
     is_ours,
     is_told,
-    named_logger,
     named_variable,
+    patched,
     raising,
     settings_changed,
     snapshot,
@@ -138,8 +138,8 @@ class Observer:
             kind = type(module)
             if kind not in _WATCHED:
                 continue
-            if name == "logging":
-                self._watch_loggers(module)
+            if name in _METHODS:
+                self._watch_method(module, *_METHODS[name])
             for call, concerns in _CALLS.get(name, {}).items():
                 if hasattr(module, call):
                     label = f"{name.lstrip('_')}.{call.lstrip('_')}"
@@ -148,18 +148,20 @@ class Observer:
                 ModuleType.__setattr__(module, "__class__", _WATCHED[kind])
                 self._undo.append(partial(ModuleType.__setattr__, module, "__class__", kind))
 
-    def _watch_loggers(self, logging: Any) -> None:
-        """Note the handlers that loggers get: one that is removed again has had others' records."""
-        usual = logging.Logger.addHandler
+    def _watch_method(self, module: Any, kind: str, name: str, label: Callable[..., str]) -> None:
+        """Note calls of a class's method, as `label` names them by their arguments."""
+        of = getattr(module, kind)
+        usual = getattr(of, name)
 
-        def add(logger: Any, handler: Any) -> None:
-            usual(logger, handler)
+        def call(*arguments: Any) -> Any:
+            value = usual(*arguments)
             seen = _observer
-            if seen is not None and not seen.is_importing and hears_others(logger, handler):
-                seen.found.add(named_logger(logger))
+            if seen is not None and not seen.is_importing:
+                seen.found |= {label(*arguments)} - {""}
+            return value
 
-        logging.Logger.addHandler = add
-        self._undo.append(partial(setattr, logging.Logger, "addHandler", usual))
+        setattr(of, name, call)
+        self._undo.append(partial(setattr, of, name, usual))
 
     def _replace(self, module: Any, name: str, instead: Callable[..., Any]) -> None:
         names = vars(module)
@@ -378,6 +380,7 @@ _CALLS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
     "importlib": {"reload": _of_library},
     "urllib.request": {"install_opener": _always},
     "xml.etree.ElementTree": {"register_namespace": _always},
+    "rich": {"reconfigure": _always},
     "matplotlib.pyplot": {"figure": _always},
     "matplotlib": {"use": _always},
     "sqlalchemy.event": {"listen": _of_library},
@@ -388,7 +391,10 @@ _CALLS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
         "connect": _is_named,
     },
 }
-
-
+#: By its module, a class's method whose calls change what others see, and what names the change.
+_METHODS: Mapping[str, tuple[str, str, Callable[..., str]]] = {
+    "logging": ("Logger", "addHandler", heard),
+    "unittest.mock": ("_patch", "__enter__", patched),
+}
 #: What assignments to modules need not be watched for.
 _COMPARED = frozenset({"sys.path", "sys.argv", "sys.meta_path", "warnings.filters"})

@@ -96,7 +96,7 @@ class PythonHandler(FunctionRunner):
                 if self._namespace.uses_flask and self._application is None:
                     from wrap.functions.by_flask import application
 
-                    self._application = application(self._directory)
+                    self._application = application(self._directory, self.style)
                 self.is_prepared = True
                 self.after_import()
 
@@ -127,7 +127,8 @@ class PythonHandler(FunctionRunner):
 
             if self._application is None:  # it is imported by its first call, or imports Flask then
                 with self._loading:
-                    self._application = self._application or by_flask.application(self._directory)
+                    if self._application is None:
+                        self._application = by_flask.application(self._directory, self.style)
             return by_flask.flask_request(self._application, given, trace)
         return super().surroundings(given, trace)
 

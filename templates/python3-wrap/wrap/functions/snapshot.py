@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from wrap.functions.public import SHARED
@@ -175,18 +176,30 @@ def takes_records(handler: logging.Handler) -> bool:
     return not (type(handler) is logging.StreamHandler and handler.stream in streams)
 
 
-def hears_others(logger: logging.Logger, handler: logging.Handler) -> bool:
-    """Whether a handler gets records of other functions, and writes them to no standard stream.
+def heard(logger: logging.Logger, handler: logging.Handler) -> str:
+    """The name of a logger whose handler gets records of other functions, or nothing.
 
-    Functions may have loggers of one name, but for those that are named as their modules.
+    Functions may have loggers of one name, but for those that are named as their modules. What goes
+    to a standard stream changes only the log.
     """
-    if logger is not logging.root and isinstance(handler, logging.NullHandler):
-        return False
-    return takes_records(handler) and logger.name.partition(".")[0] not in SHARED
+    is_root = logger is logging.root
+    if not is_root and isinstance(handler, logging.NullHandler):
+        return ""
+    if not takes_records(handler) or logger.name.partition(".")[0] in SHARED:
+        return ""
+    return "logging.root" if is_root else f"logging.getLogger({logger.name!r})"
 
 
-def named_logger(logger: logging.Logger) -> str:
-    return "logging.root" if logger is logging.root else f"logging.getLogger({logger.name!r})"
+def patched(patch: Any) -> str:
+    """The name of the attribute of a library that a patch of `unittest.mock` sets, or nothing."""
+    target, name = patch.target, patch.attribute
+    if isinstance(target, type):
+        target = f"{target.__module__}.{target.__qualname__}"
+    elif isinstance(target, ModuleType):
+        target = target.__name__
+    else:
+        return ""
+    return "" if is_ours(target) else f"{target}.{name}"
 
 
 def raising() -> list[str]:
@@ -246,6 +259,7 @@ STATE: Mapping[str, Callable[[], Any]] = {
     "sys.set_asyncgen_hooks": lambda: tuple(sys.get_asyncgen_hooks()),
     "sys.set_coroutine_origin_tracking_depth": sys.get_coroutine_origin_tracking_depth,
     "sys.modules": lambda: _made_modules(),
+    "__main__": lambda: {name: id(each) for name, each in vars(sys.modules["__main__"]).items()},
     "sys.settrace": sys.gettrace,
     "sys.setprofile": sys.getprofile,
     "sys.setrecursionlimit": sys.getrecursionlimit,
@@ -282,7 +296,10 @@ _WHERE_IMPORTED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     },
     "sklearn": {"sklearn.set_config": lambda sklearn: repr(sklearn.get_config())},
     "pandas._config.config": {"pandas.set_option": lambda config: repr(config._global_config)},
-    "matplotlib": {"matplotlib.rcParams": lambda matplotlib: _parameters(matplotlib)},
+    "matplotlib": {
+        "matplotlib.rcParams": lambda matplotlib: _parameters(matplotlib),
+        "matplotlib.colormaps": lambda matplotlib: sorted(matplotlib.colormaps),
+    },
     "matplotlib._pylab_helpers": {"matplotlib.pyplot.figure": lambda them: list(them.Gcf.figs)},
     "xml.etree.ElementTree": {
         "xml.etree.ElementTree.register_namespace": lambda tree: repr(tree._namespace_map)

@@ -318,7 +318,7 @@ def response_of(style: str, value: Any) -> Response:
 def is_streamed(response: Response) -> bool:
     """Whether an answer is to be sent piece by piece: its length is not known."""
     has_body = may_have_body(response.status_code)
-    return has_body and response.is_streamed and "Content-Length" not in response.headers
+    return has_body and not response.is_sequence and "Content-Length" not in response.headers
 
 
 def may_have_body(status: int) -> bool:
@@ -332,18 +332,20 @@ def begin_of(response: Response) -> tuple[str, str, list[tuple[str, str]]]:
 
 
 def sent(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The headers of an answer that its server does not set, but for the content type.
+    """The headers of an answer that its server does not set, but for the first content type.
 
     Raises ValueError if a name is no token, or a value has a line break: no server sends these.
     """
-    left_out = OF_SERVER | {"content-type"}
     headers = list(headers)
+    kind = next((each for each in headers if each[0].lower() == "content-type"), ("", ""))
+    if kind[1]:  # else it is sent as it is
+        headers.remove(kind)
     for name, value in headers:
         if not _TOKEN.fullmatch(name):
             raise ValueError(f"{name!r} is no name of a header: use letters, digits and -")
         if _BREAK.search(value):
             raise ValueError(f"the header {name} has a line break: remove it")
-    return [(name, _value(name, value)) for name, value in headers if name.lower() not in left_out]
+    return [(name, _value(name, value)) for name, value in headers if name.lower() not in OF_SERVER]
 
 
 def _value(name: str, value: str) -> str:
