@@ -107,7 +107,8 @@ def test_the_quota_is_kept_and_nothing_is_lost_whatever_happens(steps: list[Any]
             expected = {each: its for each, its in expected.items() if each[0] != about[0]}
         elif what == "pass":
             clock.go_on(about[0])
-            assert room.is_full or budget._due(clock.now) == []
+            is_tried = not room.is_full and clock.now >= budget._again
+            assert not is_tried or budget._due(clock.now) == []
         elif what == "disk":
             room.is_full = about[0]
         assert budget.held <= QUOTA + largest
@@ -117,7 +118,7 @@ def test_the_quota_is_kept_and_nothing_is_lost_whatever_happens(steps: list[Any]
         budget.drop(execution)
     expected.clear()  # an object on disk has its file
     assert (budget.held, budget.spilled, budget.full) == (0, 0, False)
-    assert process.num_fds() == before
+    assert process.num_fds() <= before  # fewer if garbage of other tests is collected meanwhile
 
 
 def test_what_waits_long_goes_to_disk_and_is_the_same_there(made: Any, tmp_path: Path) -> None:
