@@ -144,6 +144,8 @@ def add_callbacks(dash: Dash) -> None:
         slo: float | str | None,
     ) -> tuple[Any, ...]:
         page, asked = workflow_at(path), ctx.triggered_id
+        if asked == "address" and dropped and source is None:
+            asked = "dropped"  # while the page learned its address
         if asked == "address":
             if page is None or (known and known["name"] == page):
                 return (no_update,) * 14

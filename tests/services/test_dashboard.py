@@ -61,6 +61,28 @@ def test_pages_of_other_sites_are_refused(client, headers):
         assert answer.json["code"] in ("cross-origin", "unknown-host")
 
 
+def test_what_is_dropped_before_the_page_knows_its_address_is_shown(client, workflow):
+    callbacks = client.get("/_dash-dependencies").json
+    (show,) = (each for each in callbacks if each["output"].startswith("..known.data."))
+    names = (each.split(".") for each in show["output"].strip(".").split("..."))
+    content = base64.b64encode(json.dumps(workflow).encode()).decode()
+    given = {
+        "dropped": {"names": ["workflow.json"], "contents": [content], "size": len(content)},
+        "address": "/",
+    }
+    answer = client.post(
+        UPDATE,
+        json={
+            "output": show["output"],
+            "outputs": [{"id": name, "property": property_} for name, property_ in names],
+            "inputs": [each | {"value": given.get(each["id"])} for each in show["inputs"]],
+            "changedPropIds": ["address.pathname", "dropped.data"],
+            "state": [each | {"value": None} for each in show["state"]],
+        },
+    )
+    assert answer.json["response"]["known"]["data"]["name"]
+
+
 @pytest.fixture
 def deploying(profile, platform):
     """What the browser sends when Deploy is clicked."""
