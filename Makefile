@@ -23,7 +23,7 @@ demo: .venv/installed ## What the FINRA workflow takes as it is, and as chiron d
 	@$(BIN)/python -m chiron.installation strace
 	@$(BIN)/chiron evaluate gain benchmarks/finra --slo 100ms --local --output out/demo
 
-test: .venv/developing ## Run the tests: all that matters once (9 to 15 minutes on two cores)
+test: .venv/developing ## Run the tests: all that matters once (9 to 16 minutes on two cores)
 	@$(PYTEST)
 
 test-all: test test-slow test-alone ## Run the other tests too: real commands, containers, measurements
