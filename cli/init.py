@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,17 @@ from chiron.workflow.asl_resources import stored_action
 from chiron.workflow.documents import write_atomically
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import FUNCTIONS_FILE, WorkflowFolder, parse_workflow
-from chiron.workflow.forms import WORKFLOW_FILE, known_form, read_written, workflow_file
+from chiron.workflow.forms import (
+    WORKFLOW_FILE,
+    WORKFLOW_FILES,
+    known_form,
+    read_written,
+    workflow_file,
+)
 from chiron.workflow.names import AsWritten, FunctionNames
+
+#: How the names of files end that may have a workflow.
+_DOCUMENTS = {Path(name).suffix for name in WORKFLOW_FILES}
 
 
 @click.command("init")
@@ -127,10 +137,13 @@ def _merged(renamed: dict[str, str]) -> Iterator[str]:
 
 def _machines(folder: Path) -> Iterator[str]:
     """A line for each state machine in the folder that the workflow does not begin with."""
-    for file in sorted(filter(Path.is_file, folder.glob("*.[jy]*"))):
-        if b"StartAt" in file.read_bytes():
-            written = folder / WORKFLOW_FILE
-            yield f"{file} is not used: remove {written}, and give {file} to --states"
+    for file in sorted(folder.iterdir()):
+        if file.suffix in _DOCUMENTS:
+            with suppress(ChironError):  # it is none
+                document = read_written(file).document
+                if isinstance(document, dict) and "StartAt" in document:
+                    written = folder / WORKFLOW_FILE
+                    yield f"{file} is not used: remove {written}, and give {file} to --states"
 
 
 def _missing(opened: WorkflowFolder, stack: StackFile, folder: Path) -> list[str]:

@@ -143,9 +143,9 @@ def add_callbacks(dash: Dash) -> None:
         known: dict[str, Any] | None,
         slo: float | str | None,
     ) -> tuple[Any, ...]:
-        page, asked = workflow_at(path), ctx.triggered_id
-        if asked == "address" and dropped and source is None:
-            asked = "dropped"  # while the page learned its address
+        # A page that has just been opened may tell its address in the same request.
+        is_dropped = "dropped.data" in ctx.triggered_prop_ids
+        page, asked = workflow_at(path), "dropped" if is_dropped else ctx.triggered_id
         if asked == "address":
             if page is None or (known and known["name"] == page):
                 return (no_update,) * 14

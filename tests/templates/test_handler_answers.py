@@ -12,6 +12,7 @@ from typing import Any
 from weakref import ref
 
 import pytest
+from werkzeug.test import EnvironBuilder
 from wrap.config.wrap_spec import Seen
 from wrap.core.errors import TaskError
 from wrap.functions import by_flask, styles
@@ -123,10 +124,18 @@ def test_what_answers_keep_of_a_request_goes_without_a_collection_of_garbage(see
         with request if value is None else nullcontext():
             styles.output("http", value or "x", seen)
 
+    def unrouted() -> None:
+        kept = Input()
+        left.append(ref(kept))
+        environ = EnvironBuilder("/", method="TRACE").get_environ()
+        with by_flask.application(".").request_context(environ):
+            pass
+
     gc.disable()
     try:
         for value in ({"statusCode": 201, "body": "x"}, {"body": {"a": 1}}, ("x", 202), None):
             answered(value)
+        unrouted()
         assert [each() for each in left] == [None] * len(left)
     finally:
         gc.enable()

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from flask import Flask, has_request_context
+from flask.ctx import RequestContext
 from flask.globals import request_ctx
 from werkzeug.wrappers import Response
 
@@ -24,11 +25,27 @@ from wrap.functions.styles import environ_of, refuse_hop_by_hop
 from wrap.values.value import Object
 
 
+class _Context(RequestContext):
+    """A request whose error, if no route fits, has no traceback and no cause.
+
+    Their frames would keep the inputs until garbage is collected: both are a cycle.
+    """
+
+    def match_request(self) -> None:
+        super().match_request()
+        error = self.request.routing_exception
+        if error is not None:
+            error.__traceback__ = error.__context__ = None
+
+
 class Application(Flask):
     """The application that a function finds, which may configure it.
 
     Has as its folder that of the function which asks for it, as ``send_file`` does.
     """
+
+    def request_context(self, environ: dict[str, Any]) -> RequestContext:
+        return _Context(self, environ)
 
     @property
     def root_path(self) -> str:

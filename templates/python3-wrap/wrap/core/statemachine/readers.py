@@ -188,7 +188,7 @@ def _of_csv(text: str, config: Mapping[str, Any], most: int | None) -> Items:
     def record(start: int, end: int) -> dict[str, str]:
         line = text[start:end]
         if '"' not in line and "\\" not in line:
-            row = line.rstrip("\r\n").split(delimiter)  # a tenth of the time of csv
+            row = line.rstrip("\r\n").split(delimiter)  # a reader takes 2.5 times as long
         else:
             row = _fields(line, delimiter) if '""' in line else next(rows(start, end))[0]
         return dict(zip(headers, row + [""] * (len(headers) - len(row)), strict=False))
