@@ -111,26 +111,53 @@ def _start_ticks(pid: int) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """One process: its parent, its state, when it started (clock ticks since boot), its CPU time.
+    """One process: its parent, its state, when it started (clock ticks since boot), what it uses.
 
-    The CPU time includes that of the children which it has reaped.
+    The CPU time includes that of the children which it has reaped. Pages shared with other
+    processes count whole in its resident memory.
     """
 
     parent: int
     state: str
     started: str
     cpu_s: float
+    resident_bytes: int
 
 
-def snapshot() -> dict[int, Entry]:
-    """Every process there is now, by pid."""
-    with os.scandir(_PROC) as folders:
-        pids = [int(folder.name) for folder in folders if folder.name.isdigit()]
+def snapshot(pids: Iterable[int] | None = None) -> dict[int, Entry]:
+    """Every process there is now, by pid; or those of `pids` that there are."""
+    pids = _listed() if pids is None else pids
     return {pid: entry for pid in pids if (entry := _entry(pid)) is not None}
 
 
+def _listed() -> set[int]:
+    with os.scandir(_PROC) as folders:
+        return {int(folder.name) for folder in folders if folder.name.isdigit()}
+
+
+class Below:
+    """Looks at this process and what is below it, again and again.
+
+    What is elsewhere stays elsewhere, as orphans from below come to this process, which adopts
+    them. So it is read once, and a look costs no more on a machine with many other processes.
+    """
+
+    def __init__(self) -> None:
+        self._elsewhere: set[int] = set()
+
+    def snapshot(self) -> dict[int, Entry]:
+        """The processes below this one, by pid, and any that have come elsewhere since."""
+        listed = _listed()
+        self._elsewhere &= listed
+        table = snapshot(listed - self._elsewhere)
+        # Not known to be elsewhere: what was read while its parent ended.
+        tops = [pid for pid, each in table.items() if each.parent in self._elsewhere | {0}]
+        self._elsewhere |= descendants(tops, table) - descendants([os.getpid()], table)
+        return table
+
+
 def _entry(pid: int) -> Entry | None:
-    # Without a file object, as the supervisor reads that of all processes four times a second.
+    # Without a file object, as the supervisor reads many of them four times a second.
     try:
         descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
     except FileNotFoundError:
@@ -144,7 +171,9 @@ def _entry(pid: int) -> Entry | None:
     # The command's name, in parentheses, may hold blanks: count fields from its end.
     fields = stat[stat.rindex(b")") + 2 :].split()
     ticks = sum(map(int, fields[11:15]))
-    return Entry(int(fields[1]), fields[0].decode(), fields[19].decode(), ticks / _TICKS_PER_S)
+    state, parent, started, pages = fields[0], fields[1], fields[19], fields[21]
+    used_s, used_bytes = ticks / _TICKS_PER_S, int(pages) * _PAGE_BYTES
+    return Entry(int(parent), state.decode(), started.decode(), used_s, used_bytes)
 
 
 def descendants(roots: Iterable[int], table: dict[int, Entry]) -> set[int]:
@@ -198,15 +227,6 @@ def kill_descendants() -> None:
     while kill_children():
         if not reap():
             time.sleep(_POLL_S)
-
-
-def resident_bytes(pids: Iterable[int]) -> int:
-    """Resident memory of `pids`, pages shared between them counted once for each."""
-    used = 0
-    for pid in pids:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            used += int((_PROC / str(pid) / "statm").read_text().split()[1]) * _PAGE_BYTES
-    return used
 
 
 def proportional_bytes(pids: Iterable[int]) -> int:

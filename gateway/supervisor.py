@@ -43,6 +43,7 @@ class Supervisor:
         self._channel = channel
         #: Each function's `id` and limit of `memory`, by the pid of its init process.
         self._functions: dict[int, dict[str, Any]] = {}
+        self._below = processes.Below()
 
     def serve(self) -> None:
         """Start, signal, reap and watch, until the channel closes; then kill what is left."""
@@ -113,11 +114,11 @@ class Supervisor:
 
     def _watch_memory(self) -> None:
         limited = {pid: each for pid, each in self._functions.items() if each["memory"]}
-        table = processes.snapshot() if limited else {}
+        table = self._below.snapshot() if limited else {}
         for init, function in limited.items():
             pids = processes.descendants([init], table) - {init}
             # Resident memory bounds the proportional one from above and costs far less to read.
-            if processes.resident_bytes(pids) <= function["memory"]:
+            if sum(table[pid].resident_bytes for pid in pids) <= function["memory"]:
                 continue
             used = processes.proportional_bytes(pids)
             if used > function["memory"]:

@@ -11,6 +11,7 @@ import psutil
 import pytest
 import requests
 
+from chiron.gateway import processes
 from chiron.gateway.embedded import EmbeddedGateway
 
 TIMEOUT_S = 60
@@ -180,3 +181,45 @@ def test_a_gateway_ends_though_its_supervisor_is_stopped(store, make_image, aliv
         below = psutil.Process(gateway.pid).children(recursive=True)
         psutil.Process(gateway.pid).children()[0].suspend()
     assert not [process for process in below if alive(process.pid)]
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A machine's processes, as parents by pid, and the pids that are read of it."""
+    parents, read = {1: 0, 2: 0, 50: 1, 60: 50, os.getpid(): 50}, []
+
+    def entry(pid):
+        read.append(pid)
+        return processes.Entry(parents[pid], "S", "1", 0.0, 0) if pid in parents else None
+
+    monkeypatch.setattr(processes, "_listed", lambda: set(parents))
+    monkeypatch.setattr(processes, "_entry", entry)
+    return parents, read
+
+
+def test_what_is_elsewhere_is_read_once(machine):
+    parents, read = machine
+    me = os.getpid()
+    below = processes.Below()
+    parents |= {7: me, 8: 7}
+    below.snapshot()
+    read.clear()
+    parents |= {9: 8, 70: 60}
+    assert processes.descendants([me], below.snapshot()) == {me, 7, 8, 9}
+    assert sorted(read) == sorted([me, 7, 8, 9, 70])
+    del parents[60], parents[7]
+    parents |= {8: me}
+    below.snapshot()
+    parents[60] = 8  # the pid is used again
+    assert processes.descendants([me], below.snapshot()) == {me, 8, 9, 60}
+
+
+def test_an_orphan_is_found_though_its_parent_ended_while_it_was_read(machine):
+    parents, _ = machine
+    me = os.getpid()
+    below = processes.Below()
+    below.snapshot()
+    parents[8] = 7  # which is not listed any more
+    below.snapshot()
+    parents[8] = me
+    assert processes.descendants([me], below.snapshot()) == {me, 8}
