@@ -31,6 +31,8 @@ _LINES, _FAILURES = 1000, 5
 
 #: What a replica said, and what it said later.
 Pair = tuple[Said, Said]
+#: What a replica says that has just started.
+_NOTHING = Said("", 0.0, {})
 
 
 class Latency(Document):
@@ -99,13 +101,14 @@ class LiveWorkflow(Document):
 
     Of a workflow whose tasks the client calls there are neither rates nor latencies.
     ``failed_per_s`` are answers of 500 and above, ``events_per_s`` those that were taken into
-    buckets.
+    buckets. ``ever`` is of all requests that the replicas have answered since they started.
     """
 
     deployed: DeployedWorkflow
     requests_per_s: float | None
     failed_per_s: float | None
     latency: Latency | None
+    ever: Latency | None
     wraps: tuple[LiveWrap, ...]
     events_per_s: float | None
     buckets: tuple[LiveBucket, ...]
@@ -178,13 +181,16 @@ class Lookout:
         entry = next((f for f in functions if f.annotations.get(ROLE) == "entry"), None)
         pairs = self._pairs(entry) if entry else []
         replicas = ready(entry) if entry else 0
+        slo_ms = deployed.predicted.slo_ms if deployed.predicted else None
+        ever = [(_NOTHING, said[-1]) for said in self._said[entry.name].values()] if entry else []
         failures = [each for function in functions for each in self._failures[function.name]]
         failures.sort(key=lambda each: each.at, reverse=True)
         return LiveWorkflow(
             deployed=deployed,
             requests_per_s=_per_s(pairs, replicas, lambda said: said.answered),
             failed_per_s=_per_s(pairs, replicas, lambda said: said.failed),
-            latency=_latency(pairs, deployed.predicted.slo_ms if deployed.predicted else None),
+            latency=_latency(pairs, slo_ms),
+            ever=_latency(ever, slo_ms),
             wraps=tuple(map(self._wrap, functions)),
             events_per_s=_per_s(pairs, replicas, lambda said: said.events),
             buckets=tuple(_buckets(pairs, replicas)),

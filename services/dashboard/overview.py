@@ -32,10 +32,13 @@ class Verdict(NamedTuple):
 def verdict(live: LiveWorkflow) -> Verdict:
     """What the requests of the last minute say of the SLO of a deployed workflow.
 
-    The words are ``met``, ``missed`` and ``unknown``, which it is as well with fewer requests than
-    any verdict takes.
+    Where these are fewer than any verdict takes, those that its replicas have answered since they
+    started say it, such as those by which `chiron deploy` has measured it. The words are ``met``,
+    ``missed`` and ``unknown``.
     """
-    predicted, latency = live.deployed.predicted, live.latency
+    predicted, latency, when = live.deployed.predicted, live.latency, ""
+    if latency is None or latency.requests < FEWEST:
+        latency, when = live.ever, " since its replicas started"
     if predicted is None or predicted.slo_ms is None:
         return Verdict("unknown", "it was deployed without an SLO")
     percentile = predicted.within.percentile if predicted.within else DEFAULT_PERCENTILE
@@ -43,7 +46,8 @@ def verdict(live: LiveWorkflow) -> Verdict:
     promise = f"{percentile:g} % of requests within {predicted.slo_ms:g} ms{rate}"
     if latency is None or latency.met is None:
         return Verdict("unknown", f"no request was counted; the SLO is {promise}")
-    why = f"{latency.met} of {latency.requests} requests were within it; the SLO is {promise}"
+    counted = f"{latency.met} of {latency.requests} requests were within it{when}"
+    why = f"{counted}; the SLO is {promise}"
     if latency.requests < FEWEST:
         return Verdict("unknown", f"{why}; fewer than {FEWEST} tell nothing")
     met = 100 * latency.met >= percentile * latency.requests

@@ -139,6 +139,8 @@ def test_rates_and_latencies_are_of_what_was_answered_between_looks(entry, look)
     latency = second.latency
     assert latency.mean_ms == pytest.approx((18 * 50 + 2 * 400) / 20)
     assert latency.within_slo == 0.9
+    assert (first.ever.met, first.ever.requests) == (100, 100)
+    assert (second.ever.met, second.ever.requests) == (118, 120)
     # 10 of the 18 between 10 and 100 ms; half of the 2 between 100 and 1000 ms.
     assert latency.p50_ms == pytest.approx(10 + 90 * 10 / 18)
     assert latency.p95_ms == pytest.approx(100 + 900 * 1 / 2)

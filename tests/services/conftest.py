@@ -208,6 +208,7 @@ def live_workflow() -> Callable[..., LiveWorkflow]:
             requests_per_s=1.0,
             failed_per_s=0.0,
             latency=None if within is None else latency,
+            ever=None if within is None else latency,
             wraps=(),
             events_per_s=None,
             buckets=(),

@@ -35,6 +35,13 @@ def test_the_word_is_what_the_requests_of_the_last_minute_say(
     assert verdict.why.startswith(why)
 
 
+def test_with_few_requests_in_the_last_minute_all_since_the_start_say_it(overview, live_workflow):
+    proven = live_workflow("w", 200.0, 0.98, requests=50)
+    verdict = overview.verdict(proven.model_copy(update={"latency": None}))
+    assert verdict.word == "met"
+    assert verdict.why.startswith("49 of 50 requests were within it since its replicas started;")
+
+
 @each_row(
     ("values", "slo", "points", "dashed"),
     [
