@@ -97,6 +97,7 @@ def exchange(schema, method, path, cases):
     return sent
 
 
+@pytest.mark.slow
 def test_every_operation_is_here(schema):
     assert {
         (operation.ok().method.upper(), operation.ok().path)
@@ -104,6 +105,7 @@ def test_every_operation_is_here(schema):
     } == set(OPERATIONS)
 
 
+@pytest.mark.slow
 def test_some_cases(schema):
     for method, path in OPERATIONS:
         exchange(schema, method, path, CASES)

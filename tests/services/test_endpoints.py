@@ -173,8 +173,13 @@ def test_generate_takes_a_timeout_with_its_unit(client, plan, tmp_path):
     assert (refused.status_code, refused.json["code"]) == (400, "bad-duration")
 
 
-@each_row("top", ["", "demo"])
-@each_row("name", ["demo.tar.gz", "build.zip", "upload", "out", "archive"])
+@each_row(
+    ("top", "name"),
+    [
+        *(("", name) for name in ("demo.tar.gz", "build.zip", "upload", "out", "archive")),
+        ("demo", "archive"),
+    ],
+)
 def test_generate_takes_an_uploaded_folder_and_keeps_nothing_of_it(
     client, plan, packed, root, config, top, name
 ):
