@@ -413,6 +413,7 @@ def _needed(wrap: Wrap) -> Iterator[str]:
     """The modules that only some wraps need."""
     if wrap.entry is not None and wrap.entry.machine is not None:
         yield "wrap.core.statemachine.machine"
+        yield "wrap.core.statemachine.indefinite"
     if wrap.entry is not None and wrap.entry.buckets is not None:
         yield "wrap.dispatch.sessions"
     if wrap.remotes:
