@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib
 import json
 import os
@@ -82,6 +83,8 @@ class LazyGroup(click.Group):
             return None
         module, _, name = self._modules[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name or "command")
+        gc.freeze()  # no collection looks at modules, while something is timed, say
+        gc.enable()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

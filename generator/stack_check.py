@@ -14,7 +14,7 @@ from chiron.workflow.errors import ChironError, Faults
 from chiron.workflow.model import Workflow
 from chiron.workflow.names import shown
 from chiron.workflow.strict_yaml import load_yaml
-from chiron.wrap.core.buckets.flow import ALL
+from chiron.wrap.core.buckets.routes import ALL
 
 #: Where wraps call each other, and the gateway's clients call them.
 _NAMESPACE = "openfaas-fn"

@@ -24,7 +24,7 @@ from chiron.workflow.execute import execute
 from chiron.workflow.flowing import Gave, run_buckets
 from chiron.workflow.model import ANSWER, Stream, Task, Workflow, output_name
 from chiron.workflow.trace import Instance, task_of
-from chiron.wrap.core.buckets.flow import ALL
+from chiron.wrap.core.buckets.routes import ALL
 from chiron.wrap.core.statemachine.errors import FailStateError, StatesError
 from chiron.wrap.values.in_json import from_json
 

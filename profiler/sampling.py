@@ -29,7 +29,7 @@ from chiron.profiler.tracer import Tracer
 from chiron.workflow.data import bytes_of
 from chiron.workflow.errors import ChironError
 from chiron.workflow.profile import Emission
-from chiron.wrap.core.buckets.flow import ALL
+from chiron.wrap.core.buckets.routes import ALL
 
 #: Called with what was run, and with the run.
 Beside = Callable[[Solo, Invocation], None]

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from chiron.workflow.errors import ChironError
-from chiron.wrap.core.buckets.flow import ALL
+from chiron.wrap.core.buckets.routes import ALL
 
 #: Where data comes from: None is the workflow's request, a name is that task's output, or
 #: TASK#OUTPUT one that it emits, and a tuple of names is the JSON list of those in that order.

@@ -1,5 +1,6 @@
 """What the watchdog or the gateway starts: serves the wrap in this folder."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ def _serve() -> None:
         sockets = [] if "--fork-server" in arguments else server.listen(os.environ)
     except OSError as error:
         sys.exit(f"{type(error).__name__}: {error}")
+    gc.disable()  # to look for garbage takes a tenth of the import; `wrap.bootstrap` enables it
     from wrap.bootstrap import main as serve
 
     serve(arguments, Path(__file__).resolve().parent, sockets)

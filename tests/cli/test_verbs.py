@@ -23,6 +23,16 @@ def test_help_shows_an_example_and_every_verb(chiron):
     assert [verb for verb in VERBS if f"  {verb} " not in result.stdout] == []
 
 
+def test_verbs_import_no_library_that_few_workflows_need():
+    code = (
+        "import sys, chiron.cli.deploy, chiron.cli.list, chiron.cli.init, chiron.cli.invoke\n"
+        "print(*{'jsonpath', 're2', 'jlens', 'jinja2', 'flask', 'docker', 'networkx', 'numpy'}"
+        " & {*sys.modules})"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == ""
+
+
 def test_no_verb_at_all_shows_the_help_and_fails(chiron):
     result = chiron()
     assert result.status == 2

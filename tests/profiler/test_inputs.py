@@ -26,7 +26,7 @@ from chiron.workflow.data import Request, Typed
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Task, Workflow
 from chiron.workflow.trace import unrolled
-from chiron.wrap.core.buckets.flow import ALL
+from chiron.wrap.core.buckets.routes import ALL
 
 EACH = {"StartAt": "Each", "States": {"Each": {"Type": "Task", "Resource": "work", "End": True}}}
 WORKFLOW = parse_states(

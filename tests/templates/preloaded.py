@@ -36,7 +36,10 @@ _LOOK_AT_THE_PROCESS = (
     "wrap.observe.metrics",
 )
 #: What only some wraps import.
-_OF_SOME = ("flask", "urllib3", "wrap.dispatch.sessions")
+_OF_SOME = (
+    *("flask", "urllib3", "wrap.dispatch.sessions", "wrap.functions.by_flask"),
+    *("wrap.functions.command", "wrap.functions.java", "wrap.functions.node"),
+)
 
 
 class Forked:

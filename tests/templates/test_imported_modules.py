@@ -15,13 +15,17 @@ IMPORTED = (
 #: machine, a store, or a collector.
 ONLY_SOME = {"flask", "werkzeug", "urllib3", "ssl", "jsonpath", "re2", "jlens", "minio", "redis"}
 ONLY_SOME |= {"wrap.core.statemachine.machine", "wrap.net.object_store.s3", "wrap.observe.spans"}
-ONLY_SOME |= {"wrap.dispatch.sessions"}
+ONLY_SOME |= {"wrap.dispatch.sessions", "wrap.core.buckets.flow", "wrap.functions.command"}
+ONLY_SOME |= {"wrap.functions.java", "wrap.functions.node", "tempfile", "shutil", "pickle"}
 #: Has a wrap be started as a program of its own: others are forked with all of that.
 AFRESH = {"LANG": "C.UTF-8"}
 
 
-def test_a_plain_wrap_imports_what_every_wrap_uses(start: Any, wrap_image: Any) -> None:
-    image = wrap_image({"one": RUNNING}, [[0]], entry={"output": 0})
+@pytest.mark.parametrize("processes", [[[0]], [[], [0]]], ids=["thread", "forked"])
+def test_a_plain_wrap_imports_what_every_wrap_uses(
+    processes: Any, start: Any, wrap_image: Any
+) -> None:
+    image = wrap_image({"one": RUNNING}, processes, entry={"output": 0})
     server = start(image, **AFRESH)
     for method, path in (("GET", "/_/health"), ("GET", "/metrics"), ("OPTIONS", "/")):
         server.request(method, path)
@@ -36,9 +40,9 @@ def test_a_plain_wrap_imports_what_every_wrap_uses(start: Any, wrap_image: Any) 
         ("import json, sys\nSEEN = [*sys.modules]\ndef handle(req):\n"
          "    import flask\n    return json.dumps(SEEN)\n", "flask", "flask"),
         (IMPORTED.replace("req", "event, context"), "http", "werkzeug.wrappers"),
-        (IMPORTED, "flask", "wrap.functions.by_flask"),
+        (IMPORTED.replace("return", "yield"), "flask", "wrap.functions.by_flask"),
     ],
-    ids=["flask", "event", "any answer"],
+    ids=["flask", "event", "iterator"],
 )  # fmt: skip
 def test_what_calls_of_a_function_use_is_there_before_processes_are_forked(
     handler: str, style: str, module: str, start: Any, wrap_image: Any

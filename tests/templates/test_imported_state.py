@@ -329,3 +329,22 @@ def test_a_call_that_asks_for_bytes_gets_them_in_the_next_one_as_in_the_template
     """
     server = start(wrap_image({"raw": handler}, [[0]], entry={"output": 0}))
     assert [server.request().text for _ in range(2)] == ["str", "bytes"]
+
+
+def test_what_a_function_leaves_in_the_output_of_python_itself_is_written_once(
+    start: Any, wrap_image: Any
+) -> None:
+    source = """
+        import gc, sys
+
+        COLLECTS = gc.isenabled()
+        sys.__stdout__.write("imported ")
+
+        def handle(req):
+            sys.__stdout__.write("ran ")
+            return f"{COLLECTS} {gc.isenabled()}"
+    """
+    server = start(wrap_image({"one": source}, [[], [0]], entry={"output": 0}), PYTHONUNBUFFERED="")
+    assert [server.request().text for _ in range(3)] == ["True True"] * 3
+    server.terminate()
+    assert sorted(server.log.read_text().split()) == ["imported", "ran", "ran", "ran"]

@@ -381,6 +381,8 @@ def _load_shared(
     longest = memory_shares.of_output(settings.memory_bytes)
     folder = image / "function" / "functions"
     functions = functions_of(Place(wrap, folder, settings.gateway_url, longest))
+    gc.freeze()  # no collection looks at the runtime's own modules
+    gc.enable()
     before = leftovers.look()
     late, libraries = (
         list(filter(None, options.get(option, "").split(","))) for option in (_LATE, _LIBRARIES)
@@ -411,6 +413,7 @@ def _needed(wrap: Wrap) -> Iterator[str]:
     """The modules that only some wraps need."""
     if wrap.entry is not None and wrap.entry.machine is not None:
         yield "wrap.core.statemachine.machine"
+        yield "wrap.core.statemachine.indefinite"
     if wrap.entry is not None and wrap.entry.buckets is not None:
         yield "wrap.dispatch.sessions"
     if wrap.remotes:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 
 from wrap.functions.answers import METHODS
-from wrap.functions.command import COMMAND, Command
 from wrap.functions.function_runner import FunctionRunner, Place
-from wrap.functions.java import JAVA, Java
-from wrap.functions.node import STYLES, Node
-from wrap.functions.python import PythonHandler
-from wrap.functions.remote import REMOTE, Remote
 
-#: Style -> the class of its functions.
-KINDS: Mapping[str, type[FunctionRunner]] = {
-    **dict.fromkeys(METHODS, PythonHandler),
-    COMMAND: Command,
-    **dict.fromkeys(STYLES, Node),
-    JAVA: Java,
-    REMOTE: Remote,
+#: Style -> the module and the class of its functions; a wrap imports those that it has. Node's
+#: styles call handlers with Express 4, with Express 5, by a callback, without a request.
+KINDS: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(METHODS, ("python", "PythonHandler")),
+    "command": ("command", "Command"),
+    **dict.fromkeys(("node", "node22", "node-callback", "node-classic"), ("node", "Node")),
+    "java": ("java", "Java"),
+    "remote": ("remote", "Remote"),
 }
 
 
@@ -31,4 +28,10 @@ def functions_of(place: Place) -> dict[str, FunctionRunner]:
     for name, style in functions.items():
         if style not in KINDS:
             raise ValueError(f"function {name}: style {style!r} is none of {', '.join(KINDS)}")
-    return {name: KINDS[style].of(name, style, place) for name, style in functions.items()}
+    return {name: _kind(style).of(name, style, place) for name, style in functions.items()}
+
+
+def _kind(style: str) -> type[FunctionRunner]:
+    module, name = KINDS[style]
+    found: type[FunctionRunner] = getattr(import_module(f"wrap.functions.{module}"), name)
+    return found

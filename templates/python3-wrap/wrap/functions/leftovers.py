@@ -11,7 +11,6 @@ import contextlib
 import fcntl
 import gc
 import io
-import logging.handlers
 import os
 import signal
 import socket
@@ -22,7 +21,12 @@ import time
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from logging.handlers import BufferingHandler
+
+    Writer = io.BufferedWriter | io.TextIOWrapper | BufferingHandler
 
 _OWN = Path("/proc/self")
 _DESCRIPTORS = _OWN / "fd"
@@ -38,7 +42,6 @@ _SEMAPHORE = "/dev/shm/sem."  # noqa: S108
 
 #: A thread of C code that has run Python code, for as long as there is the process.
 _FOREIGN: type = vars(threading)["_DummyThread"]
-_Writer = io.BufferedWriter | io.TextIOWrapper | logging.handlers.BufferingHandler
 
 
 class Descriptor(NamedTuple):
@@ -155,20 +158,24 @@ def alive(*kinds: type) -> list[Any]:
     return [each for each in objects if type(each) in wanted]
 
 
-def writers() -> list[_Writer]:
+def writers() -> list[Writer]:
     """The files and log handlers of this process that may hold back what is to be written."""
-    return list(filter(_can_write, alive(*get_args(_Writer))))
+    logs = sys.modules.get("logging.handlers")
+    kinds = (logs.BufferingHandler,) if logs else ()
+    found = alive(io.BufferedWriter, io.TextIOWrapper, *kinds)
+    frozen = filter(None, (sys.__stdout__, sys.__stderr__))
+    return list(filter(_can_write, [*found, *frozen]))
 
 
-def flush(files: Iterable[_Writer]) -> None:
+def flush(files: Iterable[Writer]) -> None:
     """Write out what `files` hold back, as far as they are open."""
     for file in files:
         with contextlib.suppress(Exception):  # handlers may raise anything
             file.flush()
 
 
-def _can_write(file: _Writer) -> bool:
-    if isinstance(file, logging.handlers.BufferingHandler):
+def _can_write(file: Writer) -> bool:
+    if not isinstance(file, io.BufferedWriter | io.TextIOWrapper):
         return True
     try:
         return not file.closed and file.writable()

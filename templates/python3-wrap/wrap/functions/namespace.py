@@ -21,7 +21,6 @@ import site
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from importlib.abc import MetaPathFinder
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -44,15 +43,22 @@ from wrap.functions.public import PACKAGE
 _PREFIX = "_function_"
 #: A line with an import statement.
 _IMPORT = re.compile(r"^.*\bimport\b.*$", re.MULTILINE)
+#: Words of code that may answer with an iterator, or with what `json` does not write.
+_UNUSUAL = re.compile(r"\b(yield|iter|map|filter|dataclass|datetime|decimal|uuid)\b")
 
 
-def _imports(folder: Path, *packages: str) -> list[bool]:
-    """Whether the modules below `folder` have statements that import each of `packages`."""
-    lines = set[str]()
+def _imports(folder: Path, *packages: str) -> tuple[list[bool], bool]:
+    """Whether the modules below `folder` have statements that import each of `packages`.
+
+    And whether they have a word of `_UNUSUAL`.
+    """
+    lines, unusual = set[str](), False
     for file in folder.rglob("*.py"):
-        lines.update(_IMPORT.findall(file.read_text(errors="replace")))
+        code = file.read_text(errors="replace")
+        lines.update(_IMPORT.findall(code))
+        unusual = unusual or _UNUSUAL.search(code) is not None
     text = "\n".join(lines)
-    return [re.search(rf"\b{package}\b", text) is not None for package in packages]
+    return [re.search(rf"\b{package}\b", text) is not None for package in packages], unusual
 
 
 @functools.cache
@@ -79,7 +85,7 @@ def function_of(names: Mapping[str, Any]) -> str | None:
     return package and package.removeprefix(_PREFIX).replace("_", "-")
 
 
-class Namespace(MetaPathFinder):
+class Namespace:
     """The modules of one function.
 
     Args:
@@ -89,12 +95,14 @@ class Namespace(MetaPathFinder):
     Attributes:
         uses_flask, uses_io: whether its modules import Flask and `chiron_io`, wherever in their
             code.
+        answers_unusually: whether Flask may have to make its answers.
     """
 
     def __init__(self, name: str, folder: Path) -> None:
         self.package = _PREFIX + name.replace("-", "_")
         # A handler may import them as late as in its first run, which is to have them as well.
-        self.uses_flask, self.uses_io = _imports(folder, "flask", "chiron_io")
+        imports, self.answers_unusually = _imports(folder, "flask", "chiron_io")
+        self.uses_flask, self.uses_io = imports
         self._folder = folder
         #: The folders with its modules, and those of them that precede the installed packages.
         self._places, self._first = [str(folder)], list[str]()

@@ -18,8 +18,6 @@ from wrap.functions.in_runtime import InRuntime
 from wrap.functions.runtime_process import RuntimeProcess
 from wrap.values.value import JSON, TEXT, Object
 
-#: How templates call handlers: with Express 4, with Express 5, by a callback, without a request.
-STYLES = ("node", "node22", "node-callback", "node-classic")
 #: What Node runs.
 _WORKER = Path(__file__).with_name("node_worker.js")
 _TOKEN = "CHIRON_NODE_TOKEN"  # noqa: S105 (the name of the variable)

@@ -16,7 +16,6 @@ import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -196,7 +195,7 @@ def _module(shared: _Shared) -> ModuleType:
     return found
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Finds ``function.util`` for what imports it by another way than the function's own import."""
 
     def find_spec(
@@ -205,7 +204,8 @@ class _Finder(MetaPathFinder):
         if fullname.endswith(_SPAWN) and is_public(fullname):
             spec = PathFinder.find_spec(fullname, path)
             if spec is not None and spec.loader is not None:
-                spec.loader = _SpawnLoader(spec.loader)
+                loader: Any = _SpawnLoader(spec.loader)
+                spec.loader = loader
             return spec
         if path is None and _is_found_by_path(fullname):
             SHARED.add(fullname)
@@ -213,12 +213,13 @@ class _Finder(MetaPathFinder):
         found = None if own is None else importlib.util.find_spec(own)
         if found is None:
             return None
-        spec = ModuleSpec(fullname, _SharedLoader(found), origin=found.origin)
+        loader = _SharedLoader(found)
+        spec = ModuleSpec(fullname, loader, origin=found.origin)
         spec.submodule_search_locations = found.submodule_search_locations
         return spec
 
 
-class _SharedLoader(Loader):
+class _SharedLoader:
     """Imports the function's own module; what else there is to a loader, the own one has."""
 
     def __init__(self, own: ModuleSpec) -> None:
@@ -234,14 +235,15 @@ class _SharedLoader(Loader):
         importlib.import_module(self._own.name)
 
 
-class _SpawnLoader(Loader):
+class _SpawnLoader:
     """Loads a module of `_SPAWN`, and has what handlers spawn begin with `spawned.py`."""
 
-    def __init__(self, usual: Loader) -> None:
+    def __init__(self, usual: Any) -> None:
         self._usual = usual
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._usual.create_module(spec)
+        found: ModuleType | None = self._usual.create_module(spec)
+        return found
 
     def exec_module(self, module: ModuleType) -> None:
         self._usual.exec_module(module)

@@ -52,7 +52,7 @@ class PythonHandler(FunctionRunner):
         self._state = ProcessState(folder, alone=alone)
         self._namespace = Namespace(name, folder)
         # What it needs at each call, or in each forked process, is here before these are forked.
-        if self._namespace.uses_flask or forked:
+        if self._namespace.uses_flask or (forked and self._namespace.answers_unusually):
             importlib.import_module("wrap.functions.by_flask")
         elif style != "flask":
             importlib.import_module("werkzeug.wrappers")

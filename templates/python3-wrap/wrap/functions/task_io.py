@@ -15,8 +15,7 @@ from typing import IO, Any, NamedTuple, cast
 from chiron_io import OUTPUT
 
 from wrap.config.wrap_spec import InBuckets, Wrap
-from wrap.core.buckets.flow import ALL
-from wrap.core.buckets.routes import targets
+from wrap.core.buckets.routes import ALL, targets
 from wrap.core.errors import TaskError
 from wrap.core.streams import StreamId
 from wrap.functions import styles

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -65,22 +64,25 @@ class Disk:
     """
 
     def __init__(self, folder: Path | None = None, free: Callable[[int], int] = free_bytes) -> None:
-        self._folder = folder or Path(tempfile.gettempdir())
+        self._folder = folder
         self._free = free
         #: Files that are there -> their bytes.
         self._files = weakref.WeakKeyDictionary[IO[bytes], int]()
 
     def write(self, contents: Iterable[bytes | memoryview]) -> list[Spilled]:
         """Put all of `contents` into one file, or none: raises OSError where there is no room."""
-        if _is_memory(self._folder):
-            raise OSError(f"{self._folder} is in memory")
-        file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 (theirs)
+        import tempfile  # few wraps write to disk, and it imports a dozen of modules
+
+        folder = self._folder or Path(tempfile.gettempdir())
+        if _is_memory(folder):
+            raise OSError(f"{folder} is in memory")
+        file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 (theirs)
         others = sum(self._files.values())
         spilled = list[Spilled]()
         end = 0
         for content in contents:
             if not has_room(others + end, len(content), self._free(file.fileno())):
-                what = f"objects have taken half of what is free in {self._folder}"
+                what = f"objects have taken half of what is free in {folder}"
                 raise OSError(errno.ENOSPC, f"{what}: {others + end} bytes")
             _write(file.fileno(), content, end)
             spilled.append(Spilled(file, end, len(content)))
@@ -93,6 +95,8 @@ class Backlog:
     """Bytes of a stream that its reader takes in their order; OSError without room for a file."""
 
     def __init__(self) -> None:
+        import tempfile
+
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (`close` does)
         self._start = self._end = 0
 

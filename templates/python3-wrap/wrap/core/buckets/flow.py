@@ -15,9 +15,6 @@ from .own import OwnTrigger, TriggerError
 from .routes import RUN_BYTES, Routes, Task
 from .triggers import TRIGGERS, Batch, Item, Number, StreamTrigger, Value
 
-#: The name under which a function that runs alone answers, as one JSON list, all that it has
-#: emitted: triples of a name, a group or null, and a text.
-ALL = "*"
 #: What a character of a name or group takes at most.
 _CHARACTER_BYTES = 4
 #: What is emitted comes before what is returned, and has numbers of its own.

@@ -11,6 +11,9 @@ Task = TypeVar("Task", bound=Hashable)
 #: Names of buckets, each with whether each item of a list is an object there.
 Gives = Sequence[tuple[str, bool]]
 
+#: The name under which a function that runs alone answers, as one JSON list, all that it has
+#: emitted: triples of a name, a group or null, and a text.
+ALL = "*"
 #: What a run takes in memory beside its objects, in bytes: the firing, its number, what is noted of
 #: its attempts and of its session.
 RUN_BYTES = 800
