@@ -52,6 +52,19 @@ def test_what_calls_of_a_function_use_is_there_before_processes_are_forked(
     assert module in start(image, **AFRESH).request().json
 
 
+def test_what_an_answer_has_imported_is_there_in_processes_that_are_forked_later(
+    start: Any, wrap_image: Any, wait_until: Any
+) -> None:
+    handler = (
+        "import json, sys\ndef handle(req):\n"
+        "    has = 'flask' in sys.modules\n    return (json.dumps(each) for each in [has])\n"
+    )
+    image = wrap_image({"one": handler}, [[], [0]], styles={"one": "flask"}, entry={"output": 0})
+    server = start(image, **AFRESH)
+    assert server.request().json is False
+    wait_until(lambda: server.request().json)
+
+
 def test_a_wrap_with_a_machine_has_what_that_needs_before_functions_can_hide_it(
     start: Any, wrap_image: Any
 ) -> None:

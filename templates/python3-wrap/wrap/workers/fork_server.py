@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import mmap
 import os
 import selectors
 import signal
 import socket
 import struct
+import sys
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable
@@ -41,6 +43,9 @@ _PR_SET_PDEATHSIG = 1
 #: Endings that are remembered until the server asks.
 _REMEMBERED = 1024
 _LIBC = ctypes.CDLL(None, use_errno=True)
+#: What makes unusual answers, and takes long to import. A child that has imported it for one ends
+#: with this status: those that are forked then have it.
+_ANSWERS, _LACKED = "wrap.functions.by_flask", 100
 
 Serve = Callable[[socket.socket, int], None]
 
@@ -180,18 +185,20 @@ class ForkServer:
             self._renew()
         channel.close()
 
-    def _be_worker(self, channel: socket.socket, process: int) -> None:
+    def _be_worker(self, channel: socket.socket, process: int) -> int:
         for own in (self._wakers[1], self._listening):
             if own is not None:
                 own.close()
         if self._contained:
             reaper.adopt_orphans()
+        lacked = _ANSWERS not in sys.modules
         with contextlib.suppress(ConnectionError):  # the server has ended, or wants it no more
             self._serve(channel, process)
+        return _LACKED if lacked and _ANSWERS in sys.modules else 0
 
-    def _become(self, do: Callable[[], None], parents_end: int = signal.SIGKILL) -> NoReturn:
+    def _become(self, do: Callable[[], int | None], parents_end: int = signal.SIGKILL) -> NoReturn:
         """Do that in a child, to which the kernel sends `parents_end` when this process ends."""
-        status = 1
+        status: int | None = 1
         try:
             _die_with_parent(parents_end)
             os.setpgid(0, 0)  # what it starts itself ends with it
@@ -201,13 +208,12 @@ class ForkServer:
             stop_alarm()
             for inherited in (self._control, self._alarm, *self._asked.values()):
                 inherited.close()
-            do()
-            status = 0
+            status = do()
         except BaseException:
             traceback.print_exc()
         finally:
             log.end_lines()
-            os._exit(status)
+            os._exit(status or 0)
 
     def _end(self, number: int, answer: socket.socket) -> None:
         self._asked[number] = answer
@@ -224,12 +230,14 @@ class ForkServer:
             number = numbers.get(pid)
             if number is not None:
                 _kill(pid)  # its process group, while its pid cannot be another's yet
-            _, status = os.waitpid(pid, 0)
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            if code == _LACKED:
+                importlib.import_module(_ANSWERS)
             if pid in self._reapers:
                 self._idle[self._reapers.pop(pid)] = 0
             if number is not None:
                 del self._pids[number]
-                self._answer(number, ending(os.waitstatus_to_exitcode(status)))
+                self._answer(number, ending(code))
         if self._contained:
             self._end_left()
         return True
