@@ -34,8 +34,8 @@ _ANSWERS, _SECONDS = "http_requests_total", "http_request_duration_seconds"
 _EVENTS, _DELAY, _MISSED = (
     f"chiron_{name}" for name in ("events_total", "firing_delay_seconds", "firing_failures_total")
 )
-#: What runs something; others only ask whether it is there.
-_METHOD = "post"
+#: The method of requests that run nothing: they ask whether a build is there.
+_ASKS = "options"
 #: How the status of an answer begins that is none of an error, and the least one of a failure.
 _GOOD, _FAILURE = "2", "500"
 
@@ -78,7 +78,7 @@ class Said:
                     fired.setdefault(labels["bucket"], {})[float(labels["le"])] = value
                 elif name == _MISSED:
                     misfired[labels["bucket"]] = value
-                elif labels.get("method") != _METHOD:
+                elif labels.get("method") == _ASKS:
                     continue
                 elif name == _ANSWERS:
                     answers[labels["code"]] += value

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chiron.openfaas.handler_folder import parse_line
 from chiron.openfaas.handlers import Handler, read_requirements
-from chiron.openfaas.sharing import OF_SERVERS, one_valued, united, with_unset
+from chiron.openfaas.sharing import OF_WRAPS, one_valued, united, with_unset
 from chiron.openfaas.stack import StackFunction
 from chiron.scheduler.conflict_rules import excluding, variable_conflicts
 from chiron.scheduler.folder_settings import wanted
@@ -23,7 +23,7 @@ def merge_environments(
 ) -> dict[str, str]:
     """The union of the variables of `functions` (name -> variables), below the wrap's `own`.
 
-    It has none that only a function's own server would read.
+    It has none that only wraps set, or only a function's own server would read.
 
     Raises ``environment-conflict`` where two functions need different values of one variable. One
     that does not set a variable takes any that its code, in `places`, does not read: see
@@ -32,7 +32,7 @@ def merge_environments(
     needed = {n: wanted(each, styles[n]) for n, each in with_unset(functions, places).items()}
     _check_alike("environment-conflict", wrap, needed)
     merged = {key: value for given in functions.values() for key, value in given.items()}
-    return {key: merged[key] for key in merged if key not in OF_SERVERS} | dict(own)
+    return {key: merged[key] for key in merged if key not in OF_WRAPS} | dict(own)
 
 
 def merge_fields(wrap: str, functions: Mapping[str, StackFunction]) -> StackFunction:

@@ -30,9 +30,13 @@ _OWN = "chiron."
 #: Variables of of-watchdog that say how a function's own server is started and reached.
 _SERVER = "fprocess function_process mode upstream_url http_upstream_url static_path ready_path"
 OF_SERVERS = frozenset(_SERVER.split())
-#: Variables of which each wrap has a value of its own.
-_TIMES = "healthcheck_interval read_timeout write_timeout"
-_OWN_VALUES = frozenset(f"{_TIMES} WAITRESS_THREADS WRAP_CPUS WRAP_MEMORY_MIB".split())
+#: Variables that only wraps set: computed from the plan, or of their server.
+_TIMES = "exec_timeout healthcheck_interval read_timeout write_timeout"
+_SIZES = "max_inflight pool_concurrency WAITRESS_THREADS WRAP_CPUS"
+_MEMORY = "WRAP_MEMORY_MIB WRAP_REQUEST_BYTES WRAP_OBJECTS_MIB"
+OF_WRAPS = frozenset(f"{_TIMES} {_SIZES} {_MEMORY}".split()) | OF_SERVERS
+#: A function's ``exec_timeout`` counts for its runs; ``max_inflight`` has a warning of its own.
+_OWN_VALUES = OF_WRAPS - OF_SERVERS - {"exec_timeout", "max_inflight"}
 #: Fields by which a function is isolated: to have none is a value, too.
 _READ_ONLY = "readonly_root_filesystem"
 _ISOLATION = (

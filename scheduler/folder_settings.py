@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from chiron.openfaas.handlers import extra_of
 from chiron.openfaas.languages import called_in, language_of, settled
-from chiron.openfaas.sharing import OF_SERVERS, one_valued, with_unset
+from chiron.openfaas.sharing import OF_WRAPS, one_valued, with_unset
 from chiron.openfaas.stack import StackFunction, environment, read_stack
 from chiron.openfaas.store_function import with_store_function
 from chiron.workflow.constraints import NO_CONSTRAINTS, Constraints
@@ -18,11 +18,6 @@ Environments = Mapping[str, Mapping[str, str]]
 #: Function -> the names of its secrets.
 Secrets = Mapping[str, Sequence[str]]
 
-#: Variables that every wrap has its own values of: computed from the plan, or of its server.
-_TIMES = "exec_timeout healthcheck_interval read_timeout write_timeout"
-_SIZES = "max_inflight pool_concurrency WAITRESS_THREADS"
-_MEMORY = "WRAP_MEMORY_MIB WRAP_REQUEST_BYTES WRAP_OBJECTS_MIB"
-OF_WRAPS = frozenset(f"{_TIMES} {_SIZES} WRAP_CPUS {_MEMORY}".split()) | OF_SERVERS
 #: What python3-flask looks at to choose between text and bytes for its handler.
 _RAW_BODY = "RAW_BODY"
 

@@ -43,7 +43,7 @@ class Replica:
             "chiron_held_bytes": self.held_bytes,
             "chiron_pressure_seconds_total": self.pressed_s,
             'http_requests_total{code="200",method="post"}': len(self.took_s),
-            'http_requests_total{code="500",method="post"}': self.failed,
+            'http_requests_total{code="500",method="get"}': self.failed,
             'http_requests_total{code="204",method="options"}': 1000,
         }
         counted["chiron_events_total"] = self.events

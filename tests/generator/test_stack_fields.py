@@ -143,6 +143,8 @@ WARNINGS = [
     ("environment", {"upstream_url": "http://127.0.0.1:9"}, "environment.upstream_url is left out"),
     ("environment", {"max_inflight": "1"}, "environment.max_inflight, '1', is left out"),
     ("environment", {"read_timeout": "5m"}, "environment.read_timeout is left out"),
+    ("environment", {"pool_concurrency": "98765"}, "environment.pool_concurrency is left out"),
+    ("environment", {"WRAP_OBJECTS_MIB": "98765"}, "environment.WRAP_OBJECTS_MIB is left out"),
     ("environment_file", ["server.yml"], "environment.upstream_url is left out"),
     ("enviroment", {"A": "1"}, "functions.wave.'enviroment' is no field"),
 ]
@@ -269,6 +271,7 @@ def test_what_has_no_effect_is_a_warning(folder_of, plan_of, tmp_path, field, va
     assert not [key for key in wrap.annotations if "health" in key]
     assert (wrap.fprocess, wrap.skip_build) == ("python index.py", False)
     assert "TEST_ENABLED" not in wrap.build_args
+    assert "98765" not in wrap.environment.values()
 
 
 def test_an_ordinary_folder_has_no_warning(small):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chiron.generator.settings import wrap_environment
-from chiron.scheduler.folder_settings import OF_WRAPS, read_settings
+from chiron.openfaas.sharing import OF_WRAPS
+from chiron.scheduler.folder_settings import read_settings
 from chiron.scheduler.schedule import schedule
 from chiron.workflow.errors import ChironError
 
