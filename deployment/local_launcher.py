@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import requests
@@ -164,13 +165,29 @@ class _Wrap:
     log: Path
 
 
-def _assemble(code: Path, image: Path) -> None:
-    """The folder that an image of the wrap would have, compiled; ``not-ready``."""
+@cache
+def _compiled_template() -> Path:
+    """The folder of the wrap's template, compiled."""
     compileall.compile_dir(TEMPLATES / _TEMPLATE, quiet=2)
-    skipped = shutil.ignore_patterns("function", "*.pyc.*", ".*_cache")
-    shutil.copytree(TEMPLATES / _TEMPLATE, image, ignore=skipped)
+    return TEMPLATES / _TEMPLATE
+
+
+def _assemble(code: Path, image: Path) -> None:
+    """The folder that an image of the wrap would have, compiled; ``not-ready``.
+
+    The runtime is a link, unless what is compiled of Java is to be written beside it.
+    """
     shutil.copytree(code, image / "function")
-    if any(image.glob("function/functions/*/function/src/main/java")):
+    in_java = any(image.glob("function/functions/*/function/src/main/java"))
+    for each in _compiled_template().iterdir():
+        place = image / each.name
+        if each.is_file():
+            shutil.copy2(each, place)
+        elif each.name == "wrap" and in_java:
+            shutil.copytree(each, place)
+        elif not place.exists():
+            place.symlink_to(each)
+    if in_java:
         command = [sys.executable, "-m", "wrap.functions.java_build", "function/functions"]
         done = subprocess.run(command, cwd=image, capture_output=True, text=True, check=False)
         if done.returncode:

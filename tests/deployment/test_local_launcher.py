@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from importlib.util import cache_from_source
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -64,12 +65,24 @@ def test_what_nobody_runs_is_said(there, answer, fake):
     assert ("on the gateway" in line) is there
 
 
-def test_a_wraps_runtime_comes_compiled(tmp_path):
-    """Else each wrap would compile it as it starts."""
+def test_a_wraps_runtime_is_the_templates_and_compiled(tmp_path):
+    """Else each wrap would copy it, or compile it as it starts."""
     (tmp_path / "code").mkdir()
     _assemble(tmp_path / "code", tmp_path / "image")
+    assert (tmp_path / "image" / "wrap").is_symlink()
     modules = [*(tmp_path / "image" / "wrap").rglob("*.py")]
     assert modules and all(Path(cache_from_source(str(each))).is_file() for each in modules)
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="there is no Java compiler")
+def test_what_is_compiled_of_java_is_not_written_into_the_template(tmp_path):
+    sources = tmp_path / "code" / "functions" / "one" / "function" / "src" / "main" / "java"
+    sources.mkdir(parents=True)
+    (sources / "Handler.java").write_text("public class Handler {}")
+    _assemble(tmp_path / "code", tmp_path / "image")
+    java = tmp_path / "image" / "wrap" / "functions" / "java"
+    assert (java / ".classes").is_dir()
+    assert java.resolve().is_relative_to(tmp_path)
 
 
 def test_whoever_asks_a_function_sends_it_the_same_headers(behind):
