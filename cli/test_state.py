@@ -36,7 +36,7 @@ from chiron.workflow.mocked import Mocked, Mocks, read_context, read_mock, read_
 @click.option(
     "--context",
     metavar="JSON",
-    help='Fields of the context object that it sees: {"Execution": {"Name": "n"}}.',
+    help='The context object that it sees: {"Execution": {"Name": "n"}}.',
 )
 @click.option(
     "--retrier-retry-count",
@@ -78,7 +78,7 @@ def command(
     else:
         if mock is not None:
             mocks = read_mock(state_name, parse_json(mock, "--mock"))
-        seen = read_context(parse_json(context, "--context")) if context is not None else {}
+        seen = read_context(parse_json(context, "--context")) if context is not None else None
         told = machine.test(state_name, content, mocks, _variables(variables), retries, seen)
     data(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
 

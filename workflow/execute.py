@@ -43,7 +43,7 @@ def execute(
 ) -> Execution:
     """Run the state machine of `workflow` on `request`, one task at a time.
 
-    `context` has fields of the context object that are not as of an execution, by their sections.
+    `context` is that of `Running`.
     With `dropped`, tasks run too that were ready when another one's failure dropped them: in a wrap
     they have begun by then.
 

@@ -22,6 +22,7 @@ from chiron.workflow.execute import Execution, execute
 from chiron.workflow.model import Task, Workflow
 from chiron.workflow.names import AsWritten, shown
 from chiron.workflow.running import MOST, GivenContext
+from chiron.wrap.core.statemachine.context import Context
 from chiron.wrap.core.statemachine.errors import StatesError
 from chiron.wrap.core.statemachine.maps import reader_of, writer_of
 from chiron.wrap.core.statemachine.retries import names_of, retrier_for
@@ -178,14 +179,14 @@ class Mocked:
         mocks: Mocks,
         variables: dict[str, Any],
         retries: int,
-        context: GivenContext,
+        context: GivenContext | None,
     ) -> dict[str, str]:
         """What the state `name` ends with, as TestState tells it.
 
         Args:
             variables: those that the state sees.
             retries: how often its retrier has been used.
-            context: fields of the context object that it sees, by their sections.
+            context: the context object that it sees, by sections; None for that of an execution.
         """
         if name not in self._states:
             raise _unknown(name)
@@ -195,7 +196,7 @@ class Mocked:
             state = _answered(state, mocks.answers[name][0][1])
 
         counted = {"RetryCount": retries} if retries else {}
-        seen = {**context, "State": counted | context.get("State", {})}
+        seen = {"State": counted} if context is None else Context(context, {})
 
         def without(*fields: str) -> _Ran:
             alone = {field: value for field, value in state.items() if field not in fields}

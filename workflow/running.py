@@ -18,7 +18,7 @@ from uuid import uuid4
 from chiron.workflow.data import Typed, text_of
 from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Workflow
-from chiron.wrap.core.statemachine.context import execution_context
+from chiron.wrap.core.statemachine.context import Context, execution_context
 from chiron.wrap.core.statemachine.errors import StatesError, of_task
 from chiron.wrap.core.statemachine.machine import Machine
 from chiron.wrap.core.statemachine.values import Text, dump
@@ -39,8 +39,8 @@ class Running:
 
     Args:
         now: the time of day in seconds since 1970.
-        context: fields of the context object that are not as of an execution: section -> field ->
-            value.
+        context: fields of the context object that are not as of an execution, section -> field ->
+            value; or a `Context`, which is the whole.
     """
 
     def __init__(
@@ -53,6 +53,8 @@ class Running:
         ident = str(uuid4())
 
         def context_of(given: Any, began: float) -> dict[str, Any]:
+            if isinstance(context, Context):
+                return context
             made = execution_context(workflow.name, ident, given, began)
             return made | {name: made.get(name, {}) | fields for name, fields in context.items()}
 

@@ -167,22 +167,29 @@ ITEM = {"Index": 2, "Value": "v"}
     [
         ((), {"Execution": {"Input": {}, "RedriveCount": 0}}),
         (("--retrier-retry-count", "3"), {"State": {"RetryCount": 3}}),
-        (
-            ("--context", '{"Execution": {"Name": "n"}, "State": {"RetryCount": 2}}'),
-            {"Execution": {"Name": "n", "Input": {}}, "State": {"RetryCount": 2}},
-        ),
-        (
-            ("--context", json.dumps({"Map": {"Item": ITEM}, "Task": {"Token": "t"}})),
-            {"Map": {"Item": ITEM}, "Task": {"Token": "t"}, "StateMachine": {"Name": "machine"}},
-        ),
     ],
 )
-def test_a_state_sees_the_context_that_it_is_given(tested, state, options, seen) -> None:
+def test_a_state_sees_the_context_of_an_execution(tested, state, options, seen) -> None:
     result = tested({"StartAt": "Path", "States": SEEING}, *of(state, None, *options))
     context = json.loads(result.json["output"])
     assert context["State"]["Name"] == state
     found = {name: {field: context[name][field] for field in seen[name]} for name in seen}
     assert found == seen
+
+
+@pytest.mark.parametrize("state", SEEING)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"Execution": {}, "State": {"RetryCount": 2}},
+        {"Map": {"Item": ITEM}, "Task": {"Token": "t"}},
+    ],
+)
+def test_a_state_sees_the_context_that_it_is_given_and_no_more(tested, state, given) -> None:
+    options = of(state, None, "--context", json.dumps(given))
+    result = tested({"StartAt": "Path", "States": SEEING}, *options)
+    assert json.loads(result.json["output"]) == given
 
 
 def test_the_states_of_a_map_see_their_own_context(tested) -> None:

@@ -1,7 +1,8 @@
 """Random state machines whose answer does not depend on the order in which their tasks run.
 
 What runs beside others does not fail, or its failure is caught outside without looking at it, or
-it is alone in that. All of them run until they end, on any input of `given`.
+it is alone in that. No Catch takes States.Runtime, so only what is alone fails by that. All of them
+run until they end, on any input of `given`.
 """
 
 from __future__ import annotations
@@ -75,13 +76,17 @@ def given(order: Random) -> dict[str, Any]:
     return {"v": order.choice(_VALUES), "n": order.randrange(5), "list": items}
 
 
+#: What states may do: fail by any error; by errors that a Catch takes; or not at all.
+_ANY, _CAUGHT, _NONE = range(3)
+
+
 def state_machine(order: Random, prefix: str = "S", *, retries: bool = True) -> dict[str, Any]:
     """A state machine whose states' names begin with `prefix`.
 
     Args:
         retries: whether some of its states are tried again, which takes seconds.
     """
-    return _Drawing(order, prefix, retries).scope(order.randrange(5), safe=False)
+    return _Drawing(order, prefix, retries).scope(order.randrange(5), safe=_ANY)
 
 
 #: Such machines, each with an input.
@@ -99,8 +104,8 @@ class _Drawing:
         self._retries = retries
         self._count = 0
 
-    def scope(self, depth: int, *, safe: bool) -> dict[str, Any]:
-        """States one after another, of which `safe` ones do not fail; the first is a Task."""
+    def scope(self, depth: int, *, safe: int) -> dict[str, Any]:
+        """States one after another, which fail as `safe` says; the first is a Task."""
         nested = [self._nested(depth, safe)] if depth else []
         others = [self._block(depth, safe) for _ in range(self._order.randrange(2))]
         blocks = [self._task(safe), *nested, *others]
@@ -118,15 +123,15 @@ class _Drawing:
                     state["Next"] = following
         return states, blocks[0][1], blocks[-1][2]
 
-    def _block(self, depth: int, safe: bool) -> Block:
+    def _block(self, depth: int, safe: int) -> Block:
         kinds = [self._task, self._pass, self._choice, self._wait, self._query]
-        if not safe:
+        if safe < _NONE:
             kinds += [self._risk, self._fail]
         if depth and self._order.random() < 0.5:
             return self._nested(depth, safe)
         return self._order.choice(kinds)(safe)
 
-    def _nested(self, depth: int, safe: bool) -> Block:
+    def _nested(self, depth: int, safe: int) -> Block:
         kinds = [self._loop, self._parallel, self._map, self._parallel, self._map]
         return self._order.choice(kinds)(depth - 1, safe)
 
@@ -138,7 +143,7 @@ class _Drawing:
         name = self._name()
         return {name: state}, name, [state]
 
-    def _task(self, safe: bool) -> Block:
+    def _task(self, safe: int) -> Block:
         function = self._order.choice(list(HANDLERS))
         fields = self._order.choice(
             [
@@ -158,7 +163,7 @@ class _Drawing:
         if self._retries and self._order.random() < 0.3:
             state["Retry"] = [{**_RETRY, "MaxAttempts": self._order.randrange(3)}]
         block = self._one(**state)
-        if function == "picky" and (safe or self._order.random() < 0.5):
+        if function == "picky" and (safe == _NONE or self._order.random() < 0.5):
             return self._caught(block, ["States.ALL"])
         return block
 
@@ -172,7 +177,7 @@ class _Drawing:
         ]
         return states | handler, name, [*ends, *handled]
 
-    def _pass(self, _: bool) -> Block:
+    def _pass(self, _: int) -> Block:
         made = self._order.choice(
             [
                 {"Result": self._order.choice(_VALUES)},
@@ -186,7 +191,7 @@ class _Drawing:
         )
         return self._one(Type="Pass", ResultPath="$.v", **made)
 
-    def _query(self, _: bool) -> Block:
+    def _query(self, _: int) -> Block:
         """A state in JSONata, which assigns a variable, and a state that reads the variable."""
         variable = f"own{self._count}"
         assigned = {variable: self._order.choice(["{% $states.input.n + 1 %}", "{% [1..3] %}", {}])}
@@ -217,7 +222,7 @@ class _Drawing:
         others[0]["Assign"] = dict.fromkeys(assigned, "{% 'default' %}")
         return {**choice, **first, **second}, name, ends
 
-    def _wait(self, _: bool) -> Block:
+    def _wait(self, _: int) -> Block:
         how = self._order.choice([{"Seconds": 0}, {"Timestamp": "2020-01-01T00:00:00Z"}])
         return self._one(Type="Wait", **how)
 
@@ -234,7 +239,7 @@ class _Drawing:
         both = [rule, other]
         return self._order.choice([rule, {"Not": rule}, {"And": both}, {"Or": both}])
 
-    def _choice(self, safe: bool) -> Block:
+    def _choice(self, safe: int) -> Block:
         """Two ways that come together again, or one of which ends here."""
         (yes, first, ends), (no, second, others) = self._task(safe), self._pass(safe)
         if self._order.random() < 0.2:
@@ -245,31 +250,33 @@ class _Drawing:
         choice = {"Type": "Choice", "Choices": rules, "Default": second}
         return {name: choice, **yes, **no}, name, [*ends, *others]
 
-    def _risk(self, _: bool) -> Block:
+    def _risk(self, safe: int) -> Block:
         """What fails for some inputs."""
         path = self._order.choice(_PATHS)
         task = {"Type": "Task", "Resource": "count", "ResultPath": "$.v"}
         query = {"Type": "Pass", "QueryLanguage": "JSONata"}
-        state: State = self._order.choice(
-            [
+        states: list[State] = [
+            {"Type": "Pass", "Result": 1, "ResultPath": path.replace("nothing", "list[3]")},
+            {**task, "Parameters": {"n.$": "States.MathAdd($.n, $.v)"}},
+            {**query, "Output": "{% $merge([$states.input, $states.input.v]) %}"},
+        ]
+        if safe == _ANY:
+            states += [
                 {"Type": "Pass", "Parameters": {"x.$": path}, "ResultPath": "$.v"},
                 {"Type": "Pass", "InputPath": path, "ResultPath": "$.v"},
-                {"Type": "Pass", "Result": 1, "ResultPath": path.replace("nothing", "list[3]")},
                 {"Type": "Pass", "OutputPath": path},
                 {**task, "ResultSelector": {"r.$": path}},
                 {**task, "TimeoutSecondsPath": path},
-                {**task, "Parameters": {"n.$": "States.MathAdd($.n, $.v)"}},
                 {**query, "Output": "{% $states.input.v + 1 %}"},
-                {**query, "Output": "{% $merge([$states.input, $states.input.v]) %}"},
                 {"Type": "Pass", "Parameters": {"n.$": "States.ArrayLength($.v)"}},
             ]
-        )
+        state = self._order.choice(states)
         block = self._one(**state)
         if state["Type"] == "Task" and self._order.random() < 0.5:
             return self._caught(block, ["States.Runtime", "States.ParameterPathFailure"])
         return block
 
-    def _fail(self, safe: bool) -> Block:
+    def _fail(self, safe: int) -> Block:
         """Where some rule holds, the end."""
         name, failure = self._name(), self._name()
         following, default, ends = self._pass(safe)
@@ -284,15 +291,15 @@ class _Drawing:
         choice = {"Type": "Choice", "Choices": rules, "Default": default}
         return {name: choice, failure: {"Type": "Fail", **how}, **following}, name, ends
 
-    def _loop(self, depth: int, _: bool) -> Block:
+    def _loop(self, depth: int, _: int) -> Block:
         """What is done once to three times."""
         begin, head, entry = self._one(Type="Pass", Result=0, ResultPath=f"$.i{self._count}")
         counter = begin[head]["ResultPath"]
-        body = self._chain([self._block(depth, True), self._pass(True)])
+        body = self._chain([self._block(depth, _NONE), self._pass(_NONE)])
         add = {"i.$": f"States.MathAdd({counter}, 1)"}
         count, first, counted = self._one(Type="Pass", Parameters=add, ResultPath=counter)
         take, second, taken = self._one(Type="Pass", InputPath=f"{counter}.i", ResultPath=counter)
-        following, default, ends = self._pass(True)
+        following, default, ends = self._pass(_NONE)
         name, times = self._name(), self._order.randint(1, 3)
         rules = [{"Variable": counter, "NumericLessThan": times, "Next": body[1]}]
         choice = {"Type": "Choice", "Choices": rules, "Default": default}
@@ -301,21 +308,22 @@ class _Drawing:
             state["Next"] = first
         return {**begin, **body[0], **count, **take, name: choice, **following}, head, ends
 
-    def _parallel(self, depth: int, safe: bool) -> Block:
+    def _parallel(self, depth: int, safe: int) -> Block:
         guarded, others = self._order.random() < 0.5, self._order.randrange(3)
-        scopes = [self.scope(depth, safe=not guarded) for _ in range(others)]
-        exposed = self.scope(depth, safe=safe and not guarded)
+        beside = _CAUGHT if guarded else _NONE
+        scopes = [self.scope(depth, safe=beside) for _ in range(others)]
+        exposed = self.scope(depth, safe=_CAUGHT if guarded else safe)
         scopes.insert(self._order.randrange(others + 1), exposed)
         given = {"v.$": self._order.choice(["$.n", "$.n", "$.v"]), "n": others, "list": [4, "x"]}
         fields: State = {"Branches": scopes, "Parameters": given, "ResultPath": "$.v"}
         return self._container(guarded, Type="Parallel", **fields)
 
-    def _map(self, depth: int, safe: bool) -> Block:
+    def _map(self, depth: int, safe: int) -> Block:
         guarded, most = self._order.random() < 0.5, self._order.choice([0, 1, 2])
-        exposed = guarded or (not safe and most == 1)
+        inside = _CAUGHT if guarded else safe if most == 1 else _NONE
         selector = {"v.$": "$$.Map.Item.Value", "n.$": "$$.Map.Item.Index", "list": [1, "y"]}
-        processor = self.scope(depth, safe=not exposed)
-        path = "$.v" if exposed and self._order.random() < 0.2 else "$.list"
+        processor = self.scope(depth, safe=inside)
+        path = "$.v" if safe == _ANY and self._order.random() < 0.2 else "$.list"
         fields: State = {"ItemProcessor": processor, "ItemSelector": selector, "ItemsPath": path}
         return self._container(guarded, Type="Map", **fields, MaxConcurrency=most, ResultPath="$.v")
 

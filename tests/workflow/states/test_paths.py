@@ -205,6 +205,8 @@ def test_a_bare_word_in_a_filter_is_a_string(path, found):
 def test_what_has_no_parts_is_not_looked_into(value):
     assert evaluate("$..a", value, {}) == []
     assert evaluate("$[*]", value, {}) == []
+    assert evaluate("$.v..a", {"v": value}, {}) == []
+    assert evaluate("$[*]..a", [value, {"a": value}], {}) == [value]
 
 
 def test_what_is_nested_too_deep_cannot_be_looked_into():

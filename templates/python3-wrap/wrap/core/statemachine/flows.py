@@ -21,7 +21,7 @@ class Contexts:
 
     def __init__(self) -> None:
         #: What does not change from state to state. A test of a state may give fields of `State`
-        #: here, for states outside of Map and Parallel.
+        #: here, or a `Context` that is the whole, for states outside of Map and Parallel.
         self.fields: Mapping[str, Any] = {}
         #: The time of the event, in seconds since 1970.
         self.now = 0.0
@@ -34,7 +34,10 @@ class Contexts:
 
     def of(self, visit: Visit) -> Context:
         """The context object in a state, and its variables."""
-        given = self.fields.get("State", {}) if visit.scope.parent is None else {}
+        is_outside = visit.scope.parent is None
+        if is_outside and isinstance(self.fields, Context):
+            return Context(self.fields, visit.scope.variables)
+        given = self.fields.get("State", {}) if is_outside else {}
         state: dict[str, Any] = {"EnteredTime": timestamp(visit.entered), "Name": visit.name}
         if visit.state["Type"] in _RETRIED:
             state["RetryCount"] = sum(visit.retried.values())

@@ -95,7 +95,8 @@ class _Descendants(JSONPathRecursiveDescentSegment):
             raise JSONPathRecursionError("it leads too deep", token=self.token)
         yield node
         held = node.obj
-        for part in held.values() if isinstance(held, dict) else cast(list[Any], held):
+        parts = held.values() if isinstance(held, dict) else held if isinstance(held, list) else ()
+        for part in parts:
             look()
             if isinstance(part, dict | list):
                 yield from self._visit(_match(part, node.root), depth + 1)
