@@ -1,6 +1,8 @@
 // Answers as the request's header x-do says, or tells the event.
 'use strict'
 
+const { spawnSync } = require('child_process')
+
 class Own { constructor() { this.a = 1 } }
 class OrderError extends Error {
   constructor(message) { super(message); this.name = 'OrderError' }
@@ -25,6 +27,11 @@ const ways = {
   'an error': () => new Error('returned'), 'a buffer': () => Buffer.from([0, 255, 1]),
   'bytes': () => new Uint8Array([0, 255, 1]), 'a function': () => () => 1, 'a bigint': () => 5n,
   'a symbol': () => Symbol('x'), 'a circle': () => { const a = {}; a.a = a; return a },
+  'the event': event => Object.assign(event, { headers: {} }),
+  'its streams': () => {
+    const { status } = spawnSync('true', { stdio: ['ignore', process.stdout, process.stderr] })
+    return [process.stdout.fd, process.stderr.fd, status]
+  },
   'later': () => new Promise(resolve => setTimeout(resolve, 1, 'later')),
   'a thenable': () => ({ then: resolve => resolve('thenable') }),
   'succeed': (event, context) => context.succeed('given'),

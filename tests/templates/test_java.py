@@ -156,7 +156,7 @@ def test_to_the_client_a_failed_status_is_the_answer(serve: Any) -> None:
 
 
 @pytest.mark.slow
-def test_what_it_prints_has_its_name(serve: Any, eventually: Any) -> None:
+def test_what_it_prints_has_its_name_and_it_has_no_input(serve: Any, eventually: Any) -> None:
     server = serve(
         files(
             """
@@ -165,8 +165,8 @@ def test_what_it_prints_has_its_name(serve: Any, eventually: Any) -> None:
                 Thread thread = new Thread(() -> System.out.println("beside"));
                 thread.start();
                 thread.join();
-            } catch (InterruptedException never) { }
-            System.out.print("begun");
+                System.out.print("read " + System.in.read());
+            } catch (Exception never) { throw new RuntimeException(never); }
             """,
             'static { System.out.println("imported"); }',
         )
@@ -179,7 +179,7 @@ def test_what_it_prints_has_its_name(serve: Any, eventually: Any) -> None:
     assert eventually(lambda: len(lines()) == 5)
     assert lines()[0] == "[run] imported"
     said = [line.partition("] ")[2] for line in lines()[1:]]
-    assert said == ["two", "lines", "beside", "begun"]
+    assert said == ["two", "lines", "beside", "read -1"]
 
 
 MEETS = files(

@@ -71,6 +71,10 @@ IN_RUNS = {
     "dlopen": ("sys.setdlopenflags(258)", ["sys.setdlopenflags"]),
     "asyncgen-hooks": ("sys.set_asyncgen_hooks(firstiter=print)", ["sys.set_asyncgen_hooks"]),
     "gc": ("gc.disable()", ["gc.disable"]),
+    "memory-traced": (
+        "import tracemalloc\ntracemalloc.start()\ntracemalloc.stop()",
+        ["tracemalloc.stop"],
+    ),
     "gc-thresholds": ("gc.set_threshold(1, 1, 1)", ["gc.set_threshold"]),
     "locale": ("locale.setlocale(locale.LC_ALL, 'C.UTF-8')", ["locale.setlocale"]),
     "locale-for-a-while": (

@@ -174,15 +174,18 @@ function nested(text, depth, longest, decodeURIComponent = unescaped) {
   return dense(found)
 }
 
+// An object of a class, which is sent as JSON where a handler returns it.
+class FunctionEvent {}
+
 function eventOf(style, asked, body) {
   const [path, query = ''] = asked.target.split(/\?(.*)/s)
-  return {
+  return Object.assign(new FunctionEvent(), {
     body: parsed(style, asked.headers, body),
     headers: asked.headers,
     method: asked.method,
     query: style === 'node22' ? querystring.parse(query) : nested(query, 5, 1000),
     path
-  }
+  })
 }
 
 module.exports = { Refused, eventOf }

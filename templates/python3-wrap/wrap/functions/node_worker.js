@@ -58,13 +58,14 @@ function say(text) {
   while (rest.length) rest = rest.subarray(fs.writeSync(1, rest))
 }
 
-for (const name of ['stdout', 'stderr']) {
+for (const [name, fd] of [['stdout', 1], ['stderr', 2]]) {
   const stream = new Writable({
     write(chunk, encoding, done) {
       ;(current.getStore() || unknown).print(chunk.toString())
       done()
     }
   })
+  stream.fd = fd  // for programs that get the stream, and for what writes to it at once
   Object.defineProperty(process, name, { value: stream, configurable: true, enumerable: true })
 }
 
@@ -81,7 +82,7 @@ for (const event of ['uncaughtException', 'unhandledRejection']) {
   })
 }
 
-class Context {
+class FunctionContext {
   constructor(answer) {
     this.statusCode = 200
     this.headerValues = {}
@@ -135,7 +136,7 @@ function called(style, handle, asked, body, run) {
         resolve(failed(fault))
       }
     }
-    const context = new Context(answer)
+    const context = new FunctionContext(answer)
     run.fail = error => resolve(failed(error))
     try {
       if (style === 'node-classic') {

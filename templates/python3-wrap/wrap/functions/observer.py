@@ -217,6 +217,7 @@ class Observer:
 
 _observer: Observer | None = None
 _at_work = threading.Lock()
+_audited = False
 
 
 class _Watched(ModuleType):
@@ -306,9 +307,6 @@ _EVENTS: Mapping[str, Callable[..., str]] = {
 }
 
 
-_audited = False
-
-
 def _audit_once() -> None:
     """Have `_audit` see events from now on: it cannot be removed again."""
     global _audited
@@ -359,6 +357,7 @@ _CALLS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
     "faulthandler": {"dump_traceback_later": _always},
     "threading": {"settrace": _always, "setprofile": _always, "stack_size": _given},
     "gc": {"disable": _always, "set_threshold": _always, "set_debug": _always},
+    "tracemalloc": {"stop": _always},
     "locale": {"_setlocale": _second},
     "time": {"tzset": _always},
     "signal": {"signal": _always, "setitimer": _always, "alarm": _always},

@@ -7,6 +7,7 @@ import com.openfaas.model.Request;
 import java.io.DataInputStream;
 import java.io.FileInputStream;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.lang.reflect.InvocationTargetException;
@@ -40,6 +41,7 @@ public final class Worker {
 
     public static void main(String[] arguments) throws IOException {
         Output.install();
+        System.setIn(InputStream.nullInputStream()); // handlers have no input: ours is the socket
         State.changed();
         FileInputStream starter = new FileInputStream("/proc/self/fd/" + arguments[0]);
         byte[] token = new byte[TOKEN_LENGTH];
