@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.wrap.core.statemachine.errors import StatesError
+from chiron.wrap.core.statemachine.limit import Limited
 from chiron.wrap.core.statemachine.values import (
     MOST_LEVELS,
     Text,
@@ -21,6 +22,8 @@ from chiron.wrap.core.statemachine.values import (
     instant,
     is_number,
     parse,
+    shown,
+    size_of,
 )
 from tests.rows import each_row
 
@@ -210,6 +213,21 @@ def test_a_wrap_imports_it_under_its_own_name_and_nothing_else_of_ours():
 def test_a_text_within_the_bound_is_written_as_without_it(value):
     text = dump(value)
     assert dump(value, 20 * len(text) + 20) == text
+
+
+@given(JSON, st.integers(0, 200))
+def test_a_size_is_told_up_to_a_bound(value, most):
+    size = size_of(value)
+    assert size_of(value, most) == size if size <= most else size_of(value, most) > most
+
+
+def test_who_writes_a_message_looks_at_the_beginning_of_a_value_and_at_the_time():
+    value, looks = [[number] for number in range(100_000)], []
+    with Limited(lambda: looks.append(1)):
+        assert shown(value) == "an array that is large"
+    assert len(looks) == 1
+    with Limited(lambda: 1 / 0), pytest.raises(ZeroDivisionError):
+        size_of(value)
 
 
 def test_a_value_whose_parts_are_shared_is_refused_before_its_text_is_made():

@@ -133,33 +133,41 @@ def dump(value: Any, most: float = math.inf) -> str:
     return text if text.isascii() else _LONE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
-def size_of(value: Any) -> int:
-    """About the length of `value` as JSON. Values share parts, so that it can exceed any memory."""
-    return _size(value, {})
+def size_of(value: Any, most: float = math.inf) -> int:
+    """About the length of `value` as JSON, or some number above `most` if it is longer.
+
+    Values share parts, so that it can exceed any memory.
+    """
+    return _size(value, {}, most)
 
 
 def shown(value: Any) -> str:
     """The beginning of `value` for a message."""
     try:
-        if isinstance(value, dict | list) and size_of(value) > _LONGEST_SHOWN:
+        if isinstance(value, dict | list) and size_of(value, _LONGEST_SHOWN) > _LONGEST_SHOWN:
             return f"{'an object' if isinstance(value, dict) else 'an array'} that is large"
     except RecursionError:
         return "a value that is nested too deep"
     return dump(value)[:60]
 
 
-def _size(value: Any, known: dict[int, int]) -> int:
-    """About the length of `value` as JSON; `known` has the sizes of the parts seen before."""
+def _size(value: Any, known: dict[int, int], most: float) -> int:
+    """As `size_of`; `known` has the sizes of the parts seen before."""
     if isinstance(value, str):
         return len(value) + 2
     if not isinstance(value, dict | list):
         return _NUMBER
     size = known.get(id(value))
     if size is None:
+        look()
         parts = value.values() if isinstance(value, dict) else value
-        size = 2 + len(value) + sum(_size(each, known) for each in parts)
+        size = 2 + len(value)
         if isinstance(value, dict):
             size += sum(map(len, value)) + 3 * len(value)
+        for each in parts:
+            if size > most:
+                break
+            size += _size(each, known, most - size)
         known[id(value)] = size
     return size
 
@@ -168,6 +176,7 @@ def _is_too_deep(value: Any) -> bool:
     """Whether it is nested more than `MOST_LEVELS` deep."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(MOST_LEVELS):
+        look()
         level = [
             each
             for holder in level
