@@ -183,15 +183,20 @@ def test_a_gateway_ends_though_its_supervisor_is_stopped(store, make_image, aliv
     assert not [process for process in below if alive(process.pid)]
 
 
+#: The pid of the tests' process, which none of the other processes there has.
+ME = 1000
+
+
 @pytest.fixture
 def machine(monkeypatch):
     """A machine's processes, as parents by pid, and the pids that are read of it."""
-    parents, read = {1: 0, 2: 0, 50: 1, 60: 50, os.getpid(): 50}, []
+    parents, read = {1: 0, 2: 0, 50: 1, 60: 50, ME: 50}, []
 
     def entry(pid):
         read.append(pid)
         return processes.Entry(parents[pid], "S", "1", 0.0, 0) if pid in parents else None
 
+    monkeypatch.setattr(os, "getpid", lambda: ME)
     monkeypatch.setattr(processes, "_listed", lambda: set(parents))
     monkeypatch.setattr(processes, "_entry", entry)
     return parents, read
@@ -199,27 +204,25 @@ def machine(monkeypatch):
 
 def test_what_is_elsewhere_is_read_once(machine):
     parents, read = machine
-    me = os.getpid()
     below = processes.Below()
-    parents |= {7: me, 8: 7}
+    parents |= {7: ME, 8: 7}
     below.snapshot()
     read.clear()
     parents |= {9: 8, 70: 60}
-    assert processes.descendants([me], below.snapshot()) == {me, 7, 8, 9}
-    assert sorted(read) == sorted([me, 7, 8, 9, 70])
+    assert processes.descendants([ME], below.snapshot()) == {ME, 7, 8, 9}
+    assert sorted(read) == sorted([ME, 7, 8, 9, 70])
     del parents[60], parents[7]
-    parents |= {8: me}
+    parents |= {8: ME}
     below.snapshot()
     parents[60] = 8  # the pid is used again
-    assert processes.descendants([me], below.snapshot()) == {me, 8, 9, 60}
+    assert processes.descendants([ME], below.snapshot()) == {ME, 8, 9, 60}
 
 
 def test_an_orphan_is_found_though_its_parent_ended_while_it_was_read(machine):
     parents, _ = machine
-    me = os.getpid()
     below = processes.Below()
     below.snapshot()
     parents[8] = 7  # which is not listed any more
     below.snapshot()
-    parents[8] = me
-    assert processes.descendants([me], below.snapshot()) == {me, 8}
+    parents[8] = ME
+    assert processes.descendants([ME], below.snapshot()) == {ME, 8}
