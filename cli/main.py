@@ -83,8 +83,9 @@ class LazyGroup(click.Group):
             return None
         module, _, name = self._modules[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name or "command")
-        gc.freeze()  # no collection looks at modules, while something is timed, say
-        gc.enable()
+        if not gc.isenabled():  # `start` has stopped it
+            gc.freeze()  # no collection looks at modules, while something is timed, say
+            gc.enable()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
