@@ -1,26 +1,26 @@
-"""What the OpenFaaS templates give to Flask of what a handler returned."""
+"""Converts a handler's return value as the OpenFaaS templates do before they pass it to Flask."""
 
 from __future__ import annotations
 
 from typing import Any
 
-#: With this content type, python3-http-debian sends a body as it is.
+#: python3-http-debian sends a body of this content type unchanged.
 _OCTETS = "application/octet-stream"
 _HTTP = ["GET", "PUT", "POST", "PATCH", "DELETE"]
-#: The methods that the template of each style serves; else it is 405.
+#: Style -> methods that its template serves; others get 405.
 METHODS = {"flask": ["GET", "POST"], "http": _HTTP, "http-debian": _HTTP}
-#: The endpoint of the routes of each template.
+#: Style -> endpoint of its template's routes.
 ENDPOINTS = {"flask": "main_route", "http": "call_handler", "http-debian": "call_handler"}
 
 
 def flask_value(style: str, value: Any) -> Any:
-    """What the template of `style` gives to Flask where a handler returned `value`.
+    """Return the value that the template of `style` passes to Flask for a handler's `value`.
 
-    python3-flask gives all of it. python3-http and python3-http-debian take None, and a dict with
-    ``statusCode``, ``body`` and ``headers``, for themselves: a dict as the body becomes JSON, and
-    any other body what ``str()`` makes of it.
+    python3-flask passes it unchanged. python3-http and python3-http-debian interpret None and dicts
+    with ``statusCode``, ``body`` and ``headers``. A dict as the body becomes JSON; any other body
+    goes through ``str()``.
 
-    Raises AttributeError, KeyError: the same as in the template: it answers 500.
+    Raises AttributeError, KeyError, as the template does: it answers 500.
     """
     if style == "flask":
         return value

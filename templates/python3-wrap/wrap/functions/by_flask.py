@@ -1,8 +1,8 @@
-"""What Flask does for a handler: the request that it may look at, and the less usual answers.
+"""Flask's part of a call: request contexts, and unusual answers.
 
-The import of Flask takes a third of a wrap's start, and 6 MiB of each of its processes. So this
-module is imported for functions that import Flask, and for answers that `wrap.functions.styles`
-does not read itself.
+Importing Flask takes a third of a wrap's start time and 6 MiB of each process. So this module is
+imported only for functions that import Flask and for answers that `wrap.functions.styles` cannot
+read itself.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from wrap.values.value import Object
 
 
 class _Context(RequestContext):
-    """A request whose error, if no route fits, has no traceback and no cause.
+    """A request context whose routing error has no traceback and no cause.
 
-    Their frames would keep the inputs until garbage is collected: both are a cycle.
+    Both are reference cycles whose frames would keep the inputs until garbage is collected.
     """
 
     def match_request(self) -> None:
@@ -39,9 +39,9 @@ class _Context(RequestContext):
 
 
 class Application(Flask):
-    """The application that a function finds, which may configure it.
+    """The application of a function, which the function may configure.
 
-    Has as its folder that of the function which asks for it, as ``send_file`` does.
+    Its root path is the folder of the calling function; ``send_file`` reads it.
     """
 
     def request_context(self, environ: dict[str, Any]) -> RequestContext:
@@ -57,7 +57,7 @@ class Application(Flask):
 
 
 def application(folder: str, style: str = "flask") -> Application:
-    """One for a function whose working directory is `folder`, with the routes of its template."""
+    """Return the application of a function in `folder`, with the routes of its template."""
     whole = os.path.abspath(folder)  # noqa: PTH100 (links stay)
     found = Application(PACKAGE, root_path=whole, instance_path=f"{whole}/instance")
     name, methods = ENDPOINTS[style], METHODS[style]
@@ -66,23 +66,23 @@ def application(folder: str, style: str = "flask") -> Application:
     return found
 
 
-#: Makes the answers of functions that do not import Flask.
+#: Builds the answers of functions that do not import Flask.
 _FLASK = application(".")
-#: The input of what Flask makes of an answer where the handler has no request.
+#: The request body while Flask builds an answer for a handler without a request.
 _NONE = Object("")
 
 
 def flask_request(
     application: Flask, given: Object, trace: Mapping[str, str]
 ) -> AbstractContextManager[Any]:
-    """The Flask request that a handler may look at."""
+    """Return the context of a handler's Flask request."""
     context = application.request_context(_with_body(environ_of(given, trace), given))
-    context.request.get_data()  # the template reads the body first, so its stream is at its end
+    context.request.get_data()  # as the template does, so the stream is at its end
     return context
 
 
 def _with_body(environ: dict[str, Any], given: Object) -> dict[str, Any]:
-    """`environ` with what a WSGI application finds in one beside texts."""
+    """Add the WSGI entries that are no texts."""
     environ["wsgi.version"] = (1, 0)
     environ["wsgi.input"] = io.BytesIO(given.data())
     environ["wsgi.input_terminated"] = True
@@ -93,7 +93,7 @@ def _with_body(environ: dict[str, Any], given: Object) -> dict[str, Any]:
 
 
 def made(value: Any) -> Response:
-    """What Flask makes of a value, which looks at the request for some."""
+    """Return Flask's response for a handler's value, in the current request if there is one."""
     if has_request_context():
         response = request_ctx.app.finalize_request(value)
     else:

@@ -1,8 +1,7 @@
-"""Calls with which a handler would end the server, and all requests with it: they end its task.
+"""Guards calls that would end the server and all its requests: they end only the caller's task.
 
-That is all that Python's own modules have for it. Native code can do as much and cannot be kept
-from it (ctypes, a crash): then the requests fail, and the gateway or the watchdog starts the wrap
-again.
+All such calls of Python's own modules are guarded. Native code (ctypes, a crash) can still end the
+server. Then its requests fail, and the gateway or the watchdog restarts the wrap.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from typing import Any
 
 from wrap.observe import log
 
-_SIGNAL = importlib.import_module("_signal")  # it has no type hints
-#: They stop the server, as it has handlers of its own for them.
+_SIGNAL = importlib.import_module("_signal")  # without type hints
+#: The server stops at these signals: it has handlers for them.
 _STOP = (signal.SIGTERM, signal.SIGINT)
-#: What the kernel does at these ends nothing (signal(7)).
+#: Signals whose default action ends nothing (signal(7)).
 _HARMLESS = (0, signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH)
 _TIMERS = {
     signal.ITIMER_REAL: signal.SIGALRM,
@@ -32,7 +31,7 @@ _TIMERS = {
 
 
 class Ended(SystemExit):
-    """Raised in place of `call`, which would have ended the server."""
+    """Raised instead of performing `call`, which would end the server."""
 
     def __init__(self, call: str, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -40,9 +39,9 @@ class Ended(SystemExit):
 
 
 def contain() -> None:
-    """Have the calls raise `Ended` in this process.
+    """Make the guarded calls raise `Ended` in this process.
 
-    In those that it forks they do as ever, once the line that was begun is in the log.
+    In its forked children the calls work as usual, after the started log line is written.
     """
     server = os.getpid()
     for name, (modules, ends) in _CALLS.items():
@@ -61,7 +60,7 @@ def _contained(
         if ends(*arguments, **options):
             if os.getpid() == server:
                 raise Ended(call, *arguments[:1])
-            log.end_own_lines()  # what is begun would end with the process
+            log.end_own_lines()  # an unfinished line would be lost
         return original(*arguments, **options)
 
     return contained
@@ -74,7 +73,7 @@ def _always(*_arguments: Any, **_options: Any) -> bool:
 def _is_deadly(number: int = signal.SIGINT) -> bool:
     try:
         default = signal.getsignal(number) == signal.SIG_DFL
-    except (ValueError, TypeError):  # the call itself says so
+    except (ValueError, TypeError):  # the call itself raises it
         return False
     return number in _STOP or (default and number not in _HARMLESS)
 
@@ -99,7 +98,7 @@ def _by_timer(which: int, seconds: float, _interval: float = 0.0) -> bool:
     return bool(seconds) and which in _TIMERS and _is_deadly(_TIMERS[which])
 
 
-#: Name -> the modules that have the call, the one that defines it first, and when it ends us.
+#: Call -> the modules with that name, the defining one first, and whether arguments end the server.
 _CALLS: dict[str, tuple[tuple[ModuleType, ...], Callable[..., bool]]] = {
     "_exit": ((posix, os), _always),
     "abort": ((posix, os), _always),

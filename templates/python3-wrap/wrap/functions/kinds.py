@@ -1,4 +1,4 @@
-"""Which kind of function each style is: the one place that has them all."""
+"""The kinds of functions by style: the only list of them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from importlib import import_module
 from wrap.functions.answers import METHODS
 from wrap.functions.function_runner import FunctionRunner, Place
 
-#: Style -> the module and the class of its functions; a wrap imports those that it has. Node's
-#: styles call handlers with Express 4, with Express 5, by a callback, without a request.
+#: Style -> module and class of its functions; a wrap imports only the modules it needs. Node's
+#: styles: Express 4, Express 5, handlers with a callback, handlers without a request.
 KINDS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(METHODS, ("python", "PythonHandler")),
     "command": ("command", "Command"),
@@ -20,9 +20,9 @@ KINDS: Mapping[str, tuple[str, str]] = {
 
 
 def functions_of(place: Place) -> dict[str, FunctionRunner]:
-    """The functions of a wrap by their names, of which none is imported yet.
+    """Return function name -> runner for a wrap; imports no handler.
 
-    Raises what `FunctionRunner.of` raises, and ValueError for a style that is none of `KINDS`.
+    Raises ValueError for a style outside `KINDS`, and the errors of `FunctionRunner.of`.
     """
     functions = place.wrap.functions
     for name, style in functions.items():

@@ -1,8 +1,7 @@
-"""What the import of a function leaves open, and what of that two processes cannot share.
+"""Descriptors, threads and mappings that the import of a function leaves open.
 
-A fork copies descriptors, but not what is behind them: both processes then read from one
-connection, and move one file position. Of a thread it copies only what the thread had in memory:
-locks stay held, and work that others wait for is not done.
+After a fork, parent and child share each open connection and each file position. Only the forking
+thread exists in the child: locks of other threads stay held, and their work is never done.
 """
 
 from __future__ import annotations
@@ -31,35 +30,34 @@ if TYPE_CHECKING:
 _OWN = Path("/proc/self")
 _DESCRIPTORS = _OWN / "fd"
 _LISTING = str(_DESCRIPTORS)
-#: What a function changes of its process that leaves a program, or a thread that ends with the
-#: process, running after its answer.
+#: Names of changes: a program, or a daemon thread, still runs after the function's answer.
 RUN_ON, THREADS_RUN_ON = "programs that run on", "daemon threads that run on"
-#: A thread that has ended may be listed for a moment, in seconds.
+#: How long the kernel may list a thread that has ended, and the poll interval, in seconds.
 _LISTED_S, _AGAIN_S = 0.1, 0.005
 
-#: The files of named semaphores, which processes are meant to have in common.
+#: The files of named semaphores, which exist to be shared by processes.
 _SEMAPHORE = "/dev/shm/sem."  # noqa: S108
 
-#: A thread of C code that has run Python code, for as long as there is the process.
+#: The type of a thread that C code started; `threading` lists it until the process ends.
 _FOREIGN: type = vars(threading)["_DummyThread"]
 
 
 class Descriptor(NamedTuple):
-    """What an open descriptor is."""
+    """An open file descriptor."""
 
-    #: As the kernel has it: a path, or for example ``socket:[77]``.
+    #: The kernel's name: a path, or for example ``socket:[77]``.
     name: str
-    #: Its type, of `stat`, and how it is open, of open(2).
+    #: The type bits of `st_mode`, and the flags of open(2).
     kind: int
     flags: int
-    #: Whether its file is mapped into memory, and no file object reads it.
+    #: Whether the file is mapped into memory and no file object reads it.
     only_mapped: bool = False
 
     @property
     def can_be_shared(self) -> bool:
-        """Whether two processes that have it copied do not notice each other.
+        """Whether two processes can use copies of the descriptor independently.
 
-        A device has no position. The kernel puts what is appended at the end of a file.
+        A device has no position. The kernel appends at the end of the file.
         """
         if stat.S_ISCHR(self.kind):
             return True
@@ -71,42 +69,44 @@ class Descriptor(NamedTuple):
 
 
 class Open(NamedTuple):
-    """What a process has open."""
+    """The open resources of a process."""
 
-    #: By their numbers, the threads with their names.
+    #: Descriptor number -> descriptor; thread id -> name.
     descriptors: dict[int, Descriptor]
     threads: dict[int, str]
-    #: Memory that forked processes would have in common, by address and name.
+    #: Writable shared mappings, which a forked process would share: address and name.
     mappings: frozenset[str] = frozenset()
 
     def since(self, before: Open) -> Open:
-        """What of it was not open `before`."""
+        """Return the resources that were not open in `before`."""
         known = before.descriptors.items()
         descriptors = dict(each for each in self.descriptors.items() if each not in known)
         threads = {n: name for n, name in self.threads.items() if n not in before.threads}
         return Open(descriptors, threads, self.mappings - before.mappings)
 
     def unshareable(self, outlasting: Collection[int]) -> Open:
-        """What of it processes cannot share, where the threads `outlasting` go on after a fork.
+        """Return the resources that processes cannot share.
 
-        Libraries that look after forks, such as OpenBLAS, end their threads before each.
+        Args:
+            outlasting: ids of the threads that survive a fork in the parent. Libraries with fork
+                handlers, such as OpenBLAS, end their threads before each fork.
         """
         descriptors = {n: each for n, each in self.descriptors.items() if not each.can_be_shared}
         threads = {n: name for n, name in self.threads.items() if n in outlasting}
         return Open(descriptors, threads, self.mappings)
 
     def close_at_exec(self) -> None:
-        """Have the program that replaces this one find none of its descriptors."""
+        """Close these descriptors when another program replaces this one."""
         for number in self.descriptors:
             with contextlib.suppress(OSError):
                 os.set_inheritable(number, False)
 
 
 def look() -> Open:
-    """What this process has open now."""
+    """Return the open resources of this process."""
     descriptors = {}
     for number in _numbers(_DESCRIPTORS):
-        with contextlib.suppress(OSError):  # the one by which they are listed is closed again
+        with contextlib.suppress(OSError):  # the descriptor of the listing itself is closed
             descriptors[number] = _descriptor(number)
     threads = {}
     for number in _numbers(_OWN / "task"):
@@ -116,7 +116,7 @@ def look() -> Open:
 
 
 def count() -> int:
-    """How many descriptors this process has; 0 before Linux 6.2, which does not tell at once."""
+    """Return the number of open descriptors; 0 before Linux 6.2, where counting is slow."""
     try:
         return os.stat(_LISTING).st_size  # noqa: PTH116 (a fork makes each call of Path's slow)
     except OSError:
@@ -124,7 +124,7 @@ def count() -> int:
 
 
 def outlasting(threads: Collection[int]) -> set[int]:
-    """Those of `threads` that go on when this process forks, which it does where there are any."""
+    """Return the threads that are still running after a fork; forks once if there are any."""
     if not threads:
         return set()
     with warnings.catch_warnings():  # Python warns of a fork beside threads: this child ends
@@ -141,7 +141,7 @@ def outlasting(threads: Collection[int]) -> set[int]:
 
 
 def named(left: Open) -> Iterator[str]:
-    """What is `left`, as a person would call it; threads of Python by the names that they have."""
+    """Yield a readable name of each resource in `left`; Python threads by their own names."""
     for number, descriptor in left.descriptors.items():
         yield _socket_name(number) if stat.S_ISSOCK(descriptor.kind) else descriptor.name
     names = {each.native_id: each.name for each in threading.enumerate()}
@@ -152,14 +152,14 @@ def named(left: Open) -> Iterator[str]:
 
 
 def alive(*kinds: type) -> list[Any]:
-    """The objects of this process of these kinds, but for those that ``gc.freeze`` put aside."""
+    """Return the live objects of these classes, without those that ``gc.freeze`` excluded."""
     objects = gc.get_objects()
     wanted = {kind for kind in set(map(type, objects)) if issubclass(kind, kinds)}
     return [each for each in objects if type(each) in wanted]
 
 
 def writers() -> list[Writer]:
-    """The files and log handlers of this process that may hold back what is to be written."""
+    """Return the files and log handlers of this process whose buffers may hold unwritten data."""
     logs = sys.modules.get("logging.handlers")
     kinds = (logs.BufferingHandler,) if logs else ()
     found = alive(io.BufferedWriter, io.TextIOWrapper, *kinds)
@@ -168,7 +168,7 @@ def writers() -> list[Writer]:
 
 
 def flush(files: Iterable[Writer]) -> None:
-    """Write out what `files` hold back, as far as they are open."""
+    """Flush the buffers of `files`; ignores closed files."""
     for file in files:
         with contextlib.suppress(Exception):  # handlers may raise anything
             file.flush()
@@ -184,7 +184,7 @@ def _can_write(file: Writer) -> bool:
 
 
 def children() -> list[int]:
-    """The children of this process, whichever thread has started them."""
+    """Return the pids of all children of this process, of every thread."""
     found = ""
     for number in _numbers(_OWN / "task"):
         with contextlib.suppress(OSError):
@@ -193,7 +193,7 @@ def children() -> list[int]:
 
 
 def programs() -> set[int]:
-    """The children that run, but for those that `multiprocessing` ends with this process."""
+    """Return the running children without `multiprocessing`'s helpers, which it ends itself."""
     helpers = {
         getattr(getattr(sys.modules.get(f"multiprocessing.{name}"), f"_{name}", None), pid, None)
         for name, pid in (("resource_tracker", "_pid"), ("forkserver", "_forkserver_pid"))
@@ -202,7 +202,7 @@ def programs() -> set[int]:
 
 
 def daemons() -> set[threading.Thread]:
-    """The threads that end with this process, but for the wrap's."""
+    """Return the daemon threads that do not belong to the wrap."""
     return {
         each
         for each in threading.enumerate()
@@ -214,7 +214,7 @@ def daemons() -> set[threading.Thread]:
 
 @contextlib.contextmanager
 def as_no_daemon() -> Iterator[None]:
-    """A block in which new threads are daemons only if that is asked for, as in the main thread."""
+    """Let new threads in a block default to non-daemon, as threads of the main thread do."""
     own = vars(threading.current_thread())
     usual, own["_daemonic"] = own["_daemonic"], False
     try:
@@ -250,7 +250,7 @@ def _descriptor(number: int) -> Descriptor:
 
 
 def _mappings() -> Iterator[str]:
-    """What of this process's memory is written for all who map it, but for semaphores."""
+    """Yield the writable shared mappings of this process without semaphores."""
     for line in (_OWN / "maps").read_text().splitlines():
         address, rights, *_, name = line.split(maxsplit=5)
         if rights[1] == "w" and rights[3] == "s" and not name.startswith(_SEMAPHORE):

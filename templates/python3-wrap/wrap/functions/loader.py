@@ -1,9 +1,9 @@
 """Imports the functions of a wrap, each into a module namespace of its own.
 
-Further processes are forked from a process that has imported their functions, and share its memory.
-A function is imported late where its import leaves open what processes cannot share: by each
-process that runs it, and by no process from which others are forked. That one imports the libraries
-of late functions, which takes most of the time.
+Worker processes are forked from a process that has imported their functions, and share its memory.
+If an import leaves resources open that processes cannot share, the function is *late*: each process
+that runs the function imports it. The parent imports only a late function's libraries, which take
+most of the time.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from wrap.functions import leftovers
 from wrap.functions.function_runner import FunctionRunner
 from wrap.functions.public import is_public
 
-#: What `load_shared` calls the libraries of late functions, as no function is called.
+#: The key of late functions' libraries in `load_shared`; no function has this name.
 LIBRARIES = ""
 
 
 class Late(NamedTuple):
-    """What an import has left open that processes cannot share, and the libraries it imported."""
+    """The unshareable resources that an import left open, and the libraries that it imported."""
 
     opens: list[str]
     libraries: list[str]
 
 
 def load_shared(functions: Iterable[FunctionRunner], libraries: Iterable[str]) -> dict[str, Late]:
-    """Import `libraries` and `functions` in a process from which others are forked.
+    """Import `libraries` and `functions` in the process that forks workers.
 
-    Returns those that leave open what processes cannot share, by their names: such functions have
-    to be imported late. Raises ImportError as `FunctionRunner.prepare` does.
+    Returns the functions that must be imported late, by name. Raises ImportError if a function
+    cannot be imported.
     """
     left, imported = dict[str, leftovers.Open](), dict[str, list[str]]()
     before = leftovers.look()
@@ -63,5 +63,5 @@ def _imports(
 
 def _import(libraries: Iterable[str]) -> None:
     for name in libraries:
-        with contextlib.suppress(Exception):  # the function that needs it raises what this raises
+        with contextlib.suppress(Exception):  # the function's own import raises it again
             importlib.import_module(name)

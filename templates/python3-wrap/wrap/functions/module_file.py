@@ -1,4 +1,4 @@
-"""Runs a file as a module, with a module of ours under the name that the file imports it by."""
+"""Runs a file as a module and supplies one module that the file imports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 
 def module_of(file: Path, name: str, given: ModuleType) -> ModuleType:
-    """The module that `file` is; it imports `given` as `name`. Raises what the file does."""
+    """Import `file`, whose import of `name` finds `given`. Raises whatever the file raises."""
     sys.modules[name] = given
     spec = spec_from_file_location(f"_triggers_{file.stem}", file)
     if spec is None or spec.loader is None:

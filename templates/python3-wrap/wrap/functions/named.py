@@ -1,8 +1,7 @@
-"""What classes, registries and other objects of libraries hold that a function's code names.
+"""Snapshots of library objects that a function's code can reach by name.
 
-All functions of a process have the attribute of a library's class that one of them sets, and what
-one of them adds to a library's list, and what a library's function sets in its own module. The code
-of a function reaches these by names, from the modules that it imports.
+All functions of a process share a library's classes, lists and module variables. A function that
+changes them changes them for all. Its code reaches them by names from the modules that it imports.
 """
 
 from __future__ import annotations
@@ -23,27 +22,27 @@ from typing import Any, NamedTuple
 from wrap.functions.public import SHARED
 from wrap.functions.snapshot import STATE, is_ours
 
-#: Objects by their names, and what they hold: attributes by their names, items by tuples.
+#: Object name -> the object and its content: attribute name -> value, or (key,) -> item.
 Held = Mapping[str, tuple[Any, Mapping[Any, Any]]]
-#: These modules have what is compared as a part of the state.
+#: Modules that `wrap.functions.snapshot` compares.
 _COMPARED = frozenset({*STATE, "sys", "builtins", "__main__", "os"})
-#: So many names lead at most from a module to an object.
+#: The longest path from a module to an object, in names.
 _MOST_NAMES = 4
-#: Names by which code sets items of a module's namespace.
+#: Names through which code sets items of a module's namespace.
 _NAMESPACES = {"__dict__", "vars"}
 _PLAIN = (int, float, complex, str, bytes)
 _OF_GLOBALS = ("STORE_GLOBAL", "LOAD_GLOBAL")
 
 
 class _Used(dict[Any, Any]):
-    """What an object holds that a named function of its library looks at.
+    """The content of an object that a named function of its library reads.
 
-    Where there was nothing before, such a function may keep what it has computed.
+    The function may fill an empty place, as a cache does.
     """
 
 
 class Names(NamedTuple):
-    """The modules that code imports, and all names in it."""
+    """The modules that code imports, and all other names in it."""
 
     modules: frozenset[str]
     others: frozenset[str]
@@ -51,7 +50,7 @@ class Names(NamedTuple):
 
 @functools.cache
 def names_in(folder: Path) -> Names:
-    """The names in the Python files below `folder`; those that are no Python have none."""
+    """Return the names in the Python files below `folder`; skips files with syntax errors."""
     modules, others = set[str](), set[str]()
     for file in folder.rglob("*.py"):
         with contextlib.suppress(SyntaxError, ValueError, RecursionError, OSError):
@@ -70,7 +69,7 @@ def names_in(folder: Path) -> Names:
 
 
 def held(folder: Path) -> Held:
-    """What the objects hold that the code in `folder` names of modules that are imported."""
+    """Return the content of each object that the code in `folder` can name in imported modules."""
     names = names_in(folder)
     found = dict[str, tuple[Any, Mapping[Any, Any]]]()
     seen = set[int]()
@@ -84,7 +83,7 @@ def held(folder: Path) -> Held:
 
 
 def changed(before: Held, after: Held) -> Iterator[str]:
-    """The names of attributes, and of lists and the like, that hold another object in `after`."""
+    """Yield the names of attributes and containers whose content differs in `after`."""
     for label in before.keys() & after.keys():
         (one, old), (other, new) = before[label], after[label]
         for name in {*old, *new} if one is other else ():  # else another object holds it
@@ -95,14 +94,14 @@ def changed(before: Held, after: Held) -> Iterator[str]:
 
 
 def _is_cached(value: Any, name: Any, old: Mapping[Any, Any], new: Any) -> bool:
-    """Whether there was nothing before at `name`, as in a cache or of what is made when needed."""
+    """Whether `name` was empty before, as in a cache or a lazily created object."""
     if isinstance(name, str) and getattr(type(value), name, None) is not None:
         return False  # its class has a default
     return old.get(name) is None and type(value) is not list and not _has_own(new)
 
 
 def _has_own(value: Any) -> bool:
-    """Whether it is a function or class of the function's own code, or a tuple with one."""
+    """Whether `value` is, or is a tuple with, a class or function of the handler's own code."""
     parts = value if isinstance(value, tuple) else (value,)
     return any(isinstance(p, FunctionType | type) and is_ours(str(p.__module__)) for p in parts)
 
@@ -119,7 +118,7 @@ def _reach(
     found: dict[str, tuple[Any, Mapping[Any, Any]]],
     seen: set[int],
 ) -> None:
-    """Add to `found` what `value` holds, and what its attributes hold that have one of `names`."""
+    """Add to `found` the content of `value` and, recursively, of its attributes in `names`."""
     if isinstance(value, type):
         label = f"{value.__module__}.{value.__qualname__}"
     elif isinstance(value, ModuleType):
@@ -129,7 +128,7 @@ def _reach(
     seen.add(id(value))
     with contextlib.suppress(Exception):  # objects of libraries may do anything
         holds = dict(_holds(value))
-        if not isinstance(value, ModuleType):  # for which the observer hears of assignments
+        if not isinstance(value, ModuleType):  # the observer records assignments to modules
             found[label] = value, holds
         elif names & _NAMESPACES:
             found[label] = value, _Used(holds)
@@ -142,9 +141,9 @@ def _reach(
 
 
 def _used(value: Any, names: frozenset[str], holds: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """The objects that a library's function looks at which has one of `names` in `value`.
+    """Yield the objects that the functions of `value` in `names` read.
 
-    Those that another function of its module looks at for it are among them.
+    Objects that these functions read through another function of their module are included.
     """
     is_module = isinstance(value, ModuleType)
     members = value if isinstance(value, type) else type(value)
@@ -164,13 +163,13 @@ def _used(value: Any, names: frozenset[str], holds: Mapping[Any, Any]) -> Iterat
 
 
 def _names_of(code: CodeType) -> set[str]:
-    """The names in a function's code, and in that of functions within it."""
+    """Return the names in a function's code and in its nested functions."""
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
     return {*code.co_names}.union(*map(_names_of, inner))
 
 
 def _holds(value: Any) -> Iterable[tuple[Any, Any]]:
-    """The attributes or items of a value that it has in all threads."""
+    """Yield the attributes or items of a value that all threads share."""
     if isinstance(value, type):
         yield from (each for each in vars(value).items() if not each[0].startswith(("__", "_abc_")))
         if isinstance(value, abc.ABCMeta):
@@ -186,7 +185,7 @@ def _holds(value: Any) -> Iterable[tuple[Any, Any]]:
             sets, looks = _sets(call.__code__)
             for name in sets:
                 held = call.__globals__.get(name)
-                if held is not None or name not in looks:  # else it is made when it is first needed
+                if held is not None or name not in looks:  # else it is created lazily
                     yield (name,), held
         yield from vars(value).items()
     elif type(value) not in _PLAIN and not isinstance(value, threading.local):
@@ -194,12 +193,12 @@ def _holds(value: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _is_standard(function: FunctionType) -> bool:
-    """Whether it is of the standard library, whose setters the observer knows."""
+    """Whether `function` is of the standard library, whose setters the observer lists."""
     return str(function.__module__).partition(".")[0] in sys.stdlib_module_names
 
 
 def _called(function: FunctionType) -> Iterator[FunctionType]:
-    """The functions of its package that a function may call."""
+    """Yield the functions of the same package that `function` may call."""
     package = str(function.__module__).partition(".")[0]
     for name in function.__code__.co_names:
         call = function.__globals__.get(name)
@@ -209,20 +208,20 @@ def _called(function: FunctionType) -> Iterator[FunctionType]:
 
 @functools.cache
 def _sets(code: CodeType) -> tuple[list[str], list[str]]:
-    """The names of its module that a function sets, and those that it looks at."""
+    """Return the module-level names that code stores and those that it loads."""
     done = [(each.opname, each.argval) for each in dis.get_instructions(code)]
     sets, looks = ([name for how, name in done if how == each] for each in _OF_GLOBALS)
     return sets, looks
 
 
 def _attributes(value: Any) -> Iterable[tuple[str, Any]]:
-    """The attributes of an object; none of a proxy, which answers for another object."""
+    """Return the attributes of an object; none of a proxy, which forwards to another object."""
     kinds = type(value).__mro__
     own = next((vars(each)["__dict__"] for each in kinds if "__dict__" in vars(each)), None)
     if own is None:
         names = [name for name, each in vars(kinds[0]).items() if _is_field(name, each)]
         fields = [(name, getattr(value, name)) for name in names]
-        # Some are made anew whenever they are read.
+        # Some attributes are a new object at every read.
         return [(name, each) for name, each in fields if _is_same(each, getattr(value, name))]
     is_real = isinstance(own, GetSetDescriptorType | MemberDescriptorType)
     return list(own.__get__(value).items()) if is_real else []
@@ -233,7 +232,7 @@ def _is_field(name: str, descriptor: object) -> bool:
 
 
 def _registered(kind: Any) -> Iterable[tuple[Any, Any]]:
-    """The classes of libraries that an abstract class was told of by ``register``."""
+    """Yield the library classes registered with an abstract class by ``register``."""
     dump: Any = abc._get_dump  # type: ignore[attr-defined]
     for reference in dump(kind)[0]:
         each = reference()

@@ -1,14 +1,15 @@
 """A module namespace for each function, so that two may both ship ``util.py``.
 
-A function's folder is a package under a name of its own in ``sys.modules``. Its modules run with a
-private copy of ``__builtins__`` whose ``__import__`` finds, for `import util` as for `from function
-import util` (OpenFaaS's name of the folder), the function's own module. Their ``__name__`` is as on
-OpenFaaS, ``function.util``, and so is what pickles name; `wrap.functions.public` has what is behind
-these names in ``sys.modules``. Functions keep the builtins of the module that defined them, so
-imports inside handlers and in threads go the same way; and so does ``open`` of files in
-``function/``. The function's own folders in ``sys.path`` are searched too, but for those to which
-pip has installed packages. Names of the standard library and of installed packages mean what they
-mean everywhere, unless such a folder comes first.
+A function's folder is a package with a unique name in ``sys.modules``. Its modules run with a
+private copy of ``__builtins__``. The ``__import__`` there finds the function's own module for both
+`import util` and `from function import util` (``function`` is OpenFaaS's name of the folder).
+Modules and pickles have the ``__name__`` that OpenFaaS gives them, ``function.util``;
+`wrap.functions.public` puts proxies under these names in ``sys.modules``.
+
+Python functions keep the builtins of their module, so imports in handlers and threads work alike,
+and so does ``open`` of files in ``function/``. Function folders in ``sys.path`` are searched too,
+except folders with packages that pip installed. Names of the standard library and of installed
+packages keep their meaning unless a function's folder precedes them.
 """
 
 from __future__ import annotations
@@ -39,18 +40,18 @@ from wrap.functions import own_builtins, public
 from wrap.functions.own_builtins import OWN, SHARED
 from wrap.functions.public import PACKAGE
 
-#: What the names of the functions' packages in ``sys.modules`` begin with.
+#: The prefix of the functions' packages in ``sys.modules``.
 _PREFIX = "_function_"
 #: A line with an import statement.
 _IMPORT = re.compile(r"^.*\bimport\b.*$", re.MULTILINE)
-#: Words of code that may answer with an iterator, or with what `json` does not write.
+#: Words of code that may answer an iterator, or values that `json` cannot encode.
 _UNUSUAL = re.compile(r"\b(yield|iter|map|filter|dataclass|datetime|decimal|uuid)\b")
 
 
 def _imports(folder: Path, *packages: str) -> tuple[list[bool], bool]:
-    """Whether the modules below `folder` have statements that import each of `packages`.
+    """Return whether modules below `folder` import each package, and whether any word is unusual.
 
-    And whether they have a word of `_UNUSUAL`.
+    Unusual words are those of `_UNUSUAL`.
     """
     lines, unusual = set[str](), False
     for file in folder.rglob("*.py"):
@@ -63,13 +64,13 @@ def _imports(folder: Path, *packages: str) -> tuple[list[bool], bool]:
 
 @functools.cache
 def _installed_in() -> list[str]:
-    """The folders of installed packages."""
+    """Return the folders of installed packages."""
     return [*site.getsitepackages(), site.getusersitepackages()]
 
 
 @functools.cache
 def _is_installed(name: str) -> bool:
-    """Whether there is an installed module of that name, and not just a folder without code."""
+    """Whether an installed module has this name; a folder without code does not count."""
     ours = str(Path(__file__).parents[2])
     places = [each for each in sys.path if each != ours and public.package_at(each) is None]
     try:
@@ -80,7 +81,7 @@ def _is_installed(name: str) -> bool:
 
 
 def function_of(names: Mapping[str, Any]) -> str | None:
-    """The function whose module has `names` as its globals; None of other modules."""
+    """Return the function whose module has the globals `names`, or None."""
     package = public.package_of(names)
     return package and package.removeprefix(_PREFIX).replace("_", "-")
 
@@ -93,24 +94,24 @@ class Namespace:
         folder: where its modules are.
 
     Attributes:
-        uses_flask, uses_io: whether its modules import Flask and `chiron_io`, wherever in their
+        uses_flask, uses_io: whether its modules import Flask and `chiron_io` anywhere in their
             code.
-        answers_unusually: whether Flask may have to make its answers.
+        answers_unusually: whether Flask may be needed to build its answers.
     """
 
     def __init__(self, name: str, folder: Path) -> None:
         self.package = _PREFIX + name.replace("-", "_")
-        # A handler may import them as late as in its first run, which is to have them as well.
+        # A handler may import both during its first run only, which needs them already.
         imports, self.answers_unusually = _imports(folder, "flask", "chiron_io")
         self.uses_flask, self.uses_io = imports
         self._folder = folder
-        #: The folders with its modules, and those of them that precede the installed packages.
+        #: The folders with its modules, and the ones that precede the installed packages.
         self._places, self._first = [str(folder)], list[str]()
         self._known_path, self._checked = set(sys.path), set[str]()
         self._open_file: Callable[..., IO[Any]] = SHARED["open"]
         own = dict(zip(OWN, (self._import, self._open), strict=True))
         self._builtins = own_builtins.add(self.package, own)
-        #: The modules that the function has imported by names without the package's.
+        #: The modules that the function has imported by bare names.
         self._plain = set[str]()
         source = partial(_Loader, own=self._builtins, plain=self._plain)
         self._loaders: list[Any] = [
@@ -122,13 +123,13 @@ class Namespace:
         public.add(self.package, folder)
 
     def load(self, module: str) -> ModuleType:
-        """Import one of the function's modules by the name that the function gives it."""
+        """Import one of the function's modules by the function's name for it."""
         return importlib.import_module(f"{self.package}.{module}")
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Part of the import protocol: where the module `fullname` is, if it is one of ours."""
+        """Return the specification of the function's own module `fullname`, or None."""
         if fullname == self.package:
             return self._package_spec()
         if not fullname.startswith(self.package + ".") or path is None:
@@ -154,7 +155,7 @@ class Namespace:
         return found
 
     def _own(self, name: str) -> str | None:
-        """The name in ``sys.modules`` of what the function calls `name`, if it is its own."""
+        """Return the name in ``sys.modules`` of the function's own module `name`, or None."""
         top, _, rest = name.partition(".")
         if top == PACKAGE:
             return f"{self.package}.{rest}" if rest else self.package
@@ -168,7 +169,7 @@ class Namespace:
         return None
 
     def _note_places(self) -> None:
-        """Search the function's folders, too, that are new in ``sys.path``."""
+        """Add the function's folders that are new in ``sys.path`` to the places to search."""
         for number, place in enumerate(sys.path):
             if place not in self._known_path:
                 self._known_path.add(place)
@@ -181,7 +182,7 @@ class Namespace:
                         self._first.append(str(folder))
 
     def _check(self, top: str) -> None:
-        """Raise ImportError if another function has brought what `top` means in this process."""
+        """Raise ImportError if the module `top` of this process comes from another function."""
         file = str(getattr(sys.modules.get(top), "__file__", None) or "/")
         other = public.package_at(file)
         if other not in (None, self.package):
@@ -212,7 +213,7 @@ class Namespace:
         level: int = 0,
     ) -> ModuleType:
         usual: Callable[..., ModuleType] = SHARED["__import__"]
-        if level:  # the names of modules are public, and the import system has their own ones
+        if level:  # the modules have public names; the import system uses the private ones
             package = str((globals or {}).get("__package__"))
             name = resolve_name("." * level + name, package)
             if not fromlist:
@@ -243,14 +244,14 @@ class Namespace:
         return self._importlib if module is importlib else module
 
     def _rename(self, error: ModuleNotFoundError) -> None:
-        """Have `error` name a module of the function as the function does."""
+        """Put the function's own name of a module into `error`."""
         name = error.name or ""
         if name.startswith(f"{self.package}."):
             error.name = _public(name, self._plain)
             error.msg = error.msg.replace(name, error.name)
 
     def _note_name(self, top: str) -> None:
-        """Have a module that is imported by the name `top` first be called so, as alone."""
+        """Name a module after its first import, `top` or ``function.top``, as Python does alone."""
         own = f"{self.package}.{top}"
         if top == PACKAGE or own in sys.modules or _is_installed(top):
             return
@@ -258,7 +259,7 @@ class Namespace:
             self._plain.add(own)
 
     def _open(self, file: object, *arguments: Any, **options: Any) -> IO[Any]:
-        """``open``, but that ``function/data.txt`` is the function's own, as in its own sandbox."""
+        """Open a file; ``function/data.txt`` is the function's own file, as in its own sandbox."""
         if isinstance(file, str | bytes | Path):
             path = Path(os.fsdecode(file))
             if path.parts[:1] == (PACKAGE,):
@@ -266,7 +267,7 @@ class Namespace:
         return self._open_file(file, *arguments, **options)
 
     def _private_importlib(self) -> ModuleType:
-        """importlib, but its import_module finds the function's own modules too."""
+        """Return a copy of importlib whose import_module also finds the function's own modules."""
 
         def import_module(name: str, package: str | None = None) -> ModuleType:
             if name.startswith(".") and package is not None:
@@ -288,7 +289,7 @@ class Namespace:
 
 
 def _public(own: str, plain: Collection[str]) -> str:
-    """How the function calls its module `own`, of which it calls those in `plain` by bare names."""
+    """Return the public name of the module `own`: a bare name if it is in `plain`."""
     package, _, name = own.partition(".")
     if f"{package}.{name.partition('.')[0]}" in plain:
         return name
@@ -296,7 +297,7 @@ def _public(own: str, plain: Collection[str]) -> str:
 
 
 class _Loader(SourceFileLoader):
-    """Loads a module whose code sees the builtins of its function's namespace."""
+    """Loads a module that runs with the builtins of its function's namespace."""
 
     def __init__(
         self, fullname: str, path: str, *, own: dict[str, Any], plain: Collection[str]
@@ -305,11 +306,11 @@ class _Loader(SourceFileLoader):
         self._builtins, self._plain = own, plain
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """Part of the import protocol; `fullname` may be the public name."""
+        """Return the module's code; `fullname` may be the public name."""
         return super().get_code(self.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Part of the import protocol: run the module's code."""
+        """Run the module's code under its public name."""
         module.__dict__["__builtins__"] = self._builtins
         name = _public(self.name, self._plain)
         module.__name__ = name

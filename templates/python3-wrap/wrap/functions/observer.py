@@ -1,4 +1,4 @@
-"""Finds what a block of code changes of what its whole process shares."""
+"""Detects changes of process-wide state while a block of code runs."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _BOOTSTRAP: Any = importlib.import_module("_frozen_importlib")
 
 
 class Observer:
-    """Finds what a block changes; nothing where another observer is at work.
+    """Detects changes of process-wide state; does nothing while another observer is active.
 
     Args:
         folder: the function's own.
-        settings_only: whether only `settings` are wanted.
+        settings_only: whether to record only `settings`.
     """
 
     def __init__(self, folder: Path | None = None, *, settings_only: bool = False) -> None:
-        #: The names of what was changed, as `module.name`, where the block has ended.
+        #: The changed names, as `module.name`; complete when the block has ended.
         self.found = set[str]()
         self._settings_only = settings_only
-        #: The values before and after of those parts that can be set again.
+        #: Parts of the state with a setter: name -> value before, value after.
         self.settings: dict[str, tuple[Any, Any]] = {}
         self._folder = folder
         self._before: dict[str, Any] = {}
@@ -80,11 +80,11 @@ class Observer:
 
     @property
     def is_importing(self) -> bool:
-        """Whether this thread imports a library now."""
+        """Whether this thread is importing a library."""
         return getattr(self._importing, "now", False)
 
     def _compare(self) -> None:
-        """Add what has changed since the last snapshot."""
+        """Add the changes since the last snapshot."""
         try:
             after = self._snapshot()
             self.found |= changed(self._before, after, self._folder)
@@ -96,9 +96,9 @@ class Observer:
             print(f"not all changes of the process can be found: {type(error).__name__}: {error}")
 
     def _loading(self, original: Callable[..., Any], name: str, *more: Any) -> Any:
-        """Leave out what a library changes in the course of its import.
+        """Import a module, and ignore the changes that a library makes while it is imported.
 
-        A package in the function's folder is one that other functions would get too.
+        A package in the function's folder is a change: other functions would import it too.
         """
         if self.is_importing or is_ours(name) or _observer is not self:
             return original(name, *more)
@@ -130,7 +130,7 @@ class Observer:
         return snapshot()
 
     def _watch_modules(self) -> None:
-        """Watch what is set in modules, those imported since the last time too."""
+        """Watch assignments to all modules, including those imported since the last call."""
         for name, module in list(sys.modules.items()):
             if name in self._watched or is_ours(name):
                 continue
@@ -149,7 +149,7 @@ class Observer:
                 self._undo.append(partial(ModuleType.__setattr__, module, "__class__", kind))
 
     def _watch_method(self, module: Any, kind: str, name: str, label: Callable[..., str]) -> None:
-        """Note calls of a class's method, as `label` names them by their arguments."""
+        """Record each call of a method under the name that `label` makes of its arguments."""
         of = getattr(module, kind)
         usual = getattr(of, name)
 
@@ -191,14 +191,14 @@ class Observer:
         return value
 
     def assigned(self, module: ModuleType, name: str, frame: FrameType, *value: Any) -> None:
-        """Note that the code of `frame` sets ``module.name``, or deletes it."""
+        """Record that the code of `frame` sets or deletes ``module.name``."""
         if self.is_importing or name.startswith(("__", "last_")):
             return
         if value and vars(module).get(name) is value[0]:
             return
         setter, whole = _module_of(frame), f"{module.__name__}.{name}"
         if module is warnings and setter == "warnings":  # it is ``catch_warnings``
-            # Libraries do so for moments, in which others lose no more than a line of the log.
+            # A library's use is short and can cost other functions a line of the log at most.
             if frame.f_back is not None and is_ours(_module_of(frame.f_back)):
                 if name == "_showwarnmsg_impl":
                     self.found.add("warnings.catch_warnings")
@@ -210,7 +210,7 @@ class Observer:
             self.found.add(whole)
 
     def variable(self, name: str, value: str | None) -> None:
-        """Note that an environment variable gets a value, or None for no longer any."""
+        """Record that an environment variable is set to `value`, or removed (None)."""
         if not self.is_importing and os.environ.get(name) != value and is_told(name):
             self.found.add(named_variable(name))
 
@@ -221,10 +221,10 @@ _audited = False
 
 
 class _Watched(ModuleType):
-    """A module while what is set in it is observed."""
+    """A module whose assignments the observer records."""
 
     def __new__(cls, *arguments: Any, **options: Any) -> Any:
-        """A module as ever: the import system creates them by the type of ``sys``."""
+        """Return a plain module: the import system creates modules by the type of ``sys``."""
         return ModuleType(*arguments, **options)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -239,7 +239,7 @@ class _Watched(ModuleType):
 
 
 class _WatchedBuiltins(_Watched, Builtins):
-    """The module ``builtins`` while what is set in it is observed."""
+    """The module ``builtins`` while the observer records its assignments."""
 
 
 _WATCHED: Mapping[type, type] = {ModuleType: _Watched, Builtins: _WatchedBuiltins}
@@ -261,18 +261,18 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _symbol(*arguments: Any) -> str:
-    """The function of C that is looked up, if it is one of `_OF_C`; Python 3.11 tells it first."""
+    """Return the C function that is looked up, if it is in `_OF_C`; Python 3.11 passes it first."""
     names = [each for each in arguments if isinstance(each, str) and each in _OF_C]
     return f"ctypes.{names[0]}" if names else ""
 
 
 def _database(name: Any = "", *_arguments: Any) -> str:
-    """A database in memory that all of a process's connections share."""
+    """Name an in-memory database that all connections of the process share."""
     text = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else ""
     return "sqlite3.connect" if "memory" in text and "cache=shared" in text else ""
 
 
-#: What changes the process where Python's own state does not show that.
+#: C functions that change the process without a trace in Python's own state.
 _OF_C = frozenset(
     {
         "chdir",
@@ -299,7 +299,7 @@ _OF_C = frozenset(
         "uselocale",
     }
 )
-#: Audit events, and what returns the change that their arguments tell of, or nothing.
+#: Audit event -> the name of the change, computed from the event's arguments, or an empty string.
 _EVENTS: Mapping[str, Callable[..., str]] = {
     "os.chdir": lambda *_: "os.chdir",
     "ctypes.dlsym": _symbol,
@@ -308,7 +308,7 @@ _EVENTS: Mapping[str, Callable[..., str]] = {
 
 
 def _audit_once() -> None:
-    """Have `_audit` see events from now on: it cannot be removed again."""
+    """Install `_audit`, once: an audit hook cannot be removed."""
     global _audited
     if not _audited:
         sys.addaudithook(_audit)
@@ -332,7 +332,7 @@ def _second(_first: Any = None, value: Any = None, *_arguments: Any, **_options:
 
 
 def _of_library(target: Any = None, *_arguments: Any, **_options: Any) -> bool:
-    """Whether the first argument is a library's class or module, which other functions use too."""
+    """Whether the first argument is a library's class or module, which all functions share."""
     name = getattr(target, "__name__" if isinstance(target, ModuleType) else "__module__", "")
     return isinstance(target, type | ModuleType) and not is_ours(str(name))
 
@@ -343,14 +343,14 @@ def _writes(query: Any = "", *_arguments: Any, **_options: Any) -> bool:
 
 
 def _is_named(database: Any = "", *_arguments: Any, **_options: Any) -> bool:
-    """Whether a database in memory is one of the process, by its name."""
+    """Whether the whole process shares the in-memory database of this name."""
     return str(database).startswith((":default:", ":memory:")) and database != ":memory:"
 
 
-#: How queries of SQL begin that change nothing.
+#: The first words of SQL queries that only read.
 _READS = re.compile(r"\s*(\(*(select|with|from|values)|describe|explain|show|summarize)\b", re.I)
-#: Calls that change what the process shares, by module, and with which arguments they do. Only what
-#: is back as it was at the end of a run needs them.
+#: Module -> its functions that change process-wide state -> whether a call with these arguments
+#: does. Comparing snapshots misses changes that are undone before the run ends.
 _CALLS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
     "os": dict.fromkeys(("umask", "nice", "setpriority", "register_at_fork"), _always),
     "sys": dict.fromkeys(("setrecursionlimit", "setswitchinterval", "addaudithook"), _always),
@@ -390,10 +390,10 @@ _CALLS: Mapping[str, Mapping[str, Callable[..., bool]]] = {
         "connect": _is_named,
     },
 }
-#: By its module, a class's method whose calls change what others see, and what names the change.
+#: Module -> a class, its method whose calls change process-wide state, and the name of the change.
 _METHODS: Mapping[str, tuple[str, str, Callable[..., str]]] = {
     "logging": ("Logger", "addHandler", heard),
     "unittest.mock": ("_patch", "__enter__", patched),
 }
-#: What assignments to modules need not be watched for.
+#: Names that snapshots compare, so that their assignments need no watching.
 _COMPARED = frozenset({"sys.path", "sys.argv", "sys.meta_path", "warnings.filters"})

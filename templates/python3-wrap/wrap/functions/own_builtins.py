@@ -1,8 +1,8 @@
-"""The module ``builtins``, in which each function has names of its own.
+"""The module ``builtins`` with names of its own for each function.
 
-The modules of a function run with a copy of the builtins (`wrap.functions.namespace`). The copy has
-what the function's code, or a library that it calls, sets in ``builtins``: ``gettext`` installs
-``_`` there, for the language of a request.
+The modules of a function run with a copy of the builtins (`wrap.functions.namespace`). Assignments
+to ``builtins`` by the function, or by a library that it calls, go to the copy. For example,
+``gettext`` installs ``_`` there for the language of a request.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import Any
 
 from wrap.functions import public
 
-#: The builtins of which each function has its own. No other function gets what one sets there.
+#: Builtins that each function has alone; assignments to them reach no other function.
 OWN = ("__import__", "open")
-#: The builtins of all other modules.
+#: The builtins of modules outside functions.
 SHARED: dict[str, Any] = vars(builtins)
-#: Those of functions, by their packages.
+#: Package -> the function's builtins.
 _copies: dict[str, dict[str, Any]] = {}
 
 
 def add(package: str, own: dict[str, Any]) -> dict[str, Any]:
-    """The builtins of the function with that package: a copy, with its `own`."""
+    """Create the builtins of the function `package`: a copy with the names in `own` replaced."""
     found = _copies[package] = SHARED | own
     ModuleType.__setattr__(builtins, "__class__", Builtins)
     return found
 
 
 def update(copy: dict[str, Any]) -> None:
-    """Add to a function's builtins what libraries have set in those of all modules."""
+    """Copy names that libraries have set in the shared builtins into a function's `copy`."""
     copy.update({name: each for name, each in SHARED.items() if name not in OWN})
 
 
@@ -42,14 +42,14 @@ def _own(name: str) -> property:
 
 
 class Builtins(ModuleType):
-    """The module ``builtins`` as the function that calls sees it; as usual for all others."""
+    """The module ``builtins``: each calling function sees its own copy."""
 
     __import__, open = map(_own, OWN)
     #: Where ``gettext`` writes.
     __dict__ = property(lambda _: _of_caller() or SHARED)
 
     def __getattr__(self, name: str) -> Any:
-        """A name that the function alone has."""
+        """Look up a name that only the calling function's copy has."""
         try:
             return (_of_caller() or SHARED)[name]
         except KeyError:

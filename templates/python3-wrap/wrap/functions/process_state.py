@@ -1,16 +1,14 @@
-"""What a function changes of what its whole process shares, seen where it is changed.
+"""The changes that a function makes to process-wide state.
 
-A function that is profiled runs a few times under an `Observer`. It compares the state of the
-process before and after each run, and watches some changes while they are made: many are taken
-back before the run ends (``contextlib.redirect_stdout``). While the function's modules are
-imported, the same is done. What an imported library changes while it is imported is no change of
-the function's: the library would do so for any function.
+Profiling imports and runs a function under an `Observer`, which compares the process before and
+after. It also watches calls, as many changes are undone before a run ends
+(``contextlib.redirect_stdout``). Changes by an imported library do not count: the library would
+make them for any function.
 
-Some of what an import sets can be taken back, and is where a wrap has other functions: it is set
-again in those processes that run the function.
+If a wrap has other functions, changes by an import are undone where possible. They are made again
+in each process that runs the function.
 
-Reads of this state are not observed, and neither is what only the function's own thread or
-context has.
+Reads are not observed, nor is state of the function's own thread or context.
 """
 
 from __future__ import annotations
@@ -30,48 +28,47 @@ from wrap.functions.replaced import methods_replaced, modules, named_modules, re
 from wrap.functions.snapshot import ENVIRONMENT, SETTERS, VARIABLE, assign
 from wrap.workers.reaper import adopt_orphans
 
-#: So many environment variables are not named any more.
+#: From this number on, changed environment variables are not named one by one.
 _MANY = 6
 
 
 class Changes(NamedTuple):
-    """What a function changes of what its process shares, each sorted."""
+    """The names of process-wide state that a function changes, each list sorted."""
 
-    #: When it runs.
+    #: Changed by its runs.
     in_runs: list[str]
-    #: When its own code is imported: where other functions are in the wrap this is taken back, and
-    #: set again in processes that run the function.
+    #: Changed by the import of its code. A wrap with other functions undoes these changes, and
+    #: makes them again in processes that run the function.
     at_import: list[str]
-    #: When its own code is imported, in all processes of its wrap: this cannot be taken back.
+    #: Changed by the import of its code and impossible to undo: all processes of its wrap see them.
     everywhere: list[str]
 
 
 class ProcessState:
-    """What one function was seen to change.
+    """The observed changes of one function.
 
     Args:
-        folder: where its modules are.
-        alone: whether its wrap has no other function. Then all that its import changes is looked
-            for, as a function is profiled so; else what can be set again, which takes a tenth of
-            the time.
+        folder: the folder of its modules.
+        alone: whether its wrap has no other function, as in profiling. Then every change by its
+            import is detected; else only changes with a setter, in a tenth of the time.
     """
 
     def __init__(self, folder: Path | None = None, *, alone: bool = True) -> None:
-        #: Whether what its import set is still to be set again in this process.
+        #: Whether the changes by its import still have to be made again in this process.
         self.waits = False
         self._folder = folder
         self._alone = alone
         self._in_runs, self._at_import = set[str](), set[str]()
-        #: What its import set: the values before and after.
+        #: Name of a change by its import -> values before and after.
         self._set: dict[str, tuple[Any, Any]] = {}
         self._setting = threading.Lock()
         self._runs = 0
-        #: The states of generators of random numbers that runs left, with those that they found.
+        #: Generator and its state after a run -> its state before that run.
         self._left: dict[tuple[str, int], int] = {}
 
     @contextlib.contextmanager
     def importing(self) -> Iterator[None]:
-        """A block that imports the function's modules."""
+        """Observe a block that imports the function's modules."""
         with Observer(self._folder, settings_only=not self._alone) as seen:
             yield
         self._set = seen.settings
@@ -80,10 +77,10 @@ class ProcessState:
             self._at_import |= seen.found | replaced
 
     def take_back(self) -> None:
-        """Set what the function's import has set as it was, until `set_again`.
+        """Undo the changes of the function's import until `set_again`.
 
-        Generators of random numbers that the process shares begin anew: a seed would be that of
-        every function, and in forked processes of every request.
+        Also reseeds the shared random generators. A seed set by the import would hold for every
+        function, and in forked processes for every request.
         """
         for name, (before, _) in self._set.items():
             assign(name, before)
@@ -94,7 +91,7 @@ class ProcessState:
         self.waits = bool(self._set)
 
     def set_again(self) -> None:
-        """Set what the function's import had set: this process runs the function."""
+        """Make the changes of the function's import again: this process runs the function."""
         with self._setting:
             if self.waits:
                 for name, (_, after) in self._set.items():
@@ -103,10 +100,10 @@ class ProcessState:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """A block that runs the function."""
+        """Observe a block that runs the function."""
         self._runs += 1
         found, replaced = generators(draw=self._runs), _replaced()
-        adopt_orphans()  # such as what a shell has started in the background
+        adopt_orphans()  # such as background jobs of a shell
         programs, daemons = leftovers.programs(), leftovers.daemons()
         with Observer(self._folder) as seen, leftovers.as_no_daemon():
             yield
@@ -123,7 +120,7 @@ class ProcessState:
 
     @property
     def changes(self) -> Changes:
-        """What it was seen to change so far."""
+        """The changes observed so far."""
         at_import = self._at_import - SEEDS
         taken_back = {each for each in at_import if each in SETTERS or each.startswith(VARIABLE)}
         everywhere = at_import - taken_back
@@ -131,7 +128,7 @@ class ProcessState:
 
 
 def _replaced() -> set[str]:
-    """Where libraries have a function's own code."""
+    """Return the places in libraries that refer to a function's own code."""
     return methods_replaced(modules()) | registries()
 
 
@@ -142,11 +139,11 @@ def _is_searched(place: str) -> bool:
 
 
 def _with_others(path: Sequence[str]) -> list[str]:
-    """``sys.path`` as it was set, and the folders of other functions of the process behind it."""
+    """Return `path` with the other functions' folders of ``sys.path`` appended."""
     return [*path, *(each for each in sys.path if each not in path)]
 
 
 def _sorted(found: set[str]) -> list[str]:
-    """Many environment variables are the environment."""
+    """Sort; from `_MANY` environment variables on, name the environment instead."""
     variables = {name for name in found if name.startswith(VARIABLE)}
     return sorted(found if len(variables) < _MANY else found - variables | {ENVIRONMENT})

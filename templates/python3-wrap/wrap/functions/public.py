@@ -1,10 +1,9 @@
-"""The names ``function`` and ``function.util`` in ``sys.modules``: each function's own modules.
+"""Public names of functions' modules in ``sys.modules``: ``function``, ``function.util``, ``util``.
 
-So are names such as ``util``, by which functions import modules of their own.
-Pickles name classes by them, and so does what looks a class's module up: `dataclasses`, `typing`,
-``importlib.resources``. Several functions of a process have modules of the same name, so what is
-there under it answers as the module of the function that asks, which the call stack tells.
-A process that a handler spawns has the function's folder as ``function``, as it has alone.
+Pickles, `dataclasses`, `typing` and ``importlib.resources`` look classes up by these names. Several
+functions of a process have modules of the same name. A proxy stands under each name: it forwards to
+the module of the calling function, which it finds in the call stack.
+In a process that a handler spawns, ``function`` is the function's folder, as it is alone.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ from typing import Any
 
 #: The name under which OpenFaaS's templates import the handler's folder.
 PACKAGE = "function"
-#: What a thread has that code of a function started: the function's package.
+#: The attribute of a thread with the package of the function that started it.
 _STARTED = "_chiron_package"
-#: The modules that prepare spawned processes: those of `multiprocessing`, and of its forks.
+#: The function that prepares spawned processes, in modules of `multiprocessing` and its forks.
 _SPAWN, _PREPARES = ".spawn", "get_preparation_data"
 _SPAWNED = Path(__file__).with_name("spawned.py")
-#: The folders of functions by the names of their packages.
+#: Package name -> the function's folder.
 _folders: dict[str, Path] = {}
-#: The first parts of names in ``sys.modules`` that mean another module for each function.
+#: Top-level names in ``sys.modules`` that mean another module for each function.
 SHARED = {PACKAGE}
 
 
 def add(package: str, folder: Path) -> None:
-    """Note that the function in `folder` has its modules below `package`."""
+    """Register `package` for the modules of the function in `folder`."""
     if not _folders:
         sys.meta_path.insert(0, _Finder())
         manager = logging.Logger.manager
         usual = manager.getLogger
-        # A logger of a function's module is the function's own, as are its handlers.
+        # A logger named after a function's module belongs to that function, with its handlers.
 
         def logger(name: str) -> logging.Logger:
             own = _own(name)
@@ -62,16 +61,16 @@ def add(package: str, folder: Path) -> None:
 
 
 def share(name: str) -> None:
-    """Have at `name` in ``sys.modules`` what answers as each function's own module."""
+    """Put a proxy for each function's own module at `name` in ``sys.modules``."""
     found = sys.modules.get(name)
     if not isinstance(found, _Shared):
         sys.modules[name] = _Shared(name, found)
 
 
 def share_own(name: str) -> None:
-    """Share a name without the package's by which a function has imported a module of its own.
+    """Share a bare name under which a function has imported a module of its own.
 
-    What else has that name, such as the wrap's own package, keeps it.
+    A name that another module uses, such as the wrap's own package, stays as it is.
     """
     top = name.partition(".")[0]
     if not may_share(top):
@@ -83,51 +82,51 @@ def share_own(name: str) -> None:
 
 
 def may_share(top: str) -> bool:
-    """Whether no module but functions' own has that name in ``sys.modules``."""
+    """Whether only functions' own modules use the name `top` in ``sys.modules``."""
     return isinstance(sys.modules.get(top), _Shared | None)
 
 
 def is_of_others(name: str) -> bool:
-    """Whether at `name` is no module but those of functions that import theirs by it."""
+    """Whether `name` exists only as a module of other functions."""
     found = sys.modules.get(name)
     return isinstance(found, _Shared) and ModuleType.__getattribute__(found, "_chiron")[1] is None
 
 
 def folders() -> set[str]:
-    """The folders of all functions, which these may have added to ``sys.path``."""
+    """Return the folders of all functions; functions may have added them to ``sys.path``."""
     return {str(folder) for folder in _folders.values()}
 
 
 def package_at(path: str) -> str | None:
-    """The package of the function whose folder `path` is, or is in; None of other paths."""
+    """Return the package of the function whose folder contains `path`, or None."""
     whole = os.path.realpath(path)
     found = (each for each, at in _folders.items() if f"{whole}/".startswith(f"{at}/"))
     return next(found, None)
 
 
 def is_public(module: str) -> bool:
-    """Whether what is at `module` in ``sys.modules`` is not of a function's own."""
+    """Whether the module at `module` in ``sys.modules`` belongs to no function."""
     top = module.partition(".")[0]
     return top not in SHARED and top not in _folders
 
 
 def package_of(names: Mapping[str, Any]) -> str | None:
-    """The package of the function whose module has these globals; None of other modules."""
+    """Return the package of the function whose module has these globals, or None."""
     name = getattr(names.get("__spec__"), "name", None)
     package = name.partition(".")[0] if isinstance(name, str) else ""
     return package if package in _folders else None
 
 
 def directory() -> str | None:
-    """The working directory of the function that calls, if it were alone."""
+    """Return the working directory that the calling function has alone."""
     package = caller()
     return package and str(_folders[package].parent)
 
 
 def caller() -> str | None:
-    """The package of the function whose code is nearest in the call stack.
+    """Return the package of the function whose code is nearest in the call stack.
 
-    Where there is none, it is that of the function that started the thread, or the only one.
+    Falls back to the only function, or to the function that started the thread.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -141,7 +140,7 @@ def caller() -> str | None:
 
 
 def _own(name: object) -> str | None:
-    """The name in ``sys.modules`` of the caller's own module that it calls `name`."""
+    """Return the name in ``sys.modules`` of the module that the caller knows as `name`."""
     top = name.partition(".")[0] if isinstance(name, str) else ""
     package = caller() if top in SHARED else None
     if package is None or top == PACKAGE:
@@ -152,7 +151,7 @@ def _own(name: object) -> str | None:
 
 
 def _is_found_by_path(name: str) -> bool:
-    """Whether ``sys.path`` leads to a function's module: functions add their folders to it."""
+    """Whether ``sys.path`` leads to a function's module: functions may add their folders."""
     own = folders()
     if own.isdisjoint(sys.path):
         return False
@@ -162,9 +161,9 @@ def _is_found_by_path(name: str) -> bool:
 
 
 class _Shared(ModuleType):
-    """A module that answers as the one of that name of the function that asks.
+    """A proxy that forwards to the calling function's module of this name.
 
-    Where no function asks, it answers as `usual`, what was there before.
+    For callers outside functions it forwards to `usual`, the module that had the name before.
     """
 
     def __init__(self, name: str, usual: ModuleType | None) -> None:
@@ -175,7 +174,7 @@ class _Shared(ModuleType):
         return getattr(_module(self), name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        # The import system binds a module to its package, and gives each a specification.
+        # The import system binds a module to its package and sets its specification.
         if name != "__spec__" and not isinstance(value, _Shared):
             setattr(_module(self), name, value)
 
@@ -196,7 +195,7 @@ def _module(shared: _Shared) -> ModuleType:
 
 
 class _Finder:
-    """Finds ``function.util`` for what imports it by another way than the function's own import."""
+    """Finds ``function.util`` for imports that bypass the function's own ``__import__``."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -220,7 +219,7 @@ class _Finder:
 
 
 class _SharedLoader:
-    """Imports the function's own module; what else there is to a loader, the own one has."""
+    """Imports the function's own module; forwards all else to that module's loader."""
 
     def __init__(self, own: ModuleSpec) -> None:
         self._own = own

@@ -1,8 +1,8 @@
-"""A Python handler: imported from the folder of its function, and called as its template calls it.
+"""A Python handler: imported from the function's folder and called as its template calls it.
 
-The files of a function are in ``functions/NAME/function``, as alone they are in ``function`` below
-the working directory. ``functions/NAME`` is the working directory while the function is imported,
-and of each process that runs this function only.
+A function's files are in ``functions/NAME/function``; alone they are in ``function`` below the
+working directory. ``functions/NAME`` is the working directory during the import, and in each
+process that runs only this function.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class PythonHandler(FunctionRunner):
 
     Args:
         name, style: its name, and the style of its handler.
-        folder: where its folder ``function`` is, with its modules.
+        folder: the parent of its folder ``function``.
         alone: whether its wrap has no other function.
         apart: whether its processes run no other function.
-        forked: whether processes are forked for it.
+        forked: whether its processes are forked.
     """
 
     is_prepared = False
@@ -51,7 +51,7 @@ class PythonHandler(FunctionRunner):
         self._apart = self.unsettled = apart
         self._state = ProcessState(folder, alone=alone)
         self._namespace = Namespace(name, folder)
-        # What it needs at each call, or in each forked process, is here before these are forked.
+        # Import the libraries of each call before processes are forked.
         if self._namespace.uses_flask or (forked and self._namespace.answers_unusually):
             importlib.import_module("wrap.functions.by_flask")
         elif style != "flask":
@@ -65,14 +65,14 @@ class PythonHandler(FunctionRunner):
 
     @classmethod
     def of(cls, name: str, style: str, place: Place) -> Self:
-        """See `FunctionRunner.of`; nothing is imported yet."""
+        """Return the function; `prepare` imports it."""
         alone, apart = len(place.wrap.functions) == 1, not _shares_process(name, place.wrap)
         forked = name in place.wrap.forked
         return cls(name, style, place.folder / name, alone=alone, apart=apart, forked=forked)
 
     @property
     def sees_head(self) -> bool:  # type: ignore[override]
-        """Whether its handler may look at more of a request than the body."""
+        """Whether its handler may read more of a request than the body."""
         return self.style != "flask" or self._namespace.uses_flask
 
     @property
@@ -82,13 +82,13 @@ class PythonHandler(FunctionRunner):
 
     @property
     def changes(self) -> Changes:  # type: ignore[override]
-        """What it was seen to change of what its process shares."""
+        """Its observed changes of process-wide state."""
         return self._state.changes
 
     def prepare(self) -> None:
-        """Import the handler, unless that has been done.
+        """Import the handler, once.
 
-        Raises ImportError: the handler is missing, or has no ``handle``.
+        Raises ImportError if the handler is missing or defines no ``handle``.
         """
         with self._loading:
             if not self.is_prepared:
@@ -114,18 +114,18 @@ class PythonHandler(FunctionRunner):
     def arguments(
         self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
     ) -> tuple[Any, ...]:
-        """What the template of its style calls the handler with."""
-        raw = styles.is_raw() if self._alone else self._raw  # a call may have set that for the next
+        """Return the arguments with which its template calls the handler."""
+        raw = styles.is_raw() if self._alone else self._raw  # a call may set RAW_BODY for the next
         return styles.arguments(self.style, given, trace, raw=raw)
 
     def surroundings(
         self, given: Object, trace: Mapping[str, str]
     ) -> AbstractContextManager[object]:
-        """The Flask request that the handler may look at, if it can."""
+        """Return the context of a Flask request if the handler uses Flask."""
         if self._namespace.uses_flask:
             from wrap.functions import by_flask
 
-            if self._application is None:  # it is imported by its first call, or imports Flask then
+            if self._application is None:  # the first call imports the handler, or Flask
                 with self._loading:
                     if self._application is None:
                         self._application = by_flask.application(self._directory, self.style)
@@ -133,11 +133,11 @@ class PythonHandler(FunctionRunner):
         return super().surroundings(given, trace)
 
     def call(self, *arguments: Any) -> Any:
-        """What the handler returns; the first call imports it, unless `prepare` did."""
+        """Call the handler; imports it first if `prepare` did not."""
         if self._module is None:
             self.prepare()
             self._state.set_again()
-        return self._module.handle(*arguments)  # as in the template: it may have got another one
+        return self._module.handle(*arguments)  # looked up at each call, as in the template
 
     def answer(self, value: Any, seen: Seen) -> Object:
         return styles.output(self.style, value, seen)
@@ -151,12 +151,12 @@ class PythonHandler(FunctionRunner):
         try:
             with self._state.importing():
                 module = self._namespace.load("handler")
-                self._raw = styles.is_raw()  # it may have set that
-            self._directory = str(Path.cwd())  # a module may choose another
+                self._raw = styles.is_raw()  # its import may set RAW_BODY
+            self._directory = str(Path.cwd())  # its import may change the directory
             if not self._alone:
                 self._state.take_back()
         finally:
-            log.end_lines()  # else each process that is forked has what was begun
+            log.end_lines()  # else each forked process inherits an unfinished line
             os.chdir(self._directory if self._apart and not self.unsettled else before)
         if not callable(getattr(module, "handle", None)):
             raise ImportError(f"function {self.name}: {handler} defines no handle()")
@@ -164,6 +164,6 @@ class PythonHandler(FunctionRunner):
 
 
 def _shares_process(function: str, wrap: Wrap) -> bool:
-    """Whether a process runs it beside other functions."""
+    """Whether a process runs `function` together with other functions."""
     processes = ({wrap.tasks[task] for task in process} for process in wrap.processes)
     return any(function in names and len(names) > 1 for names in processes)

@@ -1,4 +1,4 @@
-"""The generators of random numbers that a process shares."""
+"""Process-wide random number generators."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from wrap.functions.replaced import third_party
 
 
 def generators(*, draw: int = 0) -> dict[str, int]:
-    """The states of the generators of random numbers that the process shares.
+    """Return generator name -> state of each process-wide generator.
 
-    With `draw`, after so many numbers were drawn, as another function may, or after a library's
-    generator was seeded. If each run draws another number of them, the states of two runs differ,
-    unless the function seeds the generator.
+    Args:
+        draw: how many numbers to draw first, as another function might; libraries' generators are
+            seeded instead. If each run draws a different count, equal states after two runs mean
+            that the function seeds the generator.
     """
     found = {}
     for name, (module, state, _) in _GENERATORS.items():
@@ -33,16 +34,16 @@ def generators(*, draw: int = 0) -> dict[str, int]:
 
 
 def reseed_all() -> None:
-    """Have all begin anew, with fresh entropy."""
+    """Seed all generators with fresh entropy."""
     for module, _, reseed in _GENERATORS.values():
         if loaded := sys.modules.get(module):
             reseed(loaded)
     for _, each in _of_libraries():
-        random.Random.seed(each)  # a subclass may want other arguments
+        random.Random.seed(each)  # a subclass may need other arguments
 
 
 def _of_libraries() -> Iterator[tuple[str, random.Random]]:
-    """The generators that libraries have as globals, each by its first name."""
+    """Yield the global generators of libraries, each with the first name found."""
     seen = {id(vars(random)["_inst"])}
     for module in third_party():
         for name, each in list(vars(module).items()):
@@ -53,7 +54,7 @@ def _of_libraries() -> Iterator[tuple[str, random.Random]]:
                     yield f"{module.__name__}.{name}", each
 
 
-#: For each generator its module, and what returns its state and seeds it with fresh entropy.
+#: Generator -> its module, how to read its state, and how to seed it with fresh entropy.
 _GENERATORS: Mapping[str, tuple[str, Callable[[Any], int], Callable[[Any], Any]]] = {
     "random.seed": (
         "random",
@@ -76,5 +77,5 @@ _DRAWS: Mapping[str, Callable[[Any, int], Any]] = {
     "numpy.random.seed": lambda random, count: random.random_sample(count),
     "torch.manual_seed": lambda torch, count: torch.rand(count),
 }
-#: A seed at the import is replaced: see `ProcessState.take_back`.
+#: `ProcessState.take_back` replaces seeds set by an import.
 SEEDS = frozenset({*_GENERATORS, "random.setstate", "numpy.random.set_state"})

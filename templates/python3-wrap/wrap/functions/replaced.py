@@ -1,4 +1,4 @@
-"""Where functions have put their own code in libraries: attributes of classes, and registries."""
+"""Finds functions' own code in libraries: in attributes of classes and in registries."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from weakref import WeakSet, WeakValueDictionary
 from wrap.functions.public import PACKAGE, SHARED
 from wrap.functions.snapshot import FUNCTION, is_ours
 
-#: So many containers are in each other in a registry, at most, below the outermost.
+#: How many levels of nested containers of a registry are searched.
 _DEPTH = 1
 _CODE = (FunctionType, MethodType)
 
 
 def modules() -> Iterator[ModuleType]:
-    """Those that are no function's and not the wrap's."""
+    """Yield the modules that belong neither to a function nor to the wrap."""
     for name, module in list(sys.modules.items()):
         if isinstance(module, ModuleType) and not is_ours(name):
             yield module
 
 
 def named_modules() -> Iterator[ModuleType]:
-    """The modules of functions, what these have imported by a name, and the modules below it."""
+    """Yield functions' modules, the modules that they import by name, and submodules of those."""
     for own in [module for name, module in list(sys.modules.items()) if name.startswith(FUNCTION)]:
         yield own
         for imported in _modules_in(own):
@@ -42,12 +42,12 @@ def _modules_in(module: ModuleType) -> list[ModuleType]:
 
 
 def methods_replaced(modules: Iterable[ModuleType]) -> set[str]:
-    """The methods and registries of classes in `modules` with a function's own code."""
+    """Return the methods and registries of classes in `modules` that refer to a function's code."""
     found = set()
     classes = {id(value): value for module in modules for value in _classes_of(module)}
     for each in classes.values():
         for name, value in list(vars(each).items()):
-            # Most attributes are neither: a call for each would take most of the time.
+            # Types are compared first, as a call for each attribute would dominate the time.
             if (type(value) in _CODE and _is_own(value)) or (
                 type(value) is dict and any(map(_is_own, list(value.values())))
             ):
@@ -56,7 +56,7 @@ def methods_replaced(modules: Iterable[ModuleType]) -> set[str]:
 
 
 def third_party() -> list[ModuleType]:
-    """The modules of installed libraries."""
+    """Return the modules of installed libraries."""
     standard = sys.stdlib_module_names
     return [
         each
@@ -66,9 +66,9 @@ def third_party() -> list[ModuleType]:
 
 
 def registries() -> set[str]:
-    """The containers of installed libraries with a function's own classes, code and names.
+    """Return the containers of installed libraries with a function's own classes, code or names.
 
-    Functions' modules have the same names, and so have what registries know by these.
+    Functions' modules share names, so registries keyed by module names would mix functions up.
     """
     return {
         f"{module.__name__}.{name}"
@@ -79,7 +79,7 @@ def registries() -> set[str]:
 
 
 def _has_own(value: object, depth: int) -> bool:
-    # Not `isinstance`: proxies answer for other objects.
+    # Not `isinstance`: proxies claim the class of another object.
     items = _items_of(type(value))  # type: ignore[arg-type]
     if items is None:
         return False
@@ -93,7 +93,7 @@ def _has_own(value: object, depth: int) -> bool:
 
 @functools.cache
 def _items_of(kind: type) -> Callable[[Any], Iterable[Any]] | None:
-    """What returns the values of a container of that kind; None of what is none."""
+    """Return a getter of the values of a container class; None for other classes."""
     if issubclass(kind, dict):
         return dict.values
     if issubclass(kind, list | set | deque | WeakSet):
@@ -109,7 +109,7 @@ def _is_own(value: object) -> bool:
 
 
 def _is_name(module: object) -> bool:
-    """Whether a function's module has that name."""
+    """Whether a function's module has this name."""
     return str(module).partition(".")[0] in SHARED
 
 

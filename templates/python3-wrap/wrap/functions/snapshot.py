@@ -1,4 +1,4 @@
-"""What all of a process shares: what it is now, and what sets it to a value that it had."""
+"""Process-wide state: reads it, compares it, and sets it back to an earlier value."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ from typing import Any
 
 from wrap.functions.public import SHARED
 
-#: What the names in ``sys.modules`` of functions' packages begin with.
+#: The prefix of functions' packages in ``sys.modules``.
 FUNCTION = "_function_"
-#: Packages and modules that are functions' own, or the wrap's.
+#: Packages and modules of the wrap.
 _OURS = frozenset({"wrap", "chiron_io"})
-#: Variables that change how fast libraries compute, and what they write to the log: a function
-#: that shares the process answers the same.
+#: Variables that change only the speed of libraries and their log, never another function's answer.
 _TUNING = re.compile(
     r"(OMP|MKL|OPENBLAS|BLIS|GOTO|VECLIB|NUMEXPR|KMP|TF|XLA|TORCH|CUDA|GRPC|HF|TRANSFORMERS)_\w+"
     r"|TOKENIZERS_PARALLELISM|MPLCONFIGDIR|MPLBACKEND|PYTHONWARNINGS|NLTK_DATA|\w+_LOG_LEVEL"
 )
 _STANDARD = ("stdin", "stdout", "stderr")
 _UMASK = re.compile(r"^Umask:\s*([0-7]+)$", re.MULTILINE)
-#: Stands for the loggers of other functions.
+#: A logger that stands for the loggers of other functions.
 _LOGGER = logging.getLogger(FUNCTION)
 ENVIRONMENT = "os.environ"
 VARIABLE = f"{ENVIRONMENT}["
@@ -54,7 +53,7 @@ def is_told(variable: str) -> bool:
 
 
 def assign(name: str, value: Any) -> None:
-    """Set a part of the state, or leave it where that is impossible, as the log then says."""
+    """Set one part of the state; a failure is logged and changes nothing."""
     try:
         if name in SETTERS:
             SETTERS[name](value)
@@ -67,7 +66,7 @@ def assign(name: str, value: Any) -> None:
 
 
 def snapshot() -> dict[str, Any]:
-    """The state that all of the process shares, by what changes it."""
+    """Return the process-wide state: name of the call that changes it -> value."""
     found = {name: get() for name, get in STATE.items()}
     for name in _STANDARD:
         found[f"sys.{name}"] = _attributes(getattr(sys, name, None))
@@ -82,9 +81,9 @@ def snapshot() -> dict[str, Any]:
 def changed(
     before: Mapping[str, Any], after: Mapping[str, Any], folder: Path | None = None
 ) -> set[str]:
-    """The names of what of `before` is another in `after`.
+    """Return the names of the parts that differ between `before` and `after`.
 
-    That `folder`, the function's own, is searched for modules changes nothing for another function.
+    Searching the function's own `folder` for modules counts as no change for other functions.
     """
     found = {name for name in before.keys() & after.keys() if before[name] != after[name]}
     if ENVIRONMENT in found:
@@ -101,7 +100,10 @@ def changed(
 def settings_changed(
     before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> dict[str, tuple[Any, Any]]:
-    """What can be set again, each environment variable by itself, before and after."""
+    """Return the differing parts that have a setter: name -> (before, after).
+
+    Each environment variable is a part.
+    """
     found = {name: (before[name], after[name]) for name in SETTERS if before[name] != after[name]}
     old, new = before[ENVIRONMENT], after[ENVIRONMENT]
     for name in old.keys() | new.keys() if old != new else ():
@@ -123,7 +125,7 @@ def _folder() -> str | None:
 
 
 def _made_modules() -> set[str]:
-    """The modules that no import has made, and functions' own by names that others may have too."""
+    """Return the modules made without an import, and functions' own modules under shared names."""
     modules = list(sys.modules.items())
     return {name for name, each in modules if not is_ours(name) and _is_made(name, each)}
 
@@ -136,7 +138,7 @@ def _is_made(name: str, module: object) -> bool:
 
 
 def _umask() -> int:
-    """The mask, without setting it, which other threads would see."""
+    """Return the umask without setting it, which would affect other threads."""
     status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     return int(_UMASK.findall(status)[0], 8)
 
@@ -155,15 +157,15 @@ def is_ours(module: str) -> bool:
 
 
 def _attributes(stream: object) -> list[tuple[str, int]]:
-    """What handlers set in a stream of the wrap's, as ``sys.stdout.write = ...`` does."""
+    """Return the callables that handlers set on a stream, as ``sys.stdout.write = ...`` does."""
     own = getattr(stream, "__dict__", {})
     return [(name, id(value)) for name, value in own.items() if callable(value)]
 
 
 def _root_logger() -> tuple[bool, list[int]]:
-    """Whether it keeps warnings out of the log, and handlers that write to no standard stream.
+    """Return whether the root logger drops warnings, and its handlers outside standard streams.
 
-    Other levels and handlers change only what the log says. A filter may drop any record.
+    Other levels and handlers change only the log. A filter may drop any record.
     """
     handlers = [id(handler) for handler in logging.root.handlers if takes_records(handler)]
     root = logging.root
@@ -171,16 +173,16 @@ def _root_logger() -> tuple[bool, list[int]]:
 
 
 def takes_records(handler: logging.Handler) -> bool:
-    """Whether a handler writes to something else than a standard stream."""
+    """Whether a handler writes to anything but a standard stream."""
     streams = {getattr(sys, name) for each in _STANDARD for name in (each, f"__{each}__")}
     return not (type(handler) is logging.StreamHandler and handler.stream in streams)
 
 
 def heard(logger: logging.Logger, handler: logging.Handler) -> str:
-    """The name of a logger whose handler gets records of other functions, or nothing.
+    """Return the name of a logger whose new handler receives other functions' records, or "".
 
-    Functions may have loggers of one name, but for those that are named as their modules. What goes
-    to a standard stream changes only the log.
+    Functions share loggers by name, except loggers named after their own modules. Records that go
+    to a standard stream change only the log.
     """
     is_root = logger is logging.root
     if not is_root and isinstance(handler, logging.NullHandler):
@@ -191,7 +193,7 @@ def heard(logger: logging.Logger, handler: logging.Handler) -> str:
 
 
 def patched(patch: Any) -> str:
-    """The name of the attribute of a library that a patch of `unittest.mock` sets, or nothing."""
+    """Return the name of the library attribute that a patch of `unittest.mock` sets, or ""."""
     target, name = patch.target, patch.attribute
     if isinstance(target, type):
         target = f"{target.__module__}.{target.__qualname__}"
@@ -203,12 +205,12 @@ def patched(patch: Any) -> str:
 
 
 def raising() -> list[str]:
-    """The filters that turn warnings into errors; others change only what the log says."""
+    """Return the filters that turn warnings into errors; other filters change only the log."""
     return [repr(each) for each in warnings.filters if each[0] == "error"]
 
 
 def _start_method() -> str | None:
-    """How `multiprocessing` starts processes; None if nothing has chosen, or used, that yet."""
+    """Return the start method of `multiprocessing`; None if it is not chosen or used yet."""
     get = getattr(sys.modules.get("multiprocessing"), "get_start_method", None)
     return None if get is None else get(allow_none=True)
 
@@ -218,7 +220,7 @@ def _set_start_method(method: str | None) -> None:
 
 
 def _enable_loggers(disabled: bool) -> None:
-    """Enable all loggers, or leave them: what disables those of others then runs without others."""
+    """Enable all loggers; leave them if `disabled`: such a function shares no process."""
     for each in () if disabled else list(logging.root.manager.loggerDict.values()):
         if isinstance(each, logging.Logger):
             each.disabled = False
@@ -231,18 +233,18 @@ def _policy(asyncio: Any) -> str:
 
 
 def _afresh(call: Callable[[], Any]) -> Any:
-    """What `call` returns where the context of this thread has set nothing."""
+    """Call with all context variables at their defaults."""
     return contextvars.Context().run(call)
 
 
 def _parameters(matplotlib: Any) -> list[tuple[str, str]]:
-    """Without the backend, which is found when it is first needed."""
+    """Return the parameters without the backend, which matplotlib chooses lazily."""
     parameters = dict.items(matplotlib.rcParams)
     return [(name, repr(value)) for name, value in parameters if not name.startswith("backend")]
 
 
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
-#: The state that is always there, by what changes it.
+#: State that always exists: name of the call that changes it -> how to read it.
 STATE: Mapping[str, Callable[[], Any]] = {
     ENVIRONMENT: lambda: dict(os.environ),
     "os.chdir": _folder,
@@ -279,7 +281,7 @@ STATE: Mapping[str, Callable[[], Any]] = {
     "socket.setdefaulttimeout": socket.getdefaulttimeout,
     "warnings.filterwarnings": raising,
 }
-#: By what has to be imported, and left out before.
+#: State of modules that may not be imported: module -> name of the call -> how to read it.
 _WHERE_IMPORTED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "csv": {"csv.field_size_limit": lambda csv: csv.field_size_limit()},
     "copyreg": {"copyreg.pickle": lambda copyreg: len(copyreg.dispatch_table)},
@@ -305,7 +307,7 @@ _WHERE_IMPORTED: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
         "xml.etree.ElementTree.register_namespace": lambda tree: repr(tree._namespace_map)
     },
 }
-#: What sets a part of the state to a value that it had.
+#: Name of a part of the state -> how to set it to an earlier value.
 SETTERS: Mapping[str, Callable[[Any], Any]] = {
     "os.chdir": os.chdir,
     "os.umask": os.umask,

@@ -1,8 +1,7 @@
-"""Calls a handler as its OpenFaaS template would, and reads its answer.
+"""Builds a handler's arguments as its OpenFaaS template does, and reads its answer.
 
-Only what a handler needs is made: a Flask request context costs as much as the rest of a call,
-so it is there for functions that import flask and for no other. `wrap.functions.by_flask` has what
-needs Flask, and is imported when something does.
+A Flask request context costs as much as the rest of a call, so only functions that import flask get
+one. `wrap.functions.by_flask` has the code that needs Flask and is imported on demand.
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ if TYPE_CHECKING:
 
 _HOSTNAME = os.environ.get("HOSTNAME") or socket.gethostname()
 _SHOWN = 200
-#: Lower ones are no answers yet.
+#: The lowest status of a final answer.
 _OK = 200
 _MOST = 999
-#: What a header may be called (RFC 9110, 5.6.2).
+#: Names of headers (RFC 9110, 5.6.2).
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-#: What no value of a header may have.
+#: Characters that the value of a header cannot contain.
 _BREAK = re.compile(r"[\r\n]")
-#: Headers with addresses, and what no address has to have quoted.
+#: Headers with addresses, and addresses that need no quoting.
 _ADDRESSES = ("location", "content-location")
 _QUOTED = re.compile(r"[\w./:?#@!$&'()*+,;=%~-]*", re.ASCII)
 _PHRASES = {each.value: each.phrase.upper() for each in HTTPStatus}
-#: No server sends the body of an answer with such a status.
+#: Statuses whose answers have no body.
 _WITHOUT_BODY = (204, 304)
-#: What Flask says where a handler does not.
+#: Flask's default content type.
 UNSAID = "text/html; charset=utf-8"
-#: The environment of a task that gets no request, but what other tasks have given.
+#: The WSGI environment of a task whose input comes from other tasks.
 _INNER = {
     "REQUEST_METHOD": "POST",
     "SCRIPT_NAME": "",
@@ -62,12 +61,12 @@ _INNER = {
     "HTTP_HOST": "localhost",
     "wsgi.url_scheme": "http",
 }
-#: The headers of an answer that its server sets, in lower case.
+#: Headers of an answer that the server sets, in lower case.
 OF_SERVER = hop_by_hop | {"content-length"}
 
 
 class _Given:
-    """Has a task's input and the headers of its trace, and keeps them out of ``vars()``."""
+    """Stores a task's input and its trace headers outside ``vars()``."""
 
     __slots__ = ("__dict__", "_given", "_trace")
 
@@ -76,10 +75,10 @@ class _Given:
 
 
 class Event(_Given):
-    """What ``handle(event, context)`` gets of a request.
+    """The event of ``handle(event, context)``.
 
-    Most handlers look at `body` alone. The other fields, which take longer, are made when the
-    first of them, or all, are asked for.
+    Most handlers read `body` only. The first access to any other field, or to ``vars()``, creates
+    them all, which takes longer.
     """
 
     __slots__ = ()
@@ -89,7 +88,7 @@ class Event(_Given):
         self.body = given.data()
 
     def __getattr__(self, name: str) -> Any:
-        """A field that is not there yet."""
+        """Create the fields at the first access to one."""
         return self._fields()[name] if name in _FIELDS else object.__getattribute__(self, name)
 
     @property
@@ -103,38 +102,40 @@ class Event(_Given):
             from werkzeug.wrappers import Request
 
             environ = environ_of(self._given, self._trace)
-            request = Request(environ, populate_request=False)  # which would be a cycle
+            request = Request(environ, populate_request=False)  # populating makes a reference cycle
             for name, value in zip(
                 _FIELDS, map(partial(getattr, request), _OF_REQUEST), strict=True
             ):
-                fields.setdefault(name, value)  # a handler may have set it
+                fields.setdefault(name, value)  # keep a value that the handler set
         return fields
 
 
 _dict_of = _Given.__dict__["__dict__"].__get__
-#: The fields of an event beside its body, and what they are of a request.
+#: The fields of an event beside its body, and the attributes of a request they copy.
 _FIELDS = ("headers", "method", "query", "path")
 _OF_REQUEST = ("headers", "method", "args", "path")
 
 
 @dataclass
 class Context:
-    """Where ``handle(event, context)`` runs."""
+    """The context of ``handle(event, context)``."""
 
     hostname: str = _HOSTNAME
 
 
 def is_raw() -> bool:
-    """Whether handlers of the style ``flask`` get bytes, by the environment."""
+    """Whether RAW_BODY makes handlers of the style ``flask`` receive bytes."""
     return "RAW_BODY" in os.environ and os.environ["RAW_BODY"].lower() in ("1", "true")
 
 
 def arguments(
     style: str, given: Object, trace: Mapping[str, str], *, raw: bool = False
 ) -> tuple[Any, ...]:
-    """What a handler of that style is called with for the input `given`.
+    """Return the arguments of a handler of `style` for the input `given`.
 
-    `trace` are the headers of the trace that the task is part of; `raw` is what `is_raw` says.
+    Args:
+        trace: the trace headers of the task.
+        raw: the result of `is_raw`.
     """
     if style != "flask":
         return Event(given, trace), Context()
@@ -142,7 +143,7 @@ def arguments(
 
 
 def environ_of(given: Object, trace: Mapping[str, str]) -> dict[str, Any]:
-    """The WSGI environment of a task: the request's where its input is the request."""
+    """Return the WSGI environment of a task: the request's own if its input is the request."""
     environ: dict[str, Any]
     if isinstance(given.head, dict):
         environ = {**shown(given.head)}
@@ -156,12 +157,12 @@ def environ_of(given: Object, trace: Mapping[str, str]) -> dict[str, Any]:
 
 
 def output(style: str, value: Any, seen: Seen = Seen.BY_NOBODY) -> Object:
-    """The body that a handler of that style answered, with the content type if it has said that.
+    """Return the body and content type of a handler's answer.
 
-    Where the client may see them, status and headers are its head.
+    If the client may see them, status and headers are the object's head.
 
-    Raises TaskError: ``bad-output``: not something that its template could send; ``status``: the
-    handler answered 400 or above, and this is not what the client gets.
+    Raises TaskError: ``bad-output``: the template could not send the answer; ``status``: the
+    handler answered 400 or above and the client does not receive this answer.
     """
     try:
         status, found = _answer(style, value, seen)
@@ -173,7 +174,7 @@ def output(style: str, value: Any, seen: Seen = Seen.BY_NOBODY) -> Object:
 
 
 def unless_failed(status: int, found: Object, seen: Seen) -> Object:
-    """The answer `found` of that status; TaskError, ``status``, if that is an error to its task."""
+    """Return the answer `found`. Raises TaskError, ``status``, if `status` fails the task."""
     if status >= 400 and seen is not Seen.BY_CLIENT:
         said = f"the handler answered {status}: "
         text = redacted(found.text())
@@ -188,12 +189,12 @@ def _unsendable(error: Exception) -> TaskError:
 
 
 def loaded(module: str, name: str) -> Any:
-    """A class of Flask's for ``isinstance`` and ``except``: none where nothing has imported it."""
+    """Return a class for ``isinstance`` and ``except``; an empty tuple if it is not imported."""
     return getattr(sys.modules.get(module), name, ())
 
 
 def complete(value: Any) -> Any:
-    """`value`, with what of it the handler computes only while it is sent."""
+    """Return `value` with all lazily computed pieces of its body."""
     if isinstance(value, tuple) and value:
         return (complete(value[0]), *value[1:])
     if isinstance(value, loaded("werkzeug.wrappers", "Response")):
@@ -208,7 +209,7 @@ def complete(value: Any) -> Any:
 def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
     value = flask_value(style, value)
     context = loaded("flask.globals", "request_ctx")
-    # Flask makes the answer where the handler has left it something to do with that.
+    # Flask builds the answer if the handler registered functions to run after the request.
     if not (context and context._after_request_functions):
         body, status, pairs = _parts(value)
         kind = UNSAID
@@ -223,7 +224,7 @@ def _answer(style: str, value: Any, seen: Seen) -> tuple[int, Object]:
 
 
 def _parts(value: Any) -> tuple[Any, int, list[tuple[str, str]] | None]:
-    """Body, status and headers of what a handler answered; None for headers that Flask reads."""
+    """Return body, status and headers of an answer; headers are None if only Flask reads them."""
     match value:
         case tuple((body, int(status), pairs)):
             pass
@@ -243,39 +244,39 @@ def _parts(value: Any) -> tuple[Any, int, list[tuple[str, str]] | None]:
 def _plain(
     status: int, kind: str, pairs: list[tuple[str, str]], body: str | bytes | bytearray, seen: Seen
 ) -> Object:
-    """The answer of these parts; `kind` is its content type if no header has that."""
+    """Return the answer of these parts; `kind` is the content type if no header has it."""
     refuse_hop_by_hop(name for name, _ in pairs)
     kind = next((value for name, value in pairs if name.lower() == "content-type"), kind)
     if not isinstance(body, str):
         body = bytes(body)
     elif not body.isascii():
-        body.encode()  # a lone surrogate is no text
+        body.encode()  # raises for a lone surrogate
     if isinstance(body, str) and type(body) is not str:
         body = str.__str__(body)
     return found(status_line(status), kind, sent(pairs), body, seen)
 
 
 def _made(value: Any) -> Response:
-    """What Flask makes of a value."""
+    """Return Flask's response for a handler's value."""
     from wrap.functions.by_flask import made
 
     return made(value)
 
 
 def refuse_hop_by_hop(names: Iterable[str]) -> None:
-    """Raise ValueError for a header that waitress, the server of the templates, refuses."""
+    """Raise ValueError for a header that waitress, the templates' server, refuses."""
     for name in names:
         if name.lower() in hop_by_hop:
             raise ValueError(f"{name} is a header of the connection: only the server sets it")
 
 
 def status_line(status: int) -> str:
-    """Such as ``404 NOT FOUND``."""
+    """Return a status line such as ``404 NOT FOUND``."""
     return f"{status} {_PHRASES.get(status, 'UNKNOWN')}"
 
 
 def whole(response: Response, seen: Seen) -> Object:
-    """An answer as an object."""
+    """Return a response as an object."""
     complete(response)
     status, kind, headers = begin_of(response)
     return found(status, kind, headers, response.get_data(), seen)
@@ -288,7 +289,7 @@ def found(
     body: str | bytes | bytearray,
     seen: Seen,
 ) -> Object:
-    """The answer of that status line, content type (empty if it has none), headers and body."""
+    """Return the object of an answer; `status` is a status line, `kind` the content type or ""."""
     code = int(status[:3])
     if code in _WITHOUT_BODY:
         body = b""
@@ -300,7 +301,7 @@ def found(
 
 
 def may_be_streamed(style: str, value: Any) -> bool:
-    """Whether Flask may make an answer of a value whose body comes piece by piece."""
+    """Whether the answer may have a body that is computed piece by piece."""
     body = value[0] if isinstance(value, tuple) and value else value
     if style == "http-debian" and type(value) is dict:
         body = value.get("body")
@@ -308,7 +309,7 @@ def may_be_streamed(style: str, value: Any) -> bool:
 
 
 def response_of(style: str, value: Any) -> Response:
-    """What a handler of that style answers. Raises TaskError, ``bad-output``."""
+    """Return Flask's response for a handler's value. Raises TaskError, ``bad-output``."""
     try:
         return _made(flask_value(style, value))
     except Exception as error:
@@ -316,29 +317,29 @@ def response_of(style: str, value: Any) -> Response:
 
 
 def is_streamed(response: Response) -> bool:
-    """Whether an answer is to be sent piece by piece: its length is not known."""
+    """Whether to send a response piece by piece, as its length is unknown."""
     has_body = may_have_body(response.status_code)
     return has_body and not response.is_sequence and "Content-Length" not in response.headers
 
 
 def may_have_body(status: int) -> bool:
-    """Whether servers send a body with that status."""
+    """Whether an answer with this status can have a body."""
     return status >= _OK and status not in _WITHOUT_BODY
 
 
 def begin_of(response: Response) -> tuple[str, str, list[tuple[str, str]]]:
-    """Status, content type and the other headers of an answer."""
+    """Return the status line, the content type and the other headers of a response."""
     return response.status, response.headers.get("Content-Type", ""), sent(response.headers)
 
 
 def sent(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The headers of an answer that its server does not set, but for the first content type.
+    """Return the headers that the server does not set, without the first content type.
 
-    Raises ValueError if a name is no token, or a value has a line break: no server sends these.
+    Raises ValueError if a name is no token or a value has a line break: no server sends these.
     """
     headers = list(headers)
     kind = next((each for each in headers if each[0].lower() == "content-type"), ("", ""))
-    if kind[1]:  # else it is sent as it is
+    if kind[1]:  # an empty content type is sent as it is
         headers.remove(kind)
     for name, value in headers:
         if not _TOKEN.fullmatch(name):
@@ -349,7 +350,7 @@ def sent(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _value(name: str, value: str) -> str:
-    """As Flask sends it, which quotes what no address may have."""
+    """Quote an address as Flask does; other values stay."""
     if name.lower() not in _ADDRESSES or _QUOTED.fullmatch(value):
         return value
     from werkzeug.urls import iri_to_uri
