@@ -1,9 +1,8 @@
-"""A command in the place of a handler: its input on stdin, its output what it writes to stdout.
+"""A command as a handler: it reads its input from stdin and writes its output to stdout.
 
-Both are files in memory, no pipes: the program reads and writes as much as it likes in any order,
-nothing waits for anything but its end, and it may seek in them, as what writes an MP4 does. Only
-what is a stream is a pipe, which a thread fills or empties meanwhile. Another one waits for the
-program without the GIL, and passes on to the log what it says on stderr.
+Both are files in memory. So the program may read and write in any order, and may seek, as writers
+of MP4 do; the wrap waits only for its end. Streams are pipes, each with a thread that fills or
+empties it. The task's thread waits for the program without the GIL and passes stderr to the log.
 """
 
 from __future__ import annotations
@@ -42,21 +41,21 @@ if TYPE_CHECKING:
 
 #: The style of such functions.
 COMMAND = "command"
-#: What in a word of a command stands for a file's path: in place of stdin or stdout, or of a stream
-#: or another output by its name.
+#: Placeholders for paths in a command's words: files in place of stdin and stdout; with a name, a
+#: stream or another output.
 _IN, _OUT = "{in}", "{out}"
 _PLACES = re.compile(r"\{(in|out)(?::([^{}]+))?\}")
-#: A further process has its own group, which is killed with all in it; the server has not.
+#: The server process. A worker process has a process group of its own, which is killed as a whole.
 _SERVER = os.getpid()
-#: How long a command may go on after its thread was cancelled, in milliseconds.
+#: The longest time for which a command survives the cancellation of its thread, in milliseconds.
 _LOOK_MS = 250
-#: What a pipe holds, and so the most that is left to be read of a program that has ended.
+#: The capacity of a pipe in bytes: the most that is unread when a program has ended.
 _PIPE = 1 << 16
-#: Of what it said last an error tells so many lines and characters; so many bytes are looked at.
+#: The end of stderr in an error message: lines, characters, and bytes that are kept for it.
 _LINES_SHOWN, _SHOWN, _TAIL = 3, 500, 1 << 12
 
 
-#: Of a WSGI environment, what classic watchdog's variables have; its headers are more.
+#: WSGI variable -> variable of the classic watchdog; headers are converted by rule.
 _VARIABLES = {
     "REQUEST_METHOD": "Http_Method",
     "QUERY_STRING": "Http_Query",
@@ -73,7 +72,7 @@ class Command(FunctionRunner):
         words: the program and its arguments.
         folder: the function's.
 
-    Raises ImportError: there is no such program.
+    Raises ImportError if the program is not installed.
     """
 
     uses_io = True
@@ -103,11 +102,11 @@ class Command(FunctionRunner):
     def arguments(
         self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
     ) -> tuple[Any, ...]:
-        """The input, what has its streams, and its variables."""
+        """Return the input, the task's streams, and the environment variables."""
         return given, task_io, _variables(given, trace)
 
     def call(self, given: Object, task_io: TaskIO | None, variables: Mapping[str, str]) -> bytes:
-        """What it answers to `given`. Raises TaskError, ``exited``, where it fails."""
+        """Run the program on `given` and return its output. Raises TaskError, ``exited``."""
         with _Files(task_io) as files:
             paths = {place: files.path(*place) for place in self._places if place[1]}
             source, target = files.source(self._on_stdin(given, task_io)), files.target(OUTPUT)
@@ -142,11 +141,11 @@ class Command(FunctionRunner):
             return files.answer()
 
     def answer(self, value: Any, seen: Seen) -> Object:
-        """The bytes on its stdout, of no content type."""
+        """Return the bytes of stdout without a content type."""
         return Object(value)
 
     def _on_stdin(self, given: Object, task_io: TaskIO | None) -> Object | Reader | WrittenStream:
-        """The stream that it does not name; else its input."""
+        """Return the first stream without a placeholder in the command, else the input."""
         for name in task_io.inputs if task_io is not None else ():
             if ("in", name) not in self._places and task_io is not None:
                 return task_io.given(name)
@@ -154,9 +153,9 @@ class Command(FunctionRunner):
 
 
 def _variables(given: Object, trace: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a command: those of classic watchdog where its input is the request.
+    """Return the command's variables; the classic watchdog's if its input is the request.
 
-    The headers of the trace are there in capitals, as programs look for them.
+    Trace headers are variables in capitals, as programs expect them.
     """
     variables = {name.upper(): value for name, value in trace.items()}
     if isinstance(given.head, dict):
@@ -172,9 +171,9 @@ def _variables(given: Object, trace: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Child:
-    """As `Program`, for a run that is measured: what observes the task observes its children.
+    """A program as a child of this process, for measured runs: `Program` for observers.
 
-    What it leaves in another session than its own goes on.
+    Processes that it leaves in other sessions keep running.
     """
 
     def __init__(
@@ -200,7 +199,7 @@ class _Child:
         return self._ended
 
     def kill(self) -> None:
-        """Kill it, and its group where it has its own, while its id cannot be another's."""
+        """Kill the program and its own group, if any, before its pid can be reused."""
         for kill in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(self._process.pid, signal.SIGKILL)
@@ -211,16 +210,16 @@ class _Child:
 
 
 class _Said:
-    """What a program says beside its output: goes to the log line by line, and its end is kept."""
+    """Passes a program's stderr to the log line by line, and keeps its end."""
 
     def __init__(self, function: str) -> None:
         self._function = function
         self._tail = self._begun = b""
 
     def follow(self, pipe: int, program: _Child | Program, looked: Callable[[], bool]) -> None:
-        """Take in what it says until it has ended; look now and then until `looked` for is there.
+        """Read stderr until the program has ended; poll `looked` until it returns True.
 
-        That is the rarer the longer it takes: a hundredth of the time is precise enough.
+        The interval grows with the run time: a hundredth of it is precise enough.
         """
         begun, found = time.monotonic(), False
         poll = select.poll()
@@ -250,13 +249,13 @@ class _Said:
 
     @property
     def last(self) -> str:
-        """Its last lines, in one."""
+        """The last lines, joined."""
         lines = map(str.strip, self._tail.decode(errors="replace").splitlines())
         return " | ".join(list(filter(None, lines))[-_LINES_SHOWN:])[-_SHOWN:]
 
 
 class _Files:
-    """What a program reads and writes, by descriptors: files in memory, or pipes of streams."""
+    """The inputs and outputs of a program, by descriptor: files in memory, or pipes of streams."""
 
     def __init__(self, task_io: TaskIO | None) -> None:
         self._io = task_io
@@ -274,7 +273,7 @@ class _Files:
         self._own.close()
 
     def path(self, kind: str, name: str) -> str:
-        """Where a stream is that it reads, or an output that it writes, by its name."""
+        """Return the path of an input stream (``in``) or an output (``out``)."""
         if kind == "out":
             return _path(self.target(name))
         if self._io is None or name not in self._io.inputs:
@@ -283,7 +282,7 @@ class _Files:
         return _path(self.source(self._io.given(name)))
 
     def has_answered(self, task_io: TaskIO | None) -> bool:
-        """Whether there is something of what it answers, or nobody wants to know."""
+        """Whether its answer has begun, or the task is not watched."""
         answer = self._outputs.get(OUTPUT)
         if answer is None or task_io is None or not task_io.watched:
             return True
@@ -293,7 +292,7 @@ class _Files:
         return False
 
     def source(self, given: Object | Reader | WrittenStream) -> int:
-        """What it reads `given` from."""
+        """Return the descriptor from which it reads `given`."""
         if isinstance(given, Object):
             return self._file(given.view())
         theirs, ours = os.pipe()
@@ -302,13 +301,13 @@ class _Files:
         return theirs
 
     def nothing(self) -> int:
-        """What it reads in place of an input that it opens itself."""
+        """Return an empty stdin for a program that opens its input by path."""
         descriptor = os.open(os.devnull, os.O_RDONLY)
         self._own.callback(os.close, descriptor)
         return descriptor
 
     def target(self, name: str) -> int:
-        """What it writes an output to."""
+        """Return the descriptor to which it writes the output `name`."""
         if self._io is None or not self._io.is_read(name):
             self._outputs[name] = self._file()
             return self._outputs[name]
@@ -319,14 +318,14 @@ class _Files:
         return theirs
 
     def flow(self, failed: Callable[[], None]) -> None:
-        """Fill and empty its pipes from now on; where that fails, `failed` is called."""
+        """Start threads that fill and empty the pipes; call `failed` on an error."""
         for pump in self._pumps:
             thread = threading.Thread(target=self._pump, args=(pump, failed), daemon=True)
             thread.start()
             self._threads.append(thread)
 
     def finish(self) -> None:
-        """It has ended: wait for what is left in its pipes. Raises what went wrong with them."""
+        """Drain the pipes after the program's end. Raises the first error of a pipe."""
         self._pipes.close()
         for thread in self._threads:
             thread.join()
@@ -334,7 +333,7 @@ class _Files:
             raise self._error
 
     def answer(self) -> bytes:
-        """What it has answered; its other outputs are emitted."""
+        """Return its answer, and emit its other outputs."""
         outputs = dict(self._outputs)
         answer = outputs.pop(OUTPUT, None)
         for name, descriptor in outputs.items():
@@ -359,13 +358,13 @@ class _Files:
 
 
 def _pour(given: Reader | WrittenStream, pipe: int) -> None:
-    """Fill a pipe with a stream, as far as its reader wants it."""
+    """Copy a stream into a pipe until its reader closes it."""
     with contextlib.suppress(BrokenPipeError), open(pipe, "wb", buffering=0) as file:
         shutil.copyfileobj(given, file, BUFFER)
 
 
 def _draw(pipe: int, file: IO[bytes]) -> None:
-    """Empty a pipe into an output, which ends with the task."""
+    """Copy a pipe into an output; the end of the task closes the output."""
     while data := os.read(pipe, BUFFER):
         file.write(data)
 
@@ -377,7 +376,7 @@ def _content(descriptor: int) -> bytes:
 
 
 def _path(descriptor: int) -> str:
-    """By what any process of this user opens it, also one that a script starts."""
+    """Return a path by which any process of this user can open the descriptor."""
     return f"/proc/{os.getpid()}/fd/{descriptor}"
 
 

@@ -1,6 +1,6 @@
-"""The seam between tasks and the kinds of functions that they use: handlers, programs, and others.
+"""The interface between tasks and kinds of functions: handlers, programs, remote functions.
 
-A kind is a subclass in a module of its own; `wrap.functions.kinds` finds it by the style.
+A kind is a subclass in a module of its own; `wrap.functions.kinds` finds it by style.
 """
 
 from __future__ import annotations
@@ -25,96 +25,96 @@ if TYPE_CHECKING:
 
 _UNCHANGED = Changes([], [], [])
 _NOTHING = nullcontext()
-#: Characters of the line that tells of an error; its cause, and the log, have more.
+#: Characters of an error message; the cause and the log have more.
 SHOWN = 1000
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the functions of a wrap run."""
+    """The environment of a wrap's functions."""
 
     wrap: Wrap
-    #: Has a folder of each function whose code is in the wrap.
+    #: Contains a folder for each function whose code is in the wrap.
     folder: Path
-    #: Where other functions are called.
+    #: The gateway that calls other functions.
     gateway_url: str
-    #: Bytes that the answer of another function may have.
+    #: The longest answer of another function, in bytes.
     longest: int
 
 
 class FunctionRunner(ABC):
-    """Prepares, calls and closes one function. What a kind does without does nothing."""
+    """Prepares, calls and closes one function. Optional steps do nothing by default."""
 
-    #: Whether `call` needs no import.
+    #: Whether `call` can run without an import.
     is_prepared = True
-    #: Whether this process has to take the function's working directory: see `settle`.
+    #: Whether `settle` must set this process's working directory.
     unsettled = False
-    #: Whether a run has outputs of its own before its end.
+    #: Whether a run may emit outputs before its end.
     uses_io = False
-    #: Whether it may look at more of a request than the body.
+    #: Whether it may read more of a request than the body.
     sees_head = True
-    #: Whether its calls start programs, which a reaper ends.
+    #: Whether its calls start programs, which the reaper ends.
     starts_programs = False
-    #: Whether a process in which it is prepared may be forked.
+    #: Whether a process may fork after preparing it.
     forkable = True
     #: Whether it runs under the GIL.
     in_python = True
-    #: What it was seen to change of what its process shares.
+    #: Its observed changes of process-wide state.
     changes = _UNCHANGED
 
     def __init__(self, name: str, style: str) -> None:
         self.name = name
         self.style = style
-        #: Called when `prepare` has imported something.
+        #: Called when `prepare` has imported the function.
         self.after_import: Callable[[], object] = lambda: None
 
     @classmethod
     @abstractmethod
     def of(cls, name: str, style: str, place: Place) -> Self:
-        """The function `name` of a wrap.
+        """Create the runner of the function `name` of a wrap.
 
-        Raises ImportError if it cannot run there, ValueError if the wrap declares too little of it.
+        Raises ImportError if it cannot run there, ValueError if its declaration is incomplete.
         """
 
     def prepare(self) -> None:  # noqa: B027 (optional)
-        """Import what `call` needs, once. Raises ImportError if that fails."""
+        """Import the function, once. Raises ImportError."""
 
     def settle(self) -> None:  # noqa: B027 (optional)
-        """Take its working directory, as the only function that this process runs."""
+        """Change to its working directory, as the only function of this process."""
 
     def restore(self) -> None:  # noqa: B027 (optional)
-        """Set again what its import has set of what the process shares."""
+        """Make the changes of its import to process-wide state again."""
 
     def observed(self) -> AbstractContextManager[None]:
-        """A block with one run, whose changes of what the process shares `changes` has then."""
+        """Observe one run; its changes of process-wide state are in `changes` afterwards."""
         return nullcontext()
 
     @abstractmethod
     def arguments(
         self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
     ) -> tuple[Any, ...]:
-        """What `call` takes for the input `given`; `trace` are the headers of the task's trace."""
+        """Return the arguments of `call` for the input `given` and the task's trace headers."""
 
     def surroundings(
         self, given: Object, trace: Mapping[str, str]
     ) -> AbstractContextManager[object]:
-        """What the function finds around it while it is called."""
+        """Return the context manager in which the function is called."""
         return _NOTHING
 
     @abstractmethod
     def call(self, *arguments: Any) -> Any:
-        """Run the function; returns its answer in its own form."""
+        """Run the function and return its answer in the form of its kind."""
 
     @abstractmethod
     def answer(self, value: Any, seen: Seen) -> Object:
-        """The output of a task whose `call` returned `value`.
+        """Convert the value that `call` returned into the task's output.
 
-        Raises TaskError, ``bad-output`` or ``status``, if the value is no output.
+        Raises TaskError, ``bad-output`` or ``status``, if that fails.
         """
 
     @contextmanager
     def marked(self, task: int) -> Iterator[None]:
-        """Shows a tracer where the block, a run as that task, begins and ends."""
+        """Mark begin and end of the task's run for a tracer of system calls."""
         os.access(f"/chiron/begin/{task}", os.F_OK)
         try:
             yield
@@ -122,25 +122,28 @@ class FunctionRunner(ABC):
             os.access(f"/chiron/end/{task}", os.F_OK)
 
     def computed_s(self) -> float:
-        """CPU time so far, in seconds, of a process that runs it beside this one."""
+        """Return the CPU seconds of the runtime process beside this one; 0 without one."""
         return 0.0
 
     def memory_mib(self) -> float:
-        """The most memory that such a process has had."""
+        """Return the peak memory of the runtime process in MiB."""
         return 0.0
 
     def bare_mib(self) -> float:
-        """What that process takes without any function: all that run in it share it."""
+        """Return the runtime process's memory without functions in MiB: its functions share it."""
         return 0.0
 
     def close(self) -> None:  # noqa: B027 (optional)
-        """Free what it holds: the wrap is ending."""
+        """Release its resources: the wrap is ending."""
 
 
 def raised(name: str, said: str, frames: Sequence[str], place: str) -> TaskError:
-    """The error of a task whose function raised an error `name` that says `said`.
+    """Return the task's error for an exception in its function.
 
-    `frames` are those of its own files, and `place` is the last of them, or empty.
+    Args:
+        name, said: the exception's class and message.
+        frames: the frames in the function's own files.
+        place: the last frame, or empty.
     """
     said = redacted(said)
     lines = [line.strip() for line in said.splitlines() if line.strip()]

@@ -1,7 +1,7 @@
-"""A handler that runs in a process of another runtime, which belongs to the process of the task.
+"""A handler in a process of another runtime, such as Node.js or a JVM.
 
-All handlers of a runtime share one in a process. It is started by what first prepares a handler,
-never by a process from which others are forked.
+Each process of the wrap has one runtime process, shared by all handlers of that runtime. The first
+`prepare` starts it, but never in a process that forks others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a handler answers; `error` is the TaskError of an answer that stands for an error."""
+    """A handler's answer; `error` is the TaskError that an error's answer stands for."""
 
     status: int
     kind: str
@@ -41,11 +41,13 @@ class Answer:
 
 
 class InRuntime(FunctionRunner):
-    """A function of a language whose `runtime` runs it; a handler ends that by the call `exits`.
+    """A function whose handler runs in the process `runtime`.
+
+    `exits` is the call by which a handler ends that process.
 
     Args:
         name, style: its name, and the style of its handler.
-        folder: where its folder ``function`` is.
+        folder: the parent of its folder ``function``.
     """
 
     runtime: ClassVar[type[RuntimeProcess]]
@@ -70,42 +72,42 @@ class InRuntime(FunctionRunner):
 
     @abstractmethod
     def code(self) -> str:
-        """What the process loads. Raises ImportError if that cannot be made."""
+        """Return what the process loads, such as a class path. Raises ImportError."""
 
     @abstractmethod
     def unsaid_type(self, given: Object) -> str:
-        """The content type of an input that has none; empty if the handler sees none."""
+        """Return the default content type of an input; empty if the handler sees none."""
 
     @abstractmethod
     def frames(self, answer: Mapping[str, Any]) -> Sequence[str]:
-        """The frames of the function's own files in an error, the innermost last."""
+        """Return an error's frames in the function's own files, the innermost last."""
 
     @property
     def changes(self) -> Changes:  # type: ignore[override]
-        """What it was seen to change of what its process of the runtime shares."""
+        """Its observed changes of the runtime process's shared state."""
         return Changes(sorted(self._in_runs), sorted(self._at_import or ()), [])
 
     @contextmanager
     def observed(self) -> Iterator[None]:
         before = self.state()
-        if self._at_import is None:  # nothing has run in this process yet
+        if self._at_import is None:  # before the first run in this process
             self._at_import = set(before)
         yield
         self._in_runs.update(name for name, _ in before.items() ^ self.state().items())
 
     def state(self) -> dict[str, str]:
-        """What is not as it was when the process started, with its values."""
+        """Return the runtime's state that differs from its start: name -> value."""
         answer, _ = self._loaded().call({"state": "now"}, b"")
         return answer
 
     def prepare(self) -> None:
-        """Load the handler into this process's process of the runtime, which may have to start."""
+        """Load the handler into the runtime process, and start that if needed."""
         self._loaded()
 
     def arguments(
         self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
     ) -> tuple[Any, ...]:
-        """What the request is made of, and its body."""
+        """Return the request's method, target and headers, and its body."""
         method, target, headers = asked(given, trace)
         body = given.view()
         lowered = {name.lower(): value for name, value in headers.items()}
@@ -116,9 +118,9 @@ class InRuntime(FunctionRunner):
         return {"method": method, "target": target or "/", "headers": lowered}, body
 
     def call(self, request: dict[str, Any], body: Content) -> Answer:
-        """The handler's answer, whatever its status.
+        """Call the handler and return its answer of any status.
 
-        Raises TaskError: ``raised`` or ``exited`` by the handler, or the process has died.
+        Raises TaskError: ``raised`` or ``exited`` by the handler, or the runtime process died.
         """
         told = {"name": self.name, "style": self.style, "execution": log.marked(), **request}
         if self._task is not None:
@@ -139,7 +141,7 @@ class InRuntime(FunctionRunner):
 
     @contextmanager
     def marked(self, task: int) -> Iterator[None]:
-        """Has the process show a tracer where runs in the block begin and end."""
+        """Make the runtime process mark begin and end of runs for a tracer."""
         self._task = task
         try:
             yield
@@ -159,7 +161,7 @@ class InRuntime(FunctionRunner):
         self.runtime.end_own()
 
     def _loaded(self) -> RuntimeProcess:
-        """The process, with the handler loaded. Raises ImportError where that fails."""
+        """Return the runtime process after loading the handler. Raises ImportError."""
         process = self.runtime.own(self._directory)
         if self._loaded_in is process:
             return process
@@ -174,7 +176,7 @@ class InRuntime(FunctionRunner):
         return process
 
     def _error(self, answer: dict[str, Any]) -> TaskError | None:
-        """The error that the handler failed with, which is logged."""
+        """Log the handler's error and return it, or None."""
         if "exited" in answer:
             message = f"the handler called {self.exits}({answer['exited']}): return instead"
             return TaskError("exited", message)

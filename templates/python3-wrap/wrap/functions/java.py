@@ -1,7 +1,7 @@
-"""A Java handler; all of a process share one JVM, in which each run has a thread: none has a lock.
+"""A Java handler; the handlers of a process share one JVM, in which each run has a thread.
 
-A function's classes come from a loader of its own. A run has a handler object that no other run
-has at the same time.
+Runs are parallel. Each function has its own class loader. No two runs use one handler object at the
+same time.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from wrap.values.value import Object
 
 #: The style of such functions.
 JAVA = "java"
-#: Unless the user says what a JVM is to be like: of least memory and threads.
+#: Options for least memory and threads, unless the user sets JVM options.
 _OPTIONS = ("-XX:+UseSerialGC", "-Xms16m")
-#: The heaps of a wrap's JVMs may grow to so many percent of its memory, which follows from what
-#: its functions were seen to take.
+#: The percentage of the wrap's memory for the heaps of all its JVMs. The profiles of its functions
+#: determine that memory.
 _HEAPS_PERCENT = 75.0
 _USERS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 _ALWAYS = (
@@ -38,14 +38,14 @@ _ALWAYS = (
     "-XX:-UseDynamicNumberOfCompilerThreads",  # one that ended would have computed nothing
 )
 _WORKER = "chiron.Worker"
-#: How the names of a JVM's threads begin that compile what it runs.
+#: Prefixes of the names of a JVM's compiler threads.
 _COMPILERS = ("C1 Compiler", "C2 Compiler")
 _LENGTH = struct.Struct("!I")
 _HEADERS, _FRAMES, _STATE = "headers.", "frames.", "state."
 
 
 class JavaProcess(RuntimeProcess):
-    """A JVM; what is told are texts in pairs, each after its length."""
+    """A JVM; a header is pairs of texts, each preceded by its length."""
 
     program, runtime, called = "java", "Java 17", "Java"
     #: How many processes of the wrap have a JVM.
@@ -62,7 +62,7 @@ class JavaProcess(RuntimeProcess):
     ) -> subprocess.Popen[bytes]:
         listener.setblocking(True)
         theirs, ours = os.pipe()
-        self._lifeline = os.fdopen(ours, "wb", buffering=0)  # whose end is the JVM's
+        self._lifeline = os.fdopen(ours, "wb", buffering=0)  # the JVM ends when this pipe closes
         self._lifeline.write(token.encode())
         heap = f"RAMPercentage={_HEAPS_PERCENT / self.in_wrap:.3f}"
         default = (*_OPTIONS, f"-XX:Min{heap}", f"-XX:Max{heap}")
@@ -81,7 +81,7 @@ class JavaProcess(RuntimeProcess):
             os.close(theirs)
 
     def call(self, told: Mapping[str, Any], body: Content) -> Message:
-        """As `RuntimeProcess.call`; the last call of a process that hangs ends that."""
+        """Call as `RuntimeProcess.call`; the last call of a retired process kills it."""
         with self._counting:
             self._running += 1
         try:
@@ -114,9 +114,9 @@ class JavaProcess(RuntimeProcess):
         return found
 
     def give_up(self, connection: socket.socket, told: Mapping[str, Any]) -> None:
-        """Interrupt a run; if it does not end, no further call begins in its JVM."""
+        """Interrupt a run; if it does not end, retire its JVM."""
         connection.close()
-        if "call" not in told:  # the interruption itself is given up
+        if "call" not in told:  # the interruption itself is cancelled
             self.kill()
             return
         with suppress(TaskError):  # it has died
@@ -125,7 +125,7 @@ class JavaProcess(RuntimeProcess):
                 self.retire()
 
     def computed_s(self) -> float:
-        """CPU seconds that it has taken, without its compilers', which have less and less to do."""
+        """Return its CPU seconds without its compiler threads, whose work declines."""
         tasks = Path(f"/proc/{self.process.pid}/task").glob("*")
         return super().computed_s() - sum(map(_compiling_s, tasks))
 
@@ -147,11 +147,11 @@ class Java(InRuntime):
         return {key.removeprefix(_STATE): each for key, each in given if key.startswith(_STATE)}
 
     def code(self) -> str:
-        """The class path, its own classes first."""
+        """Return the class path, the function's own classes first."""
         return "\0".join(map(str, java_build.class_path(self.folder)))
 
     def unsaid_type(self, given: Object) -> str:
-        """None of a request; of another task's output what that is."""
+        """Return "" for a request, else the type of the other task's output."""
         return "" if isinstance(given.head, dict) else given.answer_type()
 
     def frames(self, answer: Mapping[str, Any]) -> Sequence[str]:
@@ -160,7 +160,7 @@ class Java(InRuntime):
 
 
 def _flat(told: Mapping[str, Any]) -> Iterator[str]:
-    """Names and values as texts, by turns."""
+    """Yield names and values as alternating texts."""
     for name, value in told.items():
         if isinstance(value, Mapping):
             for inner, each in value.items():
@@ -170,7 +170,7 @@ def _flat(told: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _compiling_s(thread: Path) -> float:
-    """CPU seconds of a JVM's thread, if that compiles."""
+    """Return the CPU seconds of a JVM's compiler thread; 0 for other threads."""
     with suppress(OSError, ValueError):
         if (thread / "comm").read_text().startswith(_COMPILERS):
             return int((thread / "schedstat").read_text().split()[0]) / 1e9

@@ -1,7 +1,7 @@
-"""Compiles Java handlers: when an image is built (python -m wrap.functions.java_build FOLDER...).
+"""Compiles Java handlers when an image is built (python -m wrap.functions.java_build FOLDER...).
 
-What is not compiled then is compiled when it is first wanted, beside its sources or, if nothing can
-be written there, in a temporary folder.
+Other handlers are compiled at their first use: beside their sources, or in a temporary folder if
+that place is read-only.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
-#: What OpenFaaS's templates compile of a handler folder, and what else is on the class path.
+#: Parts of a handler folder that OpenFaaS's templates compile or put on the class path.
 SOURCES, RESOURCES, JARS = "src/main/java", "src/main/resources", "lib*/*.jar"
-#: The templates' classes and ours.
+#: Java sources of the templates' classes and of the worker.
 _OURS = Path(__file__).with_name("java")
 _CLASSES = ".classes"
 _LINES_SHOWN = 3
 _OPTIONS = ("-g", "-nowarn", "-Xlint:none")
-#: The compiler's own JVM, which ends before optimised code pays.
+#: Options of the compiler's own JVM, which ends before optimisation pays.
 _BRIEF = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
 
 
 @cache
 def worker() -> Path:
-    """The folder with the classes of the program that calls handlers. Raises ImportError."""
+    """Return the folder with the worker's classes. Raises ImportError."""
     return _compiled(_OURS, sorted(_OURS.glob("*.java")), ())
 
 
 def class_path(folder: Path) -> list[Path]:
-    """The class path of the handler in `folder`, its own classes first.
+    """Return the class path of the handler in `folder`, its own classes first.
 
-    Raises ImportError: there is no compiler, or what it has to say of the handler.
+    Raises ImportError if there is no compiler, or with the compiler's errors.
     """
     jars = sorted(folder.glob(JARS))
     own = _compiled(folder, sorted((folder / SOURCES).rglob("*.java")), [worker(), *jars])
@@ -44,7 +44,7 @@ def class_path(folder: Path) -> list[Path]:
 
 
 def _compiled(folder: Path, sources: Sequence[Path], libraries: Iterable[Path]) -> Path:
-    """The folder of the classes in `sources`, which are in `folder`."""
+    """Compile `sources` below `folder`, once, and return the folder of their classes."""
     target = folder / _CLASSES
     if target.is_dir():
         return target
@@ -68,7 +68,7 @@ def _compiled(folder: Path, sources: Sequence[Path], libraries: Iterable[Path]) 
     draft.chmod(0o755)
     try:
         draft.rename(target)
-    except OSError:  # another process was sooner
+    except OSError:  # another process was faster
         shutil.rmtree(draft)
     return target
 

@@ -1,4 +1,4 @@
-"""A Node.js handler; all of a process share one event loop."""
+"""A Node.js handler; the handlers of a process share one event loop."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from wrap.functions.in_runtime import InRuntime
 from wrap.functions.runtime_process import RuntimeProcess
 from wrap.values.value import JSON, TEXT, Object
 
-#: What Node runs.
+#: The program that Node runs.
 _WORKER = Path(__file__).with_name("node_worker.js")
 _TOKEN = "CHIRON_NODE_TOKEN"  # noqa: S105 (the name of the variable)
-#: How long a sound event loop may take to notice that a connection was closed, in milliseconds.
+#: How fast a working event loop notices a closed connection, in milliseconds.
 _NOTICE_MS = 1000
-#: A line of a stack trace: the function, if it has a name, the file and the line.
+#: A line of a stack trace: function name, if any, file and line.
 _FRAME = re.compile(r"^    at (?:(.*) \()?(?:file://)?(/[^()]*):(\d+):\d+\)?$", re.MULTILINE)
 _ENCODER, _DECODER = msgspec.json.Encoder(), msgspec.json.Decoder(dict[str, Any])
 
 
 class NodeProcess(RuntimeProcess):
-    """A Node process; what is told is JSON."""
+    """A Node process; headers are JSON."""
 
     program, runtime, called = "node", "Node.js", "Node"
 
@@ -37,7 +37,7 @@ class NodeProcess(RuntimeProcess):
         self, program: str, listener: socket.socket, folder: Path, token: str
     ) -> subprocess.Popen[bytes]:
         theirs, ours = os.pipe()
-        self._lifeline = os.fdopen(ours, "wb")  # whose end is the process's
+        self._lifeline = os.fdopen(ours, "wb")  # the process ends when this pipe closes
         descriptors = [listener.fileno(), theirs]
         try:
             return subprocess.Popen(
@@ -59,7 +59,7 @@ class NodeProcess(RuntimeProcess):
         return _DECODER.decode(told)
 
     def give_up(self, connection: socket.socket, told: Mapping[str, Any]) -> None:
-        """Leave a call; an event loop that does not notice it hangs, and is killed."""
+        """Cancel a call; kill the process if its event loop does not notice, as it hangs."""
         with suppress(OSError):
             connection.shutdown(socket.SHUT_WR)
             poll = select.poll()
@@ -77,7 +77,7 @@ class Node(InRuntime):
         return str(self.folder / "handler")
 
     def unsaid_type(self, given: Object) -> str:
-        """What the template says; of another task's output, JSON that the template parses."""
+        """Return the template's default, or the output's type; text for JSON it would not parse."""
         if isinstance(given.head, dict):
             return "text/plain"
         kind = given.answer_type()

@@ -235,7 +235,7 @@ class _SharedLoader:
 
 
 class _SpawnLoader:
-    """Loads a module of `_SPAWN`, and has what handlers spawn begin with `spawned.py`."""
+    """Loads a module of `_SPAWN` and lets processes that handlers spawn begin with `spawned.py`."""
 
     def __init__(self, usual: Any) -> None:
         self._usual = usual

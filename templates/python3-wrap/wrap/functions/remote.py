@@ -1,6 +1,6 @@
-"""A function that is deployed by itself: a run of it is a call over HTTP through the gateway.
+"""A function deployed on its own, in any language: each run is an HTTP call through the gateway.
 
-It may be of any language. Its status codes are its errors, as those of a handler are.
+A status of 400 or above is an error, as for a handler.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 #: The style of such functions.
 REMOTE = "remote"
-#: What of a request's headers is between the client and the gateway alone. An answer that is
-#: encoded could not be joined with others.
+#: Headers of a request that concern only client and gateway. Without Accept-Encoding, answers come
+#: unencoded and can be joined with others.
 _UNSENT = styles.OF_SERVER | {"accept-encoding", "expect", "host"}
 _HEADER = "HTTP_"
 
@@ -31,8 +31,8 @@ class Remote(FunctionRunner):
     """A function of the gateway at `gateway_url`.
 
     Args:
-        limit_s: seconds that a call may take.
-        longest: bytes that an answer may have.
+        limit_s: the timeout of a call, in seconds.
+        longest: the longest answer, in bytes.
     """
 
     def __init__(self, name: str, gateway_url: str, limit_s: float, longest: int) -> None:
@@ -52,7 +52,7 @@ class Remote(FunctionRunner):
     def arguments(
         self, given: Object, task_io: TaskIO | None, trace: Mapping[str, str]
     ) -> tuple[Any, ...]:
-        """Method, target, headers and body: those of the request if that is the task's input."""
+        """Return method, target, headers and body; the request's own if it is the task's input."""
         method, target, headers = asked(given, trace)
         sent = {name: value for name, value in headers.items() if name.lower() not in _UNSENT}
         return method, target, sent, given.view()
@@ -60,9 +60,9 @@ class Remote(FunctionRunner):
     def call(
         self, method: str, target: str, headers: Mapping[str, str], body: memoryview
     ) -> Answered:
-        """The function's answer, whatever its status.
+        """Call the function and return its answer of any status.
 
-        Raises TaskError: ``timeout``; ``remote`` if the gateway cannot be reached, or the answer is
+        Raises TaskError: ``timeout``; ``remote`` if the gateway is unreachable or the answer is
         too long.
         """
         import urllib3
@@ -100,7 +100,7 @@ class Remote(FunctionRunner):
 
 
 def asked(given: Object, trace: Mapping[str, str]) -> tuple[str, str, dict[str, str]]:
-    """Method, target and headers of the request for `given`; that of the client if it is that."""
+    """Return method, target and headers for the input `given`; the client's own for a request."""
     method, target, headers = "POST", "", dict(trace)
     if isinstance(given.head, dict):
         environ = shown(given.head)

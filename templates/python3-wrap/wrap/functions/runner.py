@@ -1,4 +1,4 @@
-"""Runs one task: its handler, timed, with whatever goes wrong turned into an error."""
+"""Runs one task: calls its handler, measures it, and turns every failure into a TaskError."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ if TYPE_CHECKING:
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-#: What the kernel tells of a process's memory (proc(5)).
+#: A line about a process's memory (proc(5)).
 _KIB = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
-#: Has as `function` what a thread has run last.
+#: ``function``: the function that this thread ran last.
 _thread = threading.local()
 
 
 def _in_new_context(call: Callable[_P, _T]) -> Callable[_P, _T]:
-    """`call` with context variables, such as the precision of `decimal`, at their defaults.
+    """Wrap `call` to run with context variables, such as `decimal`'s precision, at their defaults.
 
-    A new thread has them so. These threads are used again.
+    A new thread starts so, but these threads are reused.
     """
 
     @wraps(call)
@@ -64,7 +64,7 @@ def _in_new_context(call: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 def _forget_loop(function: str) -> None:
-    """Have this thread lose the event loop that another function has set, which may be closed."""
+    """Drop this thread's event loop if another function set it: it may be closed."""
     if getattr(_thread, "function", None) == function:
         return
     _thread.function = function
@@ -85,11 +85,15 @@ def run(
     wrap: Wrap,
     functions: dict[str, FunctionRunner],
 ) -> Result:
-    """Run task number `task` in this thread, in process number `process`, on what `given` returns.
+    """Run task number `task` in this thread. Raises nothing but `Cancelled`.
 
-    What it emits is `emitted` before it ends, and `access` is to its streams. `begins` is called
-    just before the handler: what precedes the handler may let the GIL go, and the next task would
-    begin first. Never raises but for `Cancelled`: that the task was given up is no answer.
+    Args:
+        given: returns the input.
+        process: the number of this process in the plan.
+        emitted: called with each output before the task ends.
+        access: opens its streams.
+        begins: called right before the handler. Called earlier, the next task could begin first, as
+            the preparation may release the GIL.
     """
     function = functions[wrap.function_of(task)]
     if function.unsettled:
@@ -164,11 +168,10 @@ def _watched(
     task_io: TaskIO | None,
     begins: Begins | None,
 ) -> Any:
-    """What the handler answers; `result` also has what else `watch` wants to know of it.
+    """Call the handler and return its answer; store the measurements of `watch` in `result`.
 
-    It has that of a handler that fails, too.
-
-    Nothing but the handler runs under the probe, which would see it let go of the GIL.
+    A handler that fails is measured too. Only the handler runs under the probe, which would record
+    any other code that releases the GIL.
     """
     before = cpu_speed.cpu_probe_s() if watch.cpu_probed else None
     probe = Probe() if watch.probed and function.in_python else None
@@ -199,17 +202,16 @@ def _watched(
 
 
 def _cpu_s(function: FunctionRunner) -> float:
-    """CPU time of this process, and of those that it started and that have ended, or run it."""
+    """Return the CPU seconds of this process, its ended children, and the function's runtime."""
     children = getrusage(RUSAGE_CHILDREN)
     ended_s = children.ru_utime + children.ru_stime
     return time.process_time() + ended_s + function.computed_s()
 
 
 def _own_mib() -> float | None:
-    """The most memory that this process has had and shares with no other; None if not known.
+    """Return the peak of this process's private memory in MiB, or None if it is unknown.
 
-    That is what it has now, and by how much more was resident at the peak: memory that has been
-    freed since was its own.
+    It is the private memory now plus the memory freed since the peak, which was private.
     """
     try:
         kib = {
@@ -218,7 +220,7 @@ def _own_mib() -> float | None:
             for name, number in _KIB.findall(Path(f"/proc/self/{file}").read_text())
         }
         return (kib["Private_Dirty"] + kib["VmHWM"] - kib["VmRSS"]) / 1024
-    except (OSError, KeyError):  # not every kernel has all of it
+    except (OSError, KeyError):  # some kernels lack a field
         return None
 
 
@@ -230,7 +232,7 @@ def _timed(
     begins: Begins | None,
     client: Callable[[], socket.socket] | None = None,
 ) -> Any:
-    """What the handler answers; `result` has the times of its begin and end."""
+    """Call the handler and return its answer; store begin and end in `result`."""
     if begins is not None:
         begins()
     result.started = time.monotonic()
@@ -239,8 +241,8 @@ def _timed(
             value = function.call(*arguments)
         except styles.loaded("werkzeug.exceptions", "HTTPException") as error:
             # Flask's abort() is an answer.
-            value = error.with_traceback(None)  # whose frames have this value
-        if type(value) is str:  # as most are: what follows takes a microsecond
+            value = error.with_traceback(None)  # its frames refer to this value
+        if type(value) is str:  # most answers; the checks below take a microsecond
             return value
         if client is not None and styles.may_be_streamed(function.style, value):
             return _answered(styles.response_of(function.style, value), result, client)
@@ -252,7 +254,7 @@ def _timed(
 
 
 def _written(chunks: Iterator[Any], result: Result, task_io: TaskIO | None) -> bytes | Object:
-    """Write what a handler yields when it does; what it answers where nobody takes that before."""
+    """Write the pieces of an answer as they are yielded; join them if nobody reads early."""
     encoded = _encoded(chunks, result)
     if task_io is None:
         return b"".join(encoded)
@@ -264,9 +266,9 @@ def _written(chunks: Iterator[Any], result: Result, task_io: TaskIO | None) -> b
 
 
 def _answered(response: Response, result: Result, client: Callable[[], socket.socket]) -> Object:
-    """Send the client what a handler answers piece by piece, once there is the first piece.
+    """Send an answer to the client piece by piece, from its first piece on.
 
-    Any other answer is returned.
+    An answer of known length is returned whole.
     """
     if not styles.is_streamed(response):
         return styles.whole(response, Seen.BY_CLIENT)
@@ -311,7 +313,7 @@ def _said(error: BaseException) -> str:
 
 
 def _place(error: BaseException, function: str) -> str:
-    """The last line of the function's own files that the error passed through."""
+    """Return ``file:line`` of the innermost frame of the error in the function's own files."""
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         if file := _own_file(function, frame.f_code.co_filename):
@@ -320,18 +322,18 @@ def _place(error: BaseException, function: str) -> str:
 
 
 def _own_file(function: str, file: str) -> str | None:
-    """The path of `file` within the function's folder; None for a file elsewhere."""
+    """Return the path of `file` below the function's folder; None for a file elsewhere."""
     _, ours, path = file.rpartition(f"/functions/{function}/{PACKAGE}/")
     return path if ours else None
 
 
 def _has_io(wrap: Wrap, task: int) -> bool:
-    """Whether a task gives outputs before its end, or has streams."""
+    """Whether a task emits outputs before its end, or reads or writes streams."""
     return task in wrap.outputs_of or task in wrap.streams or task in wrap.live
 
 
 def _seen(wrap: Wrap, task: int) -> Seen:
-    """Who gets the status and the headers of what a task answers."""
+    """Return who receives status and headers of the task's answer."""
     if wrap.instances:
         return Seen.PERHAPS
     return Seen.BY_CLIENT if task == wrap.answers else Seen.BY_NOBODY

@@ -1,6 +1,6 @@
-"""The process of another runtime beside a process of the wrap, such as Node.js or a JVM.
+"""A runtime process, such as Node.js or a JVM, beside a process of the wrap.
 
-It is started when it is first wanted, and anew when it has died.
+The first use starts it; the first use after its death starts another.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from wrap.net.sockets import patient
 from wrap.observe import log
 from wrap.workers.fork_server import ending
 
-#: The lengths of what is told and of a body.
+#: The lengths of a header and of a body.
 _HEAD = struct.Struct("!IQ")
-#: Bytes that one call reads, or that are joined to be written by one.
+#: The size of one read, and of a body that is sent together with its header, in bytes.
 _SMALL = 1 << 16
 _BACKLOG = 1024
-#: How late a cancelled thread ends that waits, in milliseconds.
+#: How often a waiting thread checks for its cancellation, in milliseconds.
 _LOOK_MS = 250
 _END_S = 5.0
 Content = bytes | memoryview
-#: What the process tells, and the body of that.
+#: A message: its header and its body.
 Message = tuple[dict[str, Any], bytes | bytearray]
 _PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
 class RuntimeProcess(ABC):
-    """A process that is called by any number of threads at once.
+    """A process that any number of threads call at once.
 
-    A subclass has its `program`, how the error of its absence names the `runtime`, how errors name
-    the process, and the code of messages.
+    A subclass sets `program`, `runtime` (its name if it is not installed) and `called` (its name in
+    errors), and encodes messages.
 
     Args:
         folder: its working directory.
 
-    Raises ImportError: the program is not installed.
+    Raises ImportError if the program is not installed.
     """
 
     program: ClassVar[str]
@@ -69,7 +69,7 @@ class RuntimeProcess(ABC):
         self._address = f"\0chiron-{self.program}-{secrets.token_hex(16)}"
         self._idle: list[socket.socket] = []
         self._retired = False
-        #: Resident memory before the first handler was loaded; zero until then.
+        #: Resident MiB before the first handler was loaded; 0 until then.
         self.bare_mib = 0.0
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(self._address)
@@ -82,23 +82,23 @@ class RuntimeProcess(ABC):
     def start(
         self, program: str, listener: socket.socket, folder: Path, token: str
     ) -> subprocess.Popen[bytes]:
-        """Start the program, which accepts connections that begin with the token."""
+        """Start the program; it accepts connections that begin with the token."""
 
     @abstractmethod
     def encoded(self, told: Mapping[str, Any]) -> bytes:
-        """What is told, on the wire."""
+        """Encode a header."""
 
     @abstractmethod
     def decoded(self, told: bytes) -> dict[str, Any]:
-        """What the process tells."""
+        """Decode a header."""
 
     @abstractmethod
     def give_up(self, connection: socket.socket, told: Mapping[str, Any]) -> None:
-        """Leave the call of `told`, and close its connection."""
+        """Cancel the call `told` and close its connection."""
 
     @classmethod
     def own(cls, folder: Path) -> Self:
-        """That of this process, started in `folder` if there is none that lives."""
+        """Return this process's runtime process; start it in `folder` unless it is alive."""
         known = cls._own
         if known is not None and known[0] == os.getpid() and known[1].lives:
             return cast(Self, known[1])
@@ -109,14 +109,14 @@ class RuntimeProcess(ABC):
 
     @classmethod
     def end_own(cls) -> None:
-        """End that of this process."""
+        """End this process's runtime process."""
         known, cls._own = cls._own, None
         if known is not None and known[0] == os.getpid():
             known[1].process.kill()
             known[1].process.wait()
 
     def call(self, told: Mapping[str, Any], body: Content) -> Message:
-        """What it tells, and the body of that. Raises TaskError if it has died."""
+        """Send a message and return the answer. Raises TaskError if the process died."""
         connection = None
         try:
             connection = self._connection()
@@ -125,7 +125,7 @@ class RuntimeProcess(ABC):
             answer = self.decoded(said)
         except OSError as error:
             raise self._died() from error
-        except BaseException:  # the task is given up
+        except BaseException:  # the task is cancelled
             if connection is not None:
                 with connection:
                     self.give_up(connection, told)
@@ -134,13 +134,13 @@ class RuntimeProcess(ABC):
         return answer, content
 
     def computed_s(self) -> float:
-        """CPU seconds that it has taken."""
+        """Return its CPU seconds."""
         with contextlib.suppress(OSError):
             return time.clock_gettime(~self.process.pid << 3 | 2)  # clock_getcpuclockid(3)
         return 0.0
 
     def memory_mib(self) -> float:
-        """The most memory that it has had."""
+        """Return its peak memory in MiB."""
         with contextlib.suppress(OSError):
             found = _PEAK.search(Path(f"/proc/{self.process.pid}/status").read_text())
             return int(found[1]) / 1024 if found else 0.0
@@ -148,15 +148,15 @@ class RuntimeProcess(ABC):
 
     @property
     def lives(self) -> bool:
-        """Whether calls may begin; what is killed takes a moment until it has ended."""
+        """Whether calls may begin; a killed process takes a moment to end."""
         return not self._retired and self.process.poll() is None
 
     def retire(self) -> None:
-        """Have no further call begin here."""
+        """Let no further call begin here."""
         self._retired = True
 
     def kill(self) -> None:
-        """End it, and all its calls."""
+        """Kill the process and all its calls."""
         self.retire()
         self.process.kill()
         self.process.wait()
@@ -180,7 +180,7 @@ class RuntimeProcess(ABC):
 
 def _send(connection: socket.socket, told: bytes, body: Content) -> None:
     head = _HEAD.pack(len(told), len(body)) + told
-    if len(body) <= _SMALL:  # in one piece, which is read at once
+    if len(body) <= _SMALL:  # one write, so that one read receives it
         connection.sendall(b"".join((head, body)))
     else:
         connection.sendall(head)
@@ -188,7 +188,7 @@ def _send(connection: socket.socket, told: bytes, body: Content) -> None:
 
 
 def _received(connection: socket.socket) -> tuple[bytes, bytes | bytearray]:
-    """A message, waited for in short calls. Raises ConnectionError at the end of the stream."""
+    """Receive a message; checks for cancellation meanwhile. Raises ConnectionError at the end."""
     poll = select.poll()
     poll.register(connection, select.POLLIN)
     begin = b""
@@ -215,7 +215,7 @@ def _received(connection: socket.socket) -> tuple[bytes, bytes | bytearray]:
 
 
 def _pass_on(said: IO[bytes]) -> None:
-    """Write what it prints, which has the functions' names, to the log."""
+    """Copy the process's output, which names the functions, to the log."""
     with said:
         for line in said:
             log.pass_on(line)

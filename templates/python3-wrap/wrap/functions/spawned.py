@@ -1,6 +1,6 @@
-"""What a process runs first that a handler has spawned: its package ``function`` is as alone.
+"""Start of a process that a handler spawned: creates the package ``function``, as it is alone.
 
-`multiprocessing` runs this file as ``__mp_main__``; the last folder of ``sys.path`` is the
+`multiprocessing` runs this file as ``__mp_main__``. The last folder of ``sys.path`` is the
 function's.
 """
 

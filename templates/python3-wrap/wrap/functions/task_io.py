@@ -1,4 +1,4 @@
-"""What is behind `chiron_io` in one run of a task: outputs before its end, and streams."""
+"""The implementation of `chiron_io` for one run of a task: early outputs and streams."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from wrap.pipes.writer import Writer
 from wrap.values.in_json import InJson
 from wrap.values.value import Object
 
-#: What is emitted is as what a handler of this style answers, whatever the handler's is.
+#: Emitted values are converted like answers of this style, whatever the handler's style.
 _STYLE = "flask"
-#: Takes the result of an output.
+#: Receives the result of an output.
 Emitted = Callable[[Result], None]
-#: Has the next task begin.
+#: Lets the next task begin.
 Begins = Callable[[], None]
 
 
 class Access(NamedTuple):
-    """How a task gets at streams."""
+    """How a task opens streams."""
 
-    #: Its number.
+    #: The number of the execution.
     execution: int
-    #: Gives their ends; None where none is read while it is written.
+    #: Opens an end of a live stream; None if no stream is live.
     open: Open | None
-    #: The object of that number: of a stream that has been written before.
+    #: Returns the object of a task number: a stream that was written before.
     given: Callable[[int], Object]
-    #: Gives the way to the client to the task that answers; None where its answer goes whole.
+    #: Opens the connection to the client for the answering task; None if its answer goes whole.
     client: Callable[[StreamId], socket.socket] | None = None
 
 
 class TaskIO:
-    """One run of a task, by its `result` as it begins."""
+    """The outputs and streams of one run; `result` is the run's result as it begins."""
 
     def __init__(
         self,
@@ -60,9 +60,9 @@ class TaskIO:
         access: Access,
         watched: bool = False,
     ) -> None:
-        #: Whether it is to be told when a command begins to answer.
+        #: Whether to record when a command begins to answer.
         self.watched = watched
-        #: The numbers of the outputs that it reads as streams, by their names.
+        #: Stream name -> number of the output that it reads.
         self.inputs: Mapping[str, int] = wrap.streams.get(result.task, {})
         self._wrap = wrap
         self._result = result
@@ -70,9 +70,9 @@ class TaskIO:
         self._access = access
         self._awaited: Mapping[str, int] = wrap.outputs_of.get(result.task, {})
         self._left = dict(self._awaited)
-        #: What it has emitted, where it runs alone and buckets would take that.
+        #: Emitted objects, if the run is alone and buckets would receive them.
         self._all: list[tuple[str, str | None, InJson]] = []
-        #: How many objects it has put into buckets, and whether it has ended.
+        #: The number of objects put into buckets, and whether the run has ended.
         self._given, self._over = 0, False
         self._giving = threading.Lock()
         self._others: set[str] = set()
@@ -84,17 +84,17 @@ class TaskIO:
 
     @property
     def broken(self) -> TaskError | None:
-        """What a stream has raised whose other end is gone: whatever the handler made of that."""
+        """The error of a stream whose peer is gone, even if the handler ignored it."""
         readers = (each.broken for each in self._readers.values() if each.broken is not None)
         return self._unopened or self._outlets.broken or next(readers, None)
 
     @property
     def has_written(self) -> bool:
-        """Whether the handler has written what it answers."""
+        """Whether the handler has written its answer as a stream."""
         return OUTPUT in self._files
 
     def emit(self, name: str, value: Any, group: str | None = None) -> None:
-        """As `chiron_io.emit`: what nobody needs goes nowhere.
+        """Emit an output; drop it if no task and no bucket needs it.
 
         Raises TaskError as `styles.output` does.
         """
@@ -118,7 +118,7 @@ class TaskIO:
             self._give(name, output=output)
 
     def _put(self, buckets: InBuckets, name: str, value: Any, group: str | None) -> None:
-        """Put an object into buckets. That of a run which begins anew has the same place."""
+        """Put an object into buckets, numbered so that a repeated run puts the same numbers."""
         targets(buckets.declared, buckets.task, name)
         output = styles.output(_STYLE, value)
         with self._giving:
@@ -139,12 +139,12 @@ class TaskIO:
         return io.BufferedReader(self.given(name), BUFFER)
 
     def unknown(self, name: str | None) -> str:
-        """What to say of a stream that there is not."""
+        """Return the message for an unknown stream."""
         known = ", ".join(self.inputs) or 'there are none (an edge has to end in "stream")'
         return f"no stream is called {name}: {known}"
 
     def given(self, name: str) -> Reader | WrittenStream:
-        """The stream of that name."""
+        """Return the reader of the input stream `name`."""
         number, task = self.inputs[name], self._result.task
         if self._access.open is None or task not in self._wrap.live.get(number, ()):
             if name not in self._complete:
@@ -156,7 +156,7 @@ class TaskIO:
         return self._readers[name]
 
     def wrote(self) -> None:
-        """What it answers has begun to be written."""
+        """Record that the answer has begun."""
         if self._result.writes is None:
             self._result.writes = time.monotonic()
 
@@ -177,14 +177,14 @@ class TaskIO:
         return cast(IO[bytes], file)
 
     def is_read(self, name: str) -> bool:
-        """Whether other tasks read an output while it is written."""
+        """Whether other tasks read the output while it is written."""
         return self._access.open is not None and self._number(name) in self._wrap.live
 
     def ended(self, value: Object) -> Object:
-        """The handler has ended well with `value`; what the task answers.
+        """Finish a run whose handler returned `value`, and return the task's answer.
 
-        Waits until what it has written is taken, and for the ends of what it has not read to its
-        end. Raises TaskError where others wait for more of it, or are gone.
+        Waits until readers have received its outputs, and reads its input streams to their ends.
+        Raises TaskError if an awaited output is missing or a peer is gone.
         """
         if self.broken is not None:
             raise self.broken
@@ -206,7 +206,7 @@ class TaskIO:
         return value
 
     def fail(self, error: dict[str, Any]) -> None:
-        """The task has failed, and so does what it has not given."""
+        """Fail all outputs that the failed task has not given."""
         for file in self._files.values():
             file.abandon()
         self._outlets.close(TaskError.from_dict(error, status=500))
@@ -214,7 +214,7 @@ class TaskIO:
             self._give(name, error=error)
 
     def close(self) -> None:
-        """Let go of all streams, and give what it has emitted where that goes out at the end."""
+        """Release all streams; give the emitted objects that are due at the end."""
         with self._giving:
             self._over = True
         if ALL in self._left:
@@ -231,7 +231,7 @@ class TaskIO:
             raise
 
     def _note_streams(self) -> None:
-        """Tell when it has read what was there before, and written what it answers."""
+        """Record when it read complete streams and wrote its answer."""
         if self.has_written and self._result.writes is None:
             self._result.writes = self._files[OUTPUT].begun
         written = [each for each in self._complete.values() if each.read_from is not None]
@@ -272,7 +272,7 @@ class TaskIO:
         return self._result.task if name == OUTPUT else self._awaited.get(name)
 
     def _is_kept(self, name: str) -> bool:
-        """Whether an output is needed as a whole too."""
+        """Whether the output is also needed as a whole."""
         number = self._number(name)
         return number is not None and (
             self._access.open is None or number not in self._wrap.passing
