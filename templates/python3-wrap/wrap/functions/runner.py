@@ -85,15 +85,11 @@ def run(
     wrap: Wrap,
     functions: dict[str, FunctionRunner],
 ) -> Result:
-    """Run task number `task` in this thread. Raises nothing but `Cancelled`.
+    """Run task number `task` in this thread, in process number `process`.
 
-    Args:
-        given: returns the input.
-        process: the number of this process in the plan.
-        emitted: called with each output before the task ends.
-        access: opens its streams.
-        begins: called right before the handler. Called earlier, the next task could begin first, as
-            the preparation may release the GIL.
+    `given` returns the input, `emitted` receives early outputs, and `access` opens streams.
+    `begins` is called right before the handler: the code before may release the GIL, and the next
+    task could then begin first. Raises nothing but `Cancelled`: a cancelled task has no result.
     """
     function = functions[wrap.function_of(task)]
     if function.unsettled:
