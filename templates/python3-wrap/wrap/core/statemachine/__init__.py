@@ -1,9 +1,9 @@
-"""The data flow of Amazon States Language, with JSONPath: paths, templates, intrinsics, choices.
+"""Amazon States Language as a pure state machine: data flow, paths, templates, choices, Maps.
 
-It is pure and imports nothing else of ours, as wraps and the tools both have it, under two names.
+The package imports no other part of the project: wraps and tools import it under two names.
 
 References
 ----------
-The specification at https://states-language.net, and AWS's pages on Step Functions where they say
-more; paths are those of Jayway JsonPath, which both name.
+The specification at https://states-language.net, and AWS's Step Functions Developer Guide where it
+is more precise. Both refer to Jayway JsonPath for paths.
 """

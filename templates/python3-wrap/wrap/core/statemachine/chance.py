@@ -1,4 +1,4 @@
-"""Chance is a parameter: who runs a machine says what is random, so a replay comes to the same."""
+"""The source of random values is a parameter, so a replay with the same source is identical."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Chance(Protocol):
-    """Where random values come from: a `random.Random`, for example."""
+    """A source of random values, such as a `random.Random`."""
 
     def uniform(self, low: float, high: float, /) -> float:
         """A number from `low` to `high`."""
@@ -15,4 +15,4 @@ class Chance(Protocol):
         """An integer from `low` on, below `high`."""
 
     def getrandbits(self, bits: int, /) -> int:
-        """An integer of so many bits."""
+        """An integer of `bits` random bits."""

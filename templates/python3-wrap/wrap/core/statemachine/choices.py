@@ -1,4 +1,4 @@
-"""Choice rules: which of them matches."""
+"""Evaluates the rules of Choice states in JSONPath."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ _ABSENT = object()
 
 
 def matches(rule: dict[str, Any], data: Any, context: Any) -> bool:
-    """Whether `data` is as `rule` says.
+    """Whether `rule` holds for `data`. Values of another type than the operator's do not match.
 
-    Values that are not of the type that is compared do not match. Raises StatesError,
-    ``States.Runtime``, where a path finds nothing (except for IsPresent), and ValueError where
-    `rule` has what `check_operand` refuses.
+    Raises StatesError, ``States.Runtime``, if a path finds nothing (except with IsPresent), and
+    ValueError for an operand that `check_operand` refuses.
     """
     if "And" in rule:
         return all(matches(each, data, context) for each in rule["And"])
@@ -35,12 +34,12 @@ def matches(rule: dict[str, Any], data: Any, context: Any) -> bool:
 
 
 def check_operand(name: str, operand: Any) -> None:
-    """Raise ValueError, a line, unless the operator `name` of OPERATORS can take `rule[name]`."""
+    """Raise ValueError, a line, unless the operator `name` of OPERATORS accepts `operand`."""
     OPERATORS[name].check(name, operand)
 
 
 class _Kind(NamedTuple):
-    """Values that can be compared: what of one is compared, None of one of another kind."""
+    """A comparable type; `comparable` maps a value to its sort key, or None for other types."""
 
     name: str
     comparable: Callable[[Any], Any]
@@ -52,13 +51,13 @@ class _Operator(NamedTuple):
     is_path: bool = False
 
     def holds(self, value: Any, operand: Any, data: Any, context: Any) -> bool:
-        """Whether it holds between `value` and what `operand` is, or leads to."""
+        """Whether `value` compares to the operand, or to the value at the operand's path."""
         other = evaluate(operand, data, context) if self.is_path else operand
         sides = self.kind.comparable(value), self.kind.comparable(other)
         return None not in sides and self.test(*sides)
 
     def check(self, name: str, operand: Any) -> None:
-        """Raise ValueError unless it can be `operand`."""
+        """Raise ValueError for an operand of a wrong type."""
         if not self.is_path:
             if self.kind.comparable(operand) is None:
                 raise ValueError(f"{name} has to be {self.kind.name}")
@@ -71,22 +70,22 @@ class _Operator(NamedTuple):
 
 
 class _Is(NamedTuple):
-    """Asks whether a value is of a type."""
+    """A test of a value's type."""
 
     test: Callable[[Any], bool]
 
     def holds(self, value: Any, operand: Any, data: Any, context: Any) -> bool:
-        """Whether the answer is `operand`."""
+        """Whether the result of the test is `operand`."""
         return self.test(value) is operand
 
     def check(self, name: str, operand: Any) -> None:
-        """Raise ValueError unless it can be `operand`."""
+        """Raise ValueError unless `operand` is true or false."""
         if not isinstance(operand, bool):
             raise ValueError(f"{name} has to be true or false")
 
 
 def _look(path: str, data: Any, context: Any) -> Any:
-    """What `path` finds, `_ABSENT` where that is nothing, be it a list of nothing."""
+    """Return the value at `path`; `_ABSENT` if there is none, or an empty list of matches."""
     try:
         found = evaluate(path, data, context)
     except StatesError as error:
@@ -97,7 +96,7 @@ def _look(path: str, data: Any, context: Any) -> Any:
 
 
 def _fits(text: str, pattern: str) -> bool:
-    """Whether `text` matches `pattern`, in time that grows with their lengths only."""
+    """Whether `text` matches `pattern`; takes time linear in their lengths."""
     first, *others = _pieces(pattern)
     if not others:
         return text == first
@@ -115,7 +114,7 @@ def _fits(text: str, pattern: str) -> bool:
 
 @lru_cache(_KEPT)
 def _pieces(pattern: str) -> tuple[str, ...]:
-    """The texts between the wildcards of a StringMatches, without what escapes them."""
+    """Return the texts between the wildcards of a StringMatches, unescaped."""
     pieces, escaped = [""], False
     for character in pattern:
         if escaped and character not in "*\\":

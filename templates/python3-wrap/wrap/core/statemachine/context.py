@@ -1,4 +1,4 @@
-"""What expressions read besides a state's data: the context object, and variables."""
+"""The context object and the variables that expressions read besides a state's data."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import lru_cache
 from math import floor
 from typing import Any
 
-#: The last second that a timestamp can be of, in the year 9999.
+#: The last second of the year 9999, the latest that a timestamp can show.
 _LAST_SECOND = 253_402_300_799
 
 
 class Context(dict[str, Any]):
-    """The context object in a state, and the variables that the state can see."""
+    """The context object of a state, and the variables visible to it."""
 
     __slots__ = ("variables",)
 
@@ -22,30 +22,30 @@ class Context(dict[str, Any]):
         self.variables = variables
 
     def having(self, **fields: Any) -> Context:
-        """The same with these fields."""
+        """Return a copy with these fields replaced."""
         return Context(self | fields, self.variables)
 
 
 def timestamp(seconds: float) -> str:
-    """A time, in seconds since 1970, as the language writes it."""
+    """Format a time in seconds since 1970 as the language does."""
     second = floor(seconds)
-    # The float is not exact: milliseconds are those of the microsecond that is nearest.
+    # The float is inexact: round to microseconds, then truncate to milliseconds.
     more, milliseconds = divmod(round((seconds - second) * 1_000_000) // 1000, 1000)
     return f"{_second(second + more)}.{milliseconds:03}Z"
 
 
 @lru_cache(1)
 def _second(seconds: int) -> str:
-    """A whole second as the language writes it: most events are in the same one as that before."""
+    """Format a whole second; cached, as most events fall into the same second as the last."""
     shown = datetime.fromtimestamp(min(seconds, _LAST_SECOND), UTC)
     return shown.isoformat().removesuffix("+00:00")
 
 
 def execution_context(workflow: str, ident: str, given: Any, now: float) -> dict[str, Any]:
-    """The context object of the execution `ident` of a workflow, which began `now` with `given`.
+    """Return the context object of the execution `ident`, started at `now` with input `given`.
 
-    An execution has no role and is never redriven. `RoleArn` names a role of the workflow in an
-    account of zeros, so that expressions that take it apart find its parts.
+    An execution has no role and is never redriven. `RoleArn` names a role in the account
+    000000000000, so that expressions which split it find its parts.
     """
     execution = {
         "Id": ident,

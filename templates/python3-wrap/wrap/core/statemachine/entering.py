@@ -1,4 +1,4 @@
-"""What each type of state does when it is entered."""
+"""Enters states: one function for each type of state."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def _enter_task(machine: Machine, visit: Visit) -> None:
     if "Invoke" in visit.state:
         call = given if isinstance(given, dict) else {}
         task = _chosen(visit, call.get("FunctionName")) if "Functions" in visit.state else None
-        payload = {} if call.get("Payload") is None else call["Payload"]  # null is none, as on AWS
+        payload = {} if call.get("Payload") is None else call["Payload"]  # null is {}, as on AWS
         given = Text(payload) if isinstance(payload, str) else payload
     machine.begin_task(visit, given, timeout_s, task)
 
 
 def _check_role(machine: Machine, visit: Visit) -> None:
-    """Raise StatesError if the role that a Task names is none; no role is assumed."""
+    """Raise StatesError if a Task's RoleArn is not a string; the role is not assumed."""
     if "Credentials" not in visit.state:
         return
     flow = machine.flows.of(visit)
@@ -87,7 +87,7 @@ def _check_role(machine: Machine, visit: Visit) -> None:
 
 
 def _chosen(visit: Visit, called: object) -> str:
-    """The task of the function that a Task calls by a name of its table."""
+    """Return the task for a function that a Task chooses from its table by name."""
     function = visit.state["Functions"].get(called) if isinstance(called, str) else None
     if function is None:
         message = f"state {visit.name!a} calls {shown(called)}: no function in functions.json"
@@ -96,7 +96,7 @@ def _chosen(visit: Visit, called: object) -> str:
 
 
 def _limit_s(machine: Machine, visit: Visit, field: str) -> float:
-    """The seconds that a field lets a task take; infinite without the field."""
+    """Return a time limit of a task in seconds; infinite without the field."""
     if field not in visit.state and f"{field}Path" not in visit.state:
         return inf
     flow = machine.flows.of(visit)
@@ -108,7 +108,7 @@ def _enter_parallel(machine: Machine, visit: Visit) -> None:
     machine.spread(visit, [visit.given] * len(visit.state["Branches"]), inf)
 
 
-#: Each returns what follows the state at once; None where it has to wait, or has failed.
+#: Type of state -> its function, which returns the next state; None if the state waits or failed.
 ENTER: Mapping[str, Callable[[Machine, Visit], Following | None]] = {
     "Pass": _enter_pass,
     "Task": _enter_task,

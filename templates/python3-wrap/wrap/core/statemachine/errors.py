@@ -1,4 +1,4 @@
-"""How states fail."""
+"""Errors of states, and the causes of failed tasks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from traceback import walk_tb
 
 #: Most characters of a cause: the limit of States Language.
 LONGEST = 32_768
-#: Most frames of a stack trace, those where the error was raised.
+#: Most frames of a stack trace; the innermost frames are kept.
 _MOST_FRAMES = 20
 
 
@@ -17,8 +17,8 @@ class StatesError(Exception):
     """A state that failed.
 
     Args:
-        name: the Error Name, which Retry and Catch match: ``States.Runtime``, or what a task
-            raised.
+        name: the Error Name, which Retry and Catch match: ``States.Runtime``, or the class of an
+            exception.
         cause: a sentence for people.
     """
 
@@ -29,13 +29,13 @@ class StatesError(Exception):
 
 
 class FailStateError(StatesError):
-    """What a Fail state ends with."""
+    """The error of a Fail state."""
 
 
 def failure_of(code: str, message: str, caught: tuple[str, str] | None = None) -> StatesError:
-    """A failed task's error; `caught` is its name and cause if its function raised it.
+    """Return a failed task's error; `caught` is name and cause if its function raised it.
 
-    A timeout has an empty cause, as on AWS. Any other cause is what `cause_of` writes.
+    A timeout has an empty cause, as on AWS. `cause_of` writes any other cause.
     """
     if caught is not None:
         return StatesError(*caught)
@@ -45,10 +45,10 @@ def failure_of(code: str, message: str, caught: tuple[str, str] | None = None) -
 
 
 def cause_of(kind: str, message: str, frames: Sequence[str] = ()) -> str:
-    """The cause of a failed task, as Lambda writes it: JSON that States.StringToJson reads.
+    """Return the cause of a failed task as Lambda's JSON, which States.StringToJson reads.
 
-    The text has at most `LONGEST` characters: the frames go first, then the end of `message`.
-    Halves of surrogate pairs, which no encoding has, are written as escapes.
+    A text above `LONGEST` characters loses its frames first, then the end of `message`. Lone
+    surrogates, which no encoding has, are escaped.
     """
     said = message.encode(errors="backslashreplace").decode()
 
@@ -64,9 +64,9 @@ def cause_of(kind: str, message: str, frames: Sequence[str] = ()) -> str:
 
 
 def frames_of(error: BaseException, own: Callable[[str], str | None]) -> list[str]:
-    """The frames of the function's own files that `error` passed through, the innermost last.
+    """Return the frames of `error` in the function's own files, the innermost last.
 
-    `own` returns the path of a file within the function's folder; None for any other file.
+    `own` maps a file to its path in the function's folder, or None for other files.
     """
     frames = [
         f"{file}:{line} in {frame.f_code.co_name}"
@@ -77,6 +77,6 @@ def frames_of(error: BaseException, own: Callable[[str], str | None]) -> list[st
 
 
 def of_task(what: str, error: StatesError) -> StatesError:
-    """`error` about `what` of a task, its input or answer: a Catch takes that, unlike others."""
+    """Return an error about a task's input or answer (`what`); a Catch can take this error."""
     name = "States.TaskFailed" if error.name == "States.Runtime" else error.name
     return StatesError(name, f"{what}: {error.cause}")

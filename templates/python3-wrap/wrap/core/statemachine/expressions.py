@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 _OPENING, _CLOSING = "{%", "%}"
 
-#: A function that expressions call besides those of JSONata.
+#: A function that expressions can call in addition to JSONata's own.
 Function = Callable[..., Any]
 
 
@@ -16,7 +16,7 @@ class UndefinedError(ValueError):
 
 
 class Evaluator(Protocol):
-    """Evaluates JSONata. Who runs a machine provides an evaluator, as the core has no library."""
+    """Evaluates JSONata. The caller of a machine provides it, as the core imports no library."""
 
     def evaluate(
         self,
@@ -26,21 +26,21 @@ class Evaluator(Protocol):
         now: float,
         seed: int,
     ) -> Any:
-        """The value of `expression`.
+        """Return the value of `expression`.
 
         Args:
-            names: the values of variables, by names without ``$``.
-            functions: functions besides those of JSONata, and in place of those of the same name.
-            now: the time that ``$now`` and ``$millis`` return, in seconds since 1970.
-            seed: what the random values of JSONata's own functions follow from.
+            names: variable name without ``$`` -> value.
+            functions: additional functions; they replace JSONata's of the same name.
+            now: the time of ``$now`` and ``$millis``, in seconds since 1970.
+            seed: the seed of JSONata's own random functions.
 
         Raises UndefinedError if the expression has no value; ValueError, a line, if the evaluation
-        fails or is out of bounds; and whatever a function raises.
+        fails or exceeds a limit; and any error of a function.
         """
 
 
 class NoEvaluator:
-    """Stands for a missing evaluator in machines without JSONata."""
+    """The evaluator of machines without JSONata."""
 
     def evaluate(
         self,
@@ -55,7 +55,7 @@ class NoEvaluator:
 
 
 def expression_in(text: str) -> str | None:
-    """The expression that a string is, or None; ValueError without one of ``{%``, ``%}``."""
+    """Return the expression in a string, or None. Raises ValueError for an unpaired ``{%``."""
     opened, closed = text.startswith(_OPENING), text.endswith(_CLOSING)
     if opened != closed or (opened and len(text) < len(_OPENING + _CLOSING)):
         raise ValueError(f"{text!a} has {_OPENING} or {_CLOSING}, not both around all of it")

@@ -1,4 +1,4 @@
-"""The operators of filters that are words, as Jayway JsonPath has them: ``@.k in ['a', 'b']``."""
+"""Filter operators that are words, as in Jayway JsonPath: ``@.k in ['a', 'b']``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _is_empty(value: Any, wanted: Any) -> bool:
     return isinstance(value, str | list | dict) and (not value) is wanted
 
 
-#: Each tells whether it holds between the values on its left and on its right.
+#: Operator -> whether it holds between its left and its right value.
 WORDS: dict[str, Callable[[Any, Any], bool]] = {
     "in": lambda value, values: _has(values, value),
     "nin": lambda value, values: not _has(values, value),

@@ -1,4 +1,4 @@
-"""How the fields of a state are evaluated: in its query language, and in which context."""
+"""Chooses the data flow of a state, by its query language, and builds context objects."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .path_flow import PathFlow
 from .query_flow import QueryFlow
 from .visits import Visit
 
-#: The types of states that have a RetryCount, as on AWS: those that a Retry is of.
+#: The types of states with a RetryCount, as on AWS: those that may have a Retry.
 _RETRIED = ("Task", "Parallel", "Map")
 
 
 class Contexts:
-    """Makes the context objects of the states of one execution."""
+    """Builds the context objects of the states of one execution."""
 
     def __init__(self) -> None:
-        #: What does not change from state to state. A test of a state may give fields of `State`
-        #: here, or a `Context` that is the whole, for states outside of Map and Parallel.
+        #: The fields that are the same in all states. A test of one state may set fields of `State`
+        #: here, or a whole `Context`, for states outside of Map and Parallel.
         self.fields: Mapping[str, Any] = {}
         #: The time of the event, in seconds since 1970.
         self.now = 0.0
@@ -33,7 +33,7 @@ class Contexts:
         return name
 
     def of(self, visit: Visit) -> Context:
-        """The context object in a state, and its variables."""
+        """Return the context object of a state, with its variables."""
         is_outside = visit.scope.parent is None
         if is_outside and isinstance(self.fields, Context):
             return Context(self.fields, visit.scope.variables)
@@ -49,7 +49,7 @@ class Contexts:
 class Flows:
     """The data flow of the states of one execution.
 
-    It is no part of what it calls: values of megabytes would stay until Python looks for cycles.
+    Its flows do not refer back to it: a cycle would keep megabytes until a garbage collection.
     """
 
     def __init__(self, chance: Chance, contexts: Contexts, evaluator: Evaluator) -> None:
@@ -57,5 +57,5 @@ class Flows:
         self._queries = QueryFlow(contexts.of, lambda: contexts.now, chance, evaluator)
 
     def of(self, visit: Visit) -> PathFlow | QueryFlow:
-        """What evaluates the fields of a state: its query language says this."""
+        """Return the data flow of a state's query language."""
         return self._queries if "QueryLanguage" in visit.state else self._paths

@@ -1,7 +1,7 @@
-"""The intrinsic functions, what they do with the values of their arguments.
+"""The intrinsic functions, applied to values.
 
-Where AWS's pages say more than the specification (limits, rounding, that the end of MathRandom is
-exclusive), this goes by them; by the specification for the deep JsonMerge, which AWS refuses.
+They follow AWS's pages where those are more precise than the specification: limits, rounding, the
+exclusive end of MathRandom. The deep JsonMerge, which AWS refuses, follows the specification.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .chance import Chance
 from .limit import longest, look
 from .values import Text, dump, identity, number_of, parse, shown, size_of
 
-#: Most elements of a range, and most characters to encode or hash.
+#: Limits: elements of a range, and characters to encode or hash.
 _MOST_ELEMENTS, _MOST_CHARACTERS = 1000, 10_000
 _HASHES = {
     "MD5": hashlib.md5,
@@ -29,16 +29,16 @@ _HASHES = {
 
 
 class Refused(Exception):  # noqa: N818  # never leaves the intrinsic functions
-    """Arguments that a function cannot take."""
+    """Raised for arguments that a function does not accept."""
 
 
 def format_(template: Any, *values: Any) -> str:
-    """`template` with a value for each ``{}``."""
+    """Fill each ``{}`` of `template` with a value."""
     return filled(_text(template).split("{}"), *values)
 
 
 def filled(texts: Sequence[str], *values: Any) -> str:
-    """`texts` with a value between each two."""
+    """Join `texts` with the values between them."""
     if len(texts) - 1 != len(values):
         raise Refused(f"there are {len(texts) - 1} {{}} and {len(values)} values for them")
     parts = [each for pair in zip(texts, map(_filling, values), strict=False) for each in pair]
@@ -53,7 +53,7 @@ def _filling(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """`value` in a text, objects and arrays in the notation of AWS's interpreter."""
+    """Format a value; objects and arrays in the notation of AWS's interpreter."""
     look()
     if isinstance(value, str):
         return value
@@ -178,7 +178,7 @@ def _math_add(first: Any, second: Any) -> int:
 
 
 def _string_split(text: Any, delimiters: Any) -> list[str]:
-    """What is between the delimiters, each a character; nothing of what is between two in a row."""
+    """Split at any character of `delimiters`; drop empty parts."""
     given, signs = _text(text), _text(delimiters)
     if signs:
         given = given.translate(dict.fromkeys(map(ord, set(signs)), signs[0]))
@@ -202,7 +202,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _integer(value: Any) -> int:
-    """The integer that is nearest, the greater one of two that are as near."""
+    """Round to the nearest integer, halves up."""
     number = number_of(value)
     if number is None:
         return int(_wrong("a number", value))
@@ -228,7 +228,7 @@ def _wrong(kind: str, value: Any) -> Any:
 
 
 def _bounded(value: Any) -> Any:
-    """`value`, unless it has too many parts, of which each may be there again and again."""
+    """Return `value` unless it is too large: shared parts count each time."""
     if isinstance(value, dict | list) and (size := size_of(value)) > longest():
         raise Refused(f"a value may have {longest():.0f} characters, not about {size}")
     return value
@@ -255,5 +255,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "States.UUID": _uuid,
 }
 
-#: Those that give another value each time, of the chance that they get first.
+#: Functions with random results; their first argument is the source of random values.
 RANDOM = frozenset((_math_random, _uuid))

@@ -1,4 +1,4 @@
-"""Paths that select several values: the library for them, as Jayway and AWS differ from it."""
+"""Paths that select several values: the JSONPath library, adapted to Jayway and AWS."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .values import identity
 
 
 class Indefinite:
-    """A path in the library's notation. Raises ValueError, a line, if it is none."""
+    """A compiled path in the library's notation. Raises ValueError, a line, if it is invalid."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -39,7 +39,7 @@ class Indefinite:
         self._segments = compiled.segments
 
     def found(self, root: Any) -> list[Any]:
-        """What it selects of `root`, as the library's ``findall`` has it. Raises `Refused`."""
+        """Return the selected values of `root`. Raises `Refused`."""
         matches: Iterable[JSONPathMatch] = [_match(root, root)]
         try:
             for segment in self._segments:
@@ -50,10 +50,10 @@ class Indefinite:
 
 
 class _Match(JSONPathMatch):
-    """Keeps neither its path nor its children.
+    """A match without its path and children.
 
-    A path is made anew for each value. Children refer to their parents: data in such a circle
-    stays until a collection.
+    Building paths takes time, and references between children and parents would keep the data
+    until a garbage collection.
     """
 
     __slots__ = ()
@@ -70,7 +70,7 @@ def _match(value: Any, root: Any) -> _Match:
 
 
 class _Lexer(Lexer):
-    """Knows the operators that Jayway has and RFC 9535 has not: ``=~``, and words."""
+    """Recognises Jayway's operators beyond RFC 9535: ``=~``, and words."""
 
     def compile_strict_rules(self) -> re.Pattern[str]:
         rules = self.compile_rules()
@@ -79,7 +79,7 @@ class _Lexer(Lexer):
 
 
 class _Children(JSONPathChildSegment):
-    """Looks at the time for each value that it selects."""
+    """Checks the time limit at each selected value."""
 
     def resolve(self, nodes: Iterable[JSONPathMatch]) -> Iterable[JSONPathMatch]:
         for match in super().resolve(nodes):
@@ -88,7 +88,7 @@ class _Children(JSONPathChildSegment):
 
 
 class _Descendants(JSONPathRecursiveDescentSegment):
-    """Looks at the time for each value that it comes upon."""
+    """Checks the time limit at each visited value."""
 
     def _visit(self, node: JSONPathMatch, depth: int = 1) -> Iterable[JSONPathMatch]:
         if depth > self.env.max_recursion_depth:
@@ -103,7 +103,7 @@ class _Descendants(JSONPathRecursiveDescentSegment):
 
 
 class _Parser(Parser):
-    """Makes segments that look at the time, regular expressions of RE2, and whole numbers exact."""
+    """Builds segments that check the time limit, RE2 expressions, and exact integers."""
 
     def parse_query(self, stream: TokenStream) -> Iterable[JSONPathSegment]:
         for segment in super().parse_query(stream):
@@ -150,7 +150,7 @@ class _PartOfText(Search):
 
 
 class _Environment(JSONPathEnvironment):
-    """Without the operators that the library has added, which none of these can stand for."""
+    """The library without its own extra operators: their tokens are empty or impossible."""
 
     lexer_class = _Lexer
     parser_class = _Parser
@@ -183,7 +183,7 @@ class _Environment(JSONPathEnvironment):
 
 
 class _Filter(Filter):
-    """Tests an object itself, as Jayway does, where RFC 9535 tests its members."""
+    """Applies a filter to an object itself, as Jayway does; RFC 9535 applies it to the members."""
 
     def resolve(self, node: JSONPathMatch) -> Iterable[JSONPathMatch]:
         if isinstance(node.obj, dict):
@@ -198,7 +198,7 @@ def _as_jayway_does(selector: JSONPathSelector) -> JSONPathSelector:
 
 
 def _line(error: Exception) -> str:
-    """The reason alone: the library draws the place below it."""
+    """Return the first line of an error; the library draws the position below it."""
     return str(error).partition("\n")[0].strip() or type(error).__name__
 
 

@@ -1,4 +1,4 @@
-"""Intrinsic functions, how they are written: ``States.Format('Order {}', $.id)``."""
+"""Parses and evaluates calls of intrinsic functions: ``States.Format('Order {}', $.id)``."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from .functions import FUNCTIONS, RANDOM, Refused, filled, format_
 from .paths import check_path, evaluate, is_of_context
 from .values import Text, parse
 
-#: Most functions in one field.
+#: The limit of function calls in one field.
 _MOST_CALLS = 10
 _RESERVED = "'{}\\"
 _FUNCTION = re.compile(r"([A-Za-z0-9._]+)\(")
 _STRING = re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL)
-#: A number or a constant, which are those of JSON.
+#: A number or constant of JSON.
 _WORD = re.compile(r"[-+.\w]+", re.ASCII)
 _SPACE, _COMMA, _CLOSED = re.compile(r"\s*"), re.compile(r",\s*"), re.compile(r"\)")
-#: A part of a path: something quoted, something escaped, or a character.
+#: A part of a path: a quoted text, an escape, or a character.
 _IN_PATH = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\\.|.", re.DOTALL)
-#: What ends a path outside of its brackets.
+#: Characters that end a path outside of brackets.
 _ENDS_PATH = frozenset(",) \t\r\n")
-#: Of a literal: an escape, a place that Format fills, or text.
+#: A part of a literal: an escape, a placeholder of Format, or text.
 _PIECE = re.compile(r"\\(.)|(\{\})|([^\\{]+|\{)", re.DOTALL)
 _KEPT = 4096
 
@@ -36,7 +36,7 @@ class _Path(NamedTuple):
 
 
 class _Literal(NamedTuple):
-    """A string: the texts between its ``{}``, which are places only for Format."""
+    """A string as the texts between its ``{}``, which only Format treats as placeholders."""
 
     texts: tuple[str, ...]
 
@@ -54,10 +54,10 @@ _Argument: TypeAlias = "_Path | _Literal | _Constant | _Call"
 
 
 def call(text: str, data: Any, context: Any, chance: Chance) -> Any:
-    """What the intrinsic function `text` gives, its paths applied to `data` and `context`.
+    """Evaluate the intrinsic function `text`; its paths refer to `data` and `context`.
 
-    Raises StatesError: ``States.IntrinsicFailure``, and what `evaluate` raises for its paths.
-    Raises ValueError if `text` is none.
+    Raises StatesError: ``States.IntrinsicFailure``, and the errors of `evaluate` for its paths.
+    Raises ValueError if `text` is not a call.
     """
     try:
         return _value(_compiled(text), data, context, chance)
@@ -72,7 +72,7 @@ def call(text: str, data: Any, context: Any, chance: Chance) -> Any:
 
 @lru_cache(_KEPT)
 def is_lasting_call(text: str) -> bool:
-    """Whether `text` gives the same for the same data, whatever the context object is."""
+    """Whether the result depends on the data alone, not on context or random values."""
     return _is_lasting(_compiled(text))
 
 
@@ -85,7 +85,7 @@ def _is_lasting(argument: _Argument) -> bool:
 
 
 def check_call(text: str) -> None:
-    """Raise ValueError, a line, unless `text` is an intrinsic function with its arguments."""
+    """Raise ValueError, a line, unless `text` is a valid call."""
     _compiled(text)
 
 
@@ -98,14 +98,14 @@ def _value(argument: _Argument, data: Any, context: Any, chance: Chance) -> Any:
         return "{}".join(argument.texts)
     function, arguments = argument
     if function is format_ and isinstance(arguments[0], _Literal):
-        # Its braces that are escaped are no places, which its value does not show any more.
+        # In its value, escaped braces would look like placeholders.
         function, arguments = partial(filled, arguments[0].texts), arguments[1:]
     if function in RANDOM:
         function = partial(function, chance)
     values = [_value(each, data, context, chance) for each in arguments]
     try:
         return function(*values)
-    except StatesError as error:  # of a value that cannot be written or read
+    except StatesError as error:  # a value cannot be encoded or decoded
         raise Refused(error.cause) from None
 
 
@@ -119,7 +119,7 @@ def _compiled(text: str) -> _Call:
 
 
 class _Parser:
-    """Reads an intrinsic function from its text, from `at` on; raises ValueError."""
+    """Parses a call from position `at` of its text. Raises ValueError."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -127,7 +127,7 @@ class _Parser:
         self._calls = 0
 
     def call(self) -> _Call:
-        """The function that begins here."""
+        """Parse the call at the current position."""
         found = self._next(_FUNCTION)
         if found is None:
             raise self.fault("a function's name and ( are missing")
@@ -195,13 +195,13 @@ class _Parser:
         return _Literal(tuple(texts))
 
     def _next(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """What of `pattern` is here, and behind which it goes on."""
+        """Match `pattern` at the current position, and move behind the match."""
         found = pattern.match(self.text, self.at)
         self.at = found.end() if found else self.at
         return found
 
     def fault(self, what: str) -> ValueError:
-        """The error that says what is wrong here."""
+        """Return a syntax error at the current position."""
         return ValueError(
             f"{self.text!r} is no intrinsic function: {what} at character {self.at + 1}"
         )

@@ -1,7 +1,7 @@
-"""Ends an evaluation that takes too long, or would make too long a text.
+"""Stops evaluations that exceed the time limit or the text limit.
 
-A value of some kilobytes can keep a path busy for minutes. So whatever visits the parts of values
-calls `look` for each part, which calls what the machine was given to look at the time.
+A path over a value of some kilobytes can take minutes. So all code that visits the parts of values
+calls `look` for each part, which calls the machine's `check` of the time.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ Check = Callable[[], None]
 
 
 def unlimited() -> None:
-    """Let the evaluation go on."""
+    """Check nothing."""
 
 
 _check: ContextVar[Check] = ContextVar("check", default=unlimited)
-#: Characters of a text that is made of values, if who runs the machine gives no other bound.
+#: The default limit of a text that functions build, in characters.
 LONGEST = 1 << 26
 _longest: ContextVar[float] = ContextVar("longest", default=LONGEST)
 
 
 class Limited:
-    """Blocks that evaluate while `check` raises nothing, texts of up to `longest` only."""
+    """Limits a block: `check` raises to stop it; texts have at most `longest` characters."""
 
     __slots__ = ("_check", "_longest", "_tokens")
 
@@ -41,10 +41,10 @@ class Limited:
 
 
 def look() -> None:
-    """Raise what ends the evaluation, if it has to end."""
+    """Raise if the current evaluation must stop."""
     _check.get()()
 
 
 def longest() -> float:
-    """The characters that a text may have which is made of values."""
+    """Return the text limit in characters."""
     return _longest.get()

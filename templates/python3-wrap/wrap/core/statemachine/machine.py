@@ -1,8 +1,8 @@
-"""Runs a state machine of Amazon States Language: events go in, what is to begin comes out.
+"""Runs a machine of Amazon States Language: maps events to the tasks and delays to begin.
 
-A pure state machine itself: it knows no clock, thread or function. What it says is begun for real
-in a wrap, one after another in the reference executor, and in neither of them is anything else
-decided. Definitions are as `workflow.asl` normalises them. The language: states-language.net/spec.
+The module is pure: it has no clock, thread or function. A wrap runs the tasks in parallel, the
+reference executor one after another; both decide nothing themselves. `workflow.asl` normalises the
+definitions. The language: states-language.net/spec.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from .retries import backoff_s, covers, names_of, retrier_for
 from .values import dump, read
 from .visits import After, Begin, Delay, Following, Leaving, Scope, Step, Visit, at
 
-#: States that may follow each other with no task or wait among them: more are a loop without end.
+#: The limit of consecutive states without a task or wait: more are an endless loop.
 _TRANSITIONS = 10_000
-#: An output with so many times the most bytes, as `dump` estimates them, surely has too many.
+#: `dump` may stop at this multiple of the byte limit: its estimate is never that wrong.
 _SURELY = 8
 
 
@@ -36,15 +36,13 @@ class Machine:
 
     Args:
         definition: the normalised document.
-        context: of the input and the time of the start, the context object, but for what changes
-            from state to state.
-        chance: what random values and jitter come from.
-        check: called again and again while values are evaluated. A StatesError that it raises fails
-            the state. Anything else ends the event: the execution is then over for its caller, and
-            gets no other event.
-        evaluator: what evaluates JSONata; machines without it need none.
-        most_bytes: bytes of JSON that the result of a task, or the output of a state, may have.
-        longest: characters of a text that an intrinsic function makes of values.
+        context: maps the input and the start time to the constant fields of the context object.
+        chance: the source of random values and jitter.
+        check: called often during an evaluation. A StatesError that it raises fails the state. Any
+            other exception ends the execution: the caller passes it no further event.
+        evaluator: evaluates JSONata; not needed without JSONata.
+        most_bytes: the limit of a task's result and of a state's output, in bytes of JSON.
+        longest: the limit of a text that an intrinsic function builds, in characters.
     """
 
     def __init__(
@@ -57,34 +55,34 @@ class Machine:
         most_bytes: float = inf,
         longest: float = LONGEST,
     ) -> None:
-        #: Whether it has ended.
+        #: Whether the execution has ended.
         self.over = False
-        #: What it then answers, or the `StatesError` that it failed with.
+        #: The output of the ended execution, or its `StatesError`.
         self.outcome: Any = None
-        #: The value of its input.
+        #: The input.
         self.given: Any = None
-        #: What the task has answered that ended last.
+        #: The result of the task that ended last.
         self.result: Any = None
         self._definition = definition
         self._make_context = context
-        #: What random values and jitter come from.
+        #: The source of random values and jitter.
         self.chance = chance
         self._check = check
         self._most_bytes = most_bytes
         self._limited = Limited(check, longest)
-        #: Has the time of the event.
+        #: Holds the time of the current event.
         self.contexts = Contexts()
-        #: What evaluates the fields of states.
+        #: Evaluates the fields of states.
         self.flows = Flows(chance, self.contexts, evaluator or NoEvaluator())
         self._numbers = count()
         self._awaited: dict[int, Visit | None] = {}
         self._whole: Scope
         self._step = Step([], [], [])
-        #: States that have ended in this event, and what follows: see `_proceed`.
+        #: States that ended in this event, and their successors: see `_proceed`.
         self._going = deque[tuple[Visit, Following, After]]()
 
     def start(self, text: str, now: float) -> Step:
-        """Begin with the input `text`; `now` is in seconds since 1970, as in all events."""
+        """Begin with the input `text`; all events have `now`, the time in seconds since 1970."""
 
         def begin() -> None:
             self._whole = scope = Scope(self._definition, None, 0, None)
@@ -101,7 +99,7 @@ class Machine:
         return self._event(now, begin)
 
     def ended(self, number: int, text: str, now: float) -> Step:
-        """A task has answered."""
+        """Handle the answer `text` of a task."""
 
         def end(visit: Visit) -> None:
             after = frozenset((number,))
@@ -122,7 +120,7 @@ class Machine:
         return self._resume(number, now, end)
 
     def failed(self, number: int, error: StatesError, now: float) -> Step:
-        """A task has failed."""
+        """Handle the failure of a task."""
 
         def fail(visit: Visit) -> None:
             late = visit.beats and error.name == "States.Timeout"
@@ -134,7 +132,7 @@ class Machine:
         return self._resume(number, now, fail)
 
     def due(self, number: int, now: float) -> Step:
-        """A time has passed."""
+        """Handle the end of a delay."""
 
         def pass_on(visit: Visit | None) -> None:
             after = frozenset((number,))
@@ -152,7 +150,7 @@ class Machine:
         return self._resume(number, now, pass_on)
 
     def _resume(self, number: int, now: float, handle: Callable[[Any], None]) -> Step:
-        """Handle the end of what has a number, unless nobody awaits it any more."""
+        """Handle the end of the task or delay `number`, unless it was dropped."""
         if number not in self._awaited:
             return Step([], [], [])
         visit = self._awaited.pop(number)
@@ -168,7 +166,7 @@ class Machine:
                 handle()
                 while self._going and not self.over:
                     visit, following, after = self._going.popleft()
-                    if visit.scope.visit is visit:  # else it has been dropped
+                    if visit.scope.visit is visit:  # else the state was dropped
                         self._go(visit.scope, *following, after)
             except RecursionError:
                 self._over(StatesError("States.Runtime", "states are nested too deep"))
@@ -188,7 +186,7 @@ class Machine:
         self._drop(self._whole)
 
     def _go(self, scope: Scope, name: str | None, value: Any, after: After) -> None:
-        """Enter the state `name`, and those that follow, until one has to wait; None is the end."""
+        """Enter the state `name` and its successors until one waits; None ends the scope."""
         following: Following | None = name, value
         while scope.passed < _TRANSITIONS:
             if following is None:
@@ -204,16 +202,16 @@ class Machine:
         self.fail_scope(scope, StatesError("States.Runtime", message), after)
 
     def _proceed(self, visit: Visit, following: Following | None, after: After) -> None:
-        """Go on from a state with what follows when all else of the event is handled.
+        """Queue the transition to a state's successor until the event is handled.
 
-        A state can end within the call that entered it: to go on there would nest all states that
-        follow.
+        A state can end within the call that entered it. An immediate transition would nest the
+        calls of all following states.
         """
         if following is not None:
             self._going.append((visit, following, after))
 
     def _entered(self, visit: Visit) -> Following | None:
-        """What follows the state at once; None where it has to wait, or has failed."""
+        """Enter a state and return its successor; None if the state waits or failed."""
         try:
             self._check()
             return ENTER[visit.state["Type"]](self, visit)
@@ -221,7 +219,7 @@ class Machine:
             return self._caught(visit, at(visit, error), visit.after)
 
     def _go_on(self, visit: Visit, after: After, leave: Callable[[], Leaving]) -> None:
-        """Go on from a state with what it ends with."""
+        """Leave a state with the output and variables that `leave` returns."""
         try:
             following: Following | None = self.left(visit, visit.state.get("Next"), leave())
         except StatesError as error:
@@ -229,15 +227,15 @@ class Machine:
         self._proceed(visit, following, after)
 
     def finish(self, visit: Visit, result: Callable[[], Any], after: After) -> None:
-        """Go on from a state with its result."""
+        """Leave a state with its result."""
         self._go_on(visit, after, lambda: self.flows.of(visit).output(visit, result()))
 
     def fail(self, visit: Visit, error: StatesError, after: After) -> None:
-        """Go on from a state that has failed."""
+        """Retry a failed state, pass its error to a catcher, or fail its scope."""
         self._proceed(visit, self._caught(visit, error, after), after)
 
     def _end(self, scope: Scope, value: Any, after: After) -> None:
-        """A scope has come to its end."""
+        """End a scope with its output."""
         scope.visit = None
         visit = scope.parent
         if visit is None:
@@ -248,7 +246,7 @@ class Machine:
             self._leave(visit, scope, kept, after)
 
     def _leave(self, visit: Visit, scope: Scope, value: Any, after: After) -> None:
-        """A scope that a state began has ended; `value` is what is kept of it."""
+        """Record the end of a state's child scope; `value` is its result."""
         del visit.children[scope.index]
         visit.results[scope.index] = value
         visit.left -= 1
@@ -257,7 +255,7 @@ class Machine:
         self._fill(visit, after)
 
     def fail_scope(self, scope: Scope, error: StatesError, after: After) -> None:
-        """A scope has failed, and with it the state that began it, unless that tolerates it."""
+        """Fail a scope, and its parent state unless that tolerates the failure."""
         scope.visit = None
         visit = scope.parent
         if visit is None:
@@ -276,11 +274,11 @@ class Machine:
         map_states.broken_off(self, visit, error, after, dropped)
 
     def _drop(self, scope: Scope) -> None:
-        """Await nothing of a scope any more."""
+        """Drop the tasks and delays that a scope awaits."""
         visit, scope.visit = scope.visit, None
         if visit is None:
             return
-        visit.run = None  # its files hold the machine
+        visit.run = None  # its files refer to the machine
         if visit.number is not None:
             del self._awaited[visit.number]
             self._step.dropped.append(visit.number)
@@ -290,7 +288,7 @@ class Machine:
         visit.left = -1
 
     def left(self, visit: Visit, name: str | None, leaving: Leaving) -> Following:
-        """What follows a state, whose variables are assigned now that it has ended."""
+        """Assign the variables of a state that ends; return its successor with the input."""
         if self._most_bytes < inf:
             _bound(dump(leaving.output, _SURELY * self._most_bytes), self._most_bytes)
         if leaving.assigned:
@@ -298,7 +296,7 @@ class Machine:
         return name, leaving.output
 
     def spread(self, visit: Visit, items: Sequence[Any], limit: float) -> None:
-        """Begin a scope for each of `items`, so many at once."""
+        """Begin a scope for each of `items`, at most `limit` at once."""
         visit.items, visit.limit = items, limit
         visit.results = [None] * len(items)
         visit.left, visit.running, visit.started = len(items), 0, 0
@@ -306,9 +304,9 @@ class Machine:
         self._fill(visit, visit.after)
 
     def _fill(self, visit: Visit, after: After) -> None:
-        """Begin as many scopes as may run now; go on from the state if all have ended."""
+        """Begin as many scopes as the limit allows; leave the state if all have ended."""
         if visit.starting or visit.left < 0:
-            return  # what begins here can end at once, and come here again
+            return  # a scope that begins here may end at once and call this again
         visit.starting = True
         while 0 <= visit.started < len(visit.items) and visit.running < visit.limit:
             if visit.left < 0:
@@ -342,14 +340,14 @@ class Machine:
     def begin_task(
         self, visit: Visit, given: Any, timeout_s: float | None, task: str | None = None
     ) -> None:
-        """Have the task of a state begin, which has its name unless it is `task`."""
+        """Begin a state's task, `task` or the task with the state's name."""
         visit.number = number = next(self._numbers)
         self._awaited[number] = visit
         visit.scope.waits()
         self._step.begins.append(Begin(number, task or visit.name, given, timeout_s, visit.after))
 
     def delay(self, visit: Visit | None, seconds: float, after: After) -> None:
-        """Have a time pass: in a state, or of the whole machine."""
+        """Begin a delay of a state, or of the whole machine (None)."""
         number = next(self._numbers)
         self._awaited[number] = visit
         if visit is not None:
@@ -358,7 +356,7 @@ class Machine:
         self._step.delays.append(Delay(number, seconds, after))
 
     def _caught(self, visit: Visit, error: StatesError, after: After) -> Following | None:
-        """What follows where a state has failed; None where that is tried again, or not caught."""
+        """Return the successor of a failed state; None if it is retried or not caught."""
         names = names_of(visit.state, error.name)
         retrier = retrier_for(visit.state, visit.retried, names)
         if retrier is not None:
@@ -378,7 +376,7 @@ class Machine:
 
 
 def _bound(text: str, most_bytes: float) -> None:
-    """Raise StatesError if `text`, a result or an output, has too many bytes."""
+    """Raise StatesError if the result or output `text` exceeds the byte limit."""
     if most_bytes == inf:
         return
     size = len(text.encode(errors="surrogatepass"))

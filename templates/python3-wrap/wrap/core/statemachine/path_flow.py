@@ -1,4 +1,4 @@
-"""The data flow of states that are written with JSONPath."""
+"""The data flow of states in JSONPath."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PathFlow:
         chance: the source of random values.
     """
 
-    #: The name of the error that a value of a wrong type is.
+    #: The name of the error for a value of a wrong type.
     unfit = "States.Runtime"
 
     def __init__(self, context_of: Callable[[Visit], Context], chance: Chance) -> None:
@@ -31,7 +31,7 @@ class PathFlow:
         self._chance = chance
 
     def given(self, visit: Visit) -> Any:
-        """The input of a task or of branches."""
+        """Return the input of a task or of branches."""
         given = self._input(visit)
         if "Parameters" not in visit.state:
             return given
@@ -40,9 +40,9 @@ class PathFlow:
     def field(
         self, visit: Visit, name: str, default: Any, holder: Mapping[str, Any] | None = None
     ) -> Any:
-        """The value of the field `name`, or what the path in the field `name`Path finds.
+        """Return the value of the field `name`, or the value at the path in its ...Path variant.
 
-        `holder` has the field, if the state itself has not.
+        `holder` is the object with the field; default: the state.
         """
         fields = visit.state if holder is None else holder
         path = fields.get(f"{name}Path")
@@ -54,56 +54,56 @@ class PathFlow:
         return evaluate(path, given, self._context_of(visit))
 
     def items(self, visit: Visit) -> Any:
-        """What a Map iterates over."""
+        """Return the items of a Map."""
         visit.given = self._input(visit)
         return self._path(visit, "ItemsPath", visit.given)
 
     def request(self, visit: Visit, field: str) -> Any:
-        """What a Map asks the function in `field`: its ItemReader or ResultWriter."""
+        """Return the request to the function in `field`: ItemReader or ResultWriter."""
         visit.given = self._input(visit)
         template, context = visit.state[field].get("Parameters", {}), self._context_of(visit)
         return render(template, visit.given, context, self._chance)
 
     def item(self, visit: Visit, item: Mapping[str, Any]) -> Any:
-        """What the ItemSelector of a Map makes, where `item` is the context."""
+        """Return the ItemSelector's value; `item` is the context object's ``Map``."""
         context = self._context_of(visit).having(Map=item)
         selector = visit.state["ItemSelector"]
         return render(selector, visit.given, context, self._chance, visit.known)
 
     def batch_input(self, visit: Visit) -> Any:
-        """What every batch of a Map gets besides its items."""
+        """Return the BatchInput of a Map."""
         template, context = visit.state["ItemBatcher"]["BatchInput"], self._context_of(visit)
         return render(template, visit.given, context, self._chance, visit.known)
 
     def chosen(self, visit: Visit) -> Mapping[str, Any] | None:
-        """The first rule of a Choice that matches."""
+        """Return the first matching rule of a Choice."""
         given, context = self._input(visit), self._context_of(visit)
         rules = (rule for rule in visit.state["Choices"] if matches(rule, given, context))
         return next(rules, None)
 
     def passed(self, visit: Visit) -> Leaving:
-        """What a Pass state ends with."""
+        """Return the output and variables of a Pass state."""
         given = self.given(visit)
         return self.output(visit, visit.state.get("Result", given))
 
     def unchanged(self, visit: Visit, holder: Mapping[str, Any]) -> Leaving:
-        """What a state without a result ends with; `holder`, it or its rule, has the Assign."""
+        """Return output and variables of a state without a result; `holder` has the Assign."""
         given = self._input(visit)
         return Leaving(self._path(visit, "OutputPath", given), self._assigned(visit, holder, given))
 
     def output(self, visit: Visit, result: Any) -> Leaving:
-        """What a state with a result ends with."""
+        """Return the output and variables of a state with a result."""
         assigned = self._assigned(visit, visit.state, result)
         return Leaving(self._path(visit, "OutputPath", self._combined(visit, result)), assigned)
 
     def caught(self, visit: Visit, catcher: Mapping[str, Any], error: dict[str, str]) -> Leaving:
-        """What a state ends with whose error a catcher takes."""
+        """Return the output and variables of a state whose error `catcher` takes."""
         path = catcher.get("ResultPath", "$")
         output = visit.raw if path is None else put(path, visit.raw, error)
         return Leaving(output, self._assigned(visit, catcher, error))
 
     def _assigned(self, visit: Visit, holder: Mapping[str, Any], data: Any) -> Mapping[str, Any]:
-        """The variables that the Assign of `holder` gives values, of which `data` is the root."""
+        """Return the variables that the Assign of `holder` sets; its paths begin at `data`."""
         if "Assign" not in holder:
             return {}
         context = self._context_of(visit)
@@ -111,7 +111,7 @@ class PathFlow:
         return assigned
 
     def _path(self, visit: Visit, field: str, value: Any) -> Any:
-        """What a path of the state finds in `value`, which is all of it if there is no path."""
+        """Return the part of `value` at the path in `field`; all of it without a path."""
         path = visit.state.get(field, "$")
         if path == "$":
             return value
@@ -123,7 +123,7 @@ class PathFlow:
         return self._path(visit, "InputPath", visit.raw)
 
     def _combined(self, visit: Visit, result: Any) -> Any:
-        """A state's input with its result."""
+        """Return the state's input combined with its result."""
         state = visit.state
         if "ResultSelector" in state:
             context = self._context_of(visit)

@@ -1,10 +1,9 @@
-"""Paths: what they select of a value, and where reference paths put a result.
+"""Evaluates JSONPath, and puts results at reference paths.
 
-A definite path (``$.a[0]``) selects one value, which has to exist. Any other (``$.a[*].b``,
-``$..b``, ``$.a[1:]``, ``$.a[?(@.b > 1)]``) gives the list of what it selects, which is empty if
-its beginning does not exist, as on AWS. Several names at the end (``$['a','b']``) give an object of
-those that there are. Paths that begin with ``$$`` are of the context object, and those that begin
-with ``$name`` of a variable.
+A definite path (``$.a[0]``) selects one value, which must exist. An indefinite path (``$.a[*].b``,
+``$..b``, ``$.a[1:]``, ``$.a[?(@.b > 1)]``) selects a list. As on AWS, the list is empty if the
+beginning of the path does not exist. Several names at the end (``$['a','b']``) select an object
+with the existing fields. ``$$`` begins a path into the context object, ``$name`` into a variable.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ if TYPE_CHECKING:
 _NAME = r"(?:[^\s\\.,:?@*()\[\]'\"$]|\\.)+"
 _VARIABLE = re.compile(r"\$([^\W\d]\w*)")
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-#: Something quoted; without its end, all that is left: else each quote in it would be looked at.
+#: A quoted text; without a closing quote, the whole rest, which avoids quadratic time.
 _QUOTED_OR_OPEN = rf"{_QUOTED}|['\"].*"
 _STEP = re.compile(
     rf"\.(?P<name>{_NAME})|\.?\[\s*(?:(?P<index>-?\d+)|(?P<quoted>{_QUOTED}))\s*\]", re.DOTALL
 )
-#: A dot before a bracket, which Jayway allows and RFC 9535 does not; a name after two dots, which
-#: the library takes for an operator if it is one of its words; or something quoted.
+#: A quoted text; a dot before a bracket, which Jayway allows and RFC 9535 does not; or a name after
+#: two dots, which the library could mistake for an operator.
 _DOTTED = re.compile(rf"({_QUOTED_OR_OPEN})|(?<!\.)\.(?=\[)|(?<=\.\.)([\w-]+)", re.DOTALL)
-#: In a filter: something quoted, a regular expression, a path, or a word that is none of a path.
+#: In a filter: a quoted text, a regular expression, a path, or a word outside of paths.
 _FILTERED = re.compile(
     rf"(?P<kept>{_QUOTED_OR_OPEN}|(?<=~)\s*/(?:[^/\\]|\\.)*/\w*|[@$][\w.*-]*|[.\]][\w.*-]+)"
     r"|(?P<word>(?<![\w.-])[^\W\d][\w-]*+)(?!\s*\()",
     re.DOTALL,
 )
-#: The words that mean something in a filter.
+#: The reserved words of filters.
 _WORDS = frozenset(
     [
         *("and", "or", "not", "undefined", "missing", *WORDS),
@@ -50,16 +49,16 @@ _WORDS = frozenset(
 _SEVERAL = re.compile(rf"\[\s*(?:{_QUOTED})(?:\s*,\s*(?:{_QUOTED}))+\s*\]$", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-#: Compiled paths that are kept; a workflow has far fewer.
+#: The cache size of compiled paths; a workflow has far fewer.
 _KEPT = 4096
 
 
 def evaluate(path: str, data: Any, context: Any) -> Any:
-    """What `path` selects of `data`, or of `context`: parts, which are not copied.
+    """Return the value or list that `path` selects in `data` or `context`, without copying.
 
-    A path to variables needs a `Context`. Raises StatesError: ``States.Runtime`` if it finds
-    nothing, ``States.ParameterPathFailure`` if it cannot be applied. Raises ValueError if it is no
-    path.
+    A path to variables needs a `Context`. Raises StatesError: ``States.Runtime`` if nothing is
+    found, ``States.ParameterPathFailure`` if the path cannot be applied. Raises ValueError for an
+    invalid path.
     """
     compiled = _compiled(path)
     value = root = compiled.source.root(data, context)
@@ -84,10 +83,10 @@ def evaluate(path: str, data: Any, context: Any) -> Any:
 
 
 def put(path: str, data: Any, value: Any) -> Any:
-    """`data` with `value` where the reference path says; `data` itself stays as it is.
+    """Return a copy of `data` with `value` at the reference path.
 
-    Objects that are missing on the way are made; elements of arrays have to be there. Raises
-    StatesError, ``States.ResultPathMatchFailure``, where it cannot be put there.
+    Missing objects on the way are created; elements of arrays must exist. Raises StatesError,
+    ``States.ResultPathMatchFailure``, if the path does not fit `data`.
     """
     keys = check_result_path(path)
     try:
@@ -111,28 +110,28 @@ def _put(keys: tuple[str | int, ...], data: Any, value: Any) -> Any:
 
 
 def is_of_context(path: str) -> bool:
-    """Whether it selects something of the context object."""
+    """Whether the path leads into the context object."""
     return _compiled(path).source is _Source.CONTEXT
 
 
 def is_definite(path: str) -> bool:
-    """Whether it selects one value, and not a list of them."""
+    """Whether the path selects one value, not a list."""
     rest = _compiled(path).rest
     return rest is None or rest.path is None
 
 
 def check_path(path: str) -> None:
-    """Raise ValueError, a line, unless it is a path."""
+    """Raise ValueError, a line, for an invalid path."""
     _compiled(path)
 
 
 def check_reference_path(path: str) -> None:
-    """Raise ValueError, a line, unless it is a path that can select one value only."""
+    """Raise ValueError, a line, unless the path consists of names and indices from 0 on."""
     _reference(path)
 
 
 def check_result_path(path: str) -> tuple[str | int, ...]:
-    """The names and indices of a reference path into the data, else ValueError, a line."""
+    """Return the names and indices of a reference path into the data. Raises ValueError, a line."""
     compiled = _reference(path)
     if compiled.source is not _Source.DATA:
         raise ValueError(f"{path!r} is in {compiled.source.value}, where no result can be put")
@@ -147,13 +146,13 @@ def _reference(path: str) -> _Compiled:
 
 
 class _Rest(NamedTuple):
-    """What an indefinite path selects, or the names that a path ends with, or both."""
+    """The end of a path: an indefinite path, a list of names, or both."""
 
     path: Indefinite | None
     names: tuple[str, ...]
 
     def found(self, path: Indefinite, root: Any) -> list[Any]:
-        """What the indefinite `path` selects of `root`."""
+        """Return the values that the indefinite `path` selects in `root`."""
         # The library would parse a string, and a number has no parts.
         found = path.found(root) if isinstance(root, dict | list) else []
         if not self.names:
@@ -161,28 +160,28 @@ class _Rest(NamedTuple):
         return [self.picked(each) for each in found if isinstance(each, dict)]
 
     def picked(self, value: Any) -> dict[str, Any]:
-        """The fields of `value` that have the names. Raises KeyError if it is no object."""
+        """Return the fields of `value` with these names. Raises KeyError unless it is an object."""
         if not isinstance(value, dict):
             raise KeyError(self.names)
         return {name: value[name] for name in self.names if name in value}
 
 
 class _Source(Enum):
-    """What a path is of, as messages call it."""
+    """The document that a path refers to, as messages call it."""
 
     DATA = "the input"
     CONTEXT = "the context object"
     VARIABLES = "the variables"
 
     def root(self, data: Any, context: Any) -> Any:
-        """The value at which a path begins."""
+        """Return the document."""
         if self is _Source.DATA:
             return data
         return context if self is _Source.CONTEXT else context.variables
 
 
 class _Compiled(NamedTuple):
-    """A path: the keys of its definite beginning, and what comes after them."""
+    """A path: the keys of its definite beginning, and its rest."""
 
     source: _Source
     keys: tuple[str | int, ...]
@@ -191,7 +190,7 @@ class _Compiled(NamedTuple):
 
 @lru_cache(_KEPT)
 def _compiled(path: str) -> _Compiled:
-    path = path.rstrip(" ")  # as Jayway does, and published machines have it
+    path = path.rstrip(" ")  # as Jayway does; published machines need it
     if not path.startswith("$"):
         raise ValueError(f"{path!r} is no path: it has to begin with $")
     source, keys, at = _beginning(path)
@@ -206,7 +205,7 @@ def _compiled(path: str) -> _Compiled:
 
 
 def _beginning(path: str) -> tuple[_Source, list[str | int], int]:
-    """What a path is of, its first keys, and the index of the character that follows."""
+    """Return a path's document, its first keys, and the position after them."""
     if variable := _VARIABLE.match(path):
         return _Source.VARIABLES, [variable.group(1)], variable.end()
     if path.startswith("$$"):
@@ -224,9 +223,9 @@ def _rest(path: str, keys: list[str | int], rest: str) -> _Rest:
         rest = rest[: several.start()]
     if not rest:
         return _Rest(None, names)
-    # A filter may begin at the root: the library takes the path as a whole, in its own notation.
+    # A filter may refer to the root, so the library evaluates the whole path in its own notation.
     beginning = "".join(f"[{json.dumps(key, ensure_ascii=False)}]" for key in keys)
-    from .indefinite import Indefinite  # most workflows do without, and its import is long
+    from .indefinite import Indefinite  # a slow import that most workflows do not need
 
     try:
         return _Rest(Indefinite(f"${beginning}{rest}"), names)
@@ -240,13 +239,13 @@ def _undotted(found: re.Match[str]) -> str:
 
 
 def _quoted(found: re.Match[str]) -> str:
-    """A word of a filter as a string: published machines compare with ``Receipt``, unquoted."""
+    """Quote a word of a filter: published machines compare with ``Receipt``, unquoted."""
     word = found.group("word")
     return found.group() if word is None or word in _WORDS else f"'{word}'"
 
 
 def _unquoted(quoted: str) -> str:
-    """The name in quotes. AWS takes a backslash and the other quote for two characters."""
+    """Return the name in quotes. AWS reads a backslash before the other quote as a character."""
     return _unescaped(quoted[1:-1], '"' if quoted[0] == "'" else "'")
 
 

@@ -1,4 +1,4 @@
-"""The data flow of states that are written with JSONata."""
+"""The data flow of states in JSONata."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class QueryFlow:
         evaluator: evaluates the expressions.
     """
 
-    #: The name of the error that a value of a wrong type is.
+    #: The name of the error for a value of a wrong type.
     unfit = _ERROR
 
     def __init__(
@@ -44,38 +44,38 @@ class QueryFlow:
         self._functions = query_functions(chance)
 
     def given(self, visit: Visit) -> Any:
-        """The input of a task or of branches."""
+        """Return the input of a task or of branches."""
         return self._field(visit.state, "Arguments", visit.raw, self._names(visit))
 
     def field(
         self, visit: Visit, name: str, default: Any, holder: Mapping[str, Any] | None = None
     ) -> Any:
-        """The value of the field `name`; `holder` has the field, if the state itself has not."""
+        """Return the value of the field `name` of `holder`; default: of the state."""
         fields = visit.state if holder is None else holder
         return self._field(fields, name, default, self._names(visit))
 
     def items(self, visit: Visit) -> Any:
-        """What a Map iterates over."""
+        """Return the items of a Map."""
         visit.given = visit.raw
         return self._field(visit.state, "Items", visit.raw, self._names(visit))
 
     def request(self, visit: Visit, field: str) -> Any:
-        """What a Map asks the function in `field`: its ItemReader or ResultWriter."""
+        """Return the request to the function in `field`: ItemReader or ResultWriter."""
         visit.given = visit.raw
         return self._field(visit.state[field], "Arguments", {}, self._names(visit))
 
     def item(self, visit: Visit, item: Mapping[str, Any]) -> Any:
-        """What the ItemSelector of a Map makes, where `item` is the context."""
+        """Return the ItemSelector's value; `item` is the context object's ``Map``."""
         names = self._names_in(visit, self._context_of(visit).having(Map=item))
         return self._rendered(visit.state["ItemSelector"], "ItemSelector", names)
 
     def batch_input(self, visit: Visit) -> Any:
-        """What every batch of a Map gets besides its items."""
+        """Return the BatchInput of a Map."""
         template = visit.state["ItemBatcher"]["BatchInput"]
         return self._rendered(template, "BatchInput", self._names(visit))
 
     def chosen(self, visit: Visit) -> Mapping[str, Any] | None:
-        """The first rule of a Choice whose Condition is true."""
+        """Return the first rule of a Choice whose Condition is true."""
         names = self._names(visit)
         for rule in visit.state["Choices"]:
             holds = self._rendered(rule["Condition"], "Condition", names)
@@ -87,19 +87,19 @@ class QueryFlow:
         return None
 
     def passed(self, visit: Visit) -> Leaving:
-        """What a Pass state ends with."""
+        """Return the output and variables of a Pass state."""
         return self.unchanged(visit, visit.state)
 
     def unchanged(self, visit: Visit, holder: Mapping[str, Any]) -> Leaving:
-        """What a state without a result ends with; `holder`, it or its rule, has the fields."""
+        """Return output and variables of a state without a result; `holder` has the fields."""
         return self._leaving(holder, visit.raw, self._names(visit))
 
     def output(self, visit: Visit, result: Any) -> Leaving:
-        """What a state with a result ends with."""
+        """Return the output and variables of a state with a result."""
         return self._leaving(visit.state, result, self._names(visit, result=result))
 
     def caught(self, visit: Visit, catcher: Mapping[str, Any], error: dict[str, str]) -> Leaving:
-        """What a state ends with whose error a catcher takes."""
+        """Return the output and variables of a state whose error `catcher` takes."""
         return self._leaving(catcher, error, self._names(visit, errorOutput=error))
 
     def _leaving(self, holder: Mapping[str, Any], output: Any, names: Mapping[str, Any]) -> Leaving:
@@ -111,7 +111,7 @@ class QueryFlow:
         return self._names_in(visit, self._context_of(visit), **more)
 
     def _names_in(self, visit: Visit, context: Context, **more: Any) -> dict[str, Any]:
-        """The variables that expressions of a state see, ``$states`` among them."""
+        """Return the variables visible to a state's expressions, including ``$states``."""
         states = {"input": visit.raw, "context": context, **more}
         return {**context.variables, "states": states}
 
@@ -121,7 +121,7 @@ class QueryFlow:
         return self._rendered(holder[name], name, names) if name in holder else default
 
     def _rendered(self, template: Any, field: str, names: Mapping[str, Any]) -> Any:
-        """`template`, at the path `field` of its state, with the values of its expressions."""
+        """Evaluate the expressions in `template`, which is at the path `field` of the state."""
         if isinstance(template, str):
             expression = expression_in(template)
             return template if expression is None else self._value(expression, field, names)
@@ -144,7 +144,7 @@ class QueryFlow:
                 expression, names, self._functions, self._now(), self._chance.getrandbits(64)
             )
         except (ValueError, TypeError, Refused, StatesError) as error:
-            look()  # an evaluation that runs out of time is the request's timeout
+            look()  # a timeout here is the request's timeout
             reason = error.cause if isinstance(error, StatesError) else str(error)
             said = f"threw an error during evaluation. {reason}"
             if isinstance(error, UndefinedError):

@@ -1,4 +1,4 @@
-"""The functions that Step Functions adds to JSONata, and the one that it takes away.
+"""The functions that Step Functions adds to JSONata, and ``$eval``, which it removes.
 
 Source: AWS Step Functions Developer Guide, "Transforming data with JSONata in Step Functions".
 """
@@ -18,23 +18,23 @@ _BITS = 53
 
 
 def query_functions(chance: Chance) -> dict[str, Function]:
-    """The functions by their names without ``$``; all raise Refused.
+    """Return name without ``$`` -> function; all raise Refused.
 
     Args:
         chance: the source of random values.
     """
 
     def random(seed: Any = None) -> float:
-        """A number from 0 on, below 1; the same for the same seed."""
+        """Return a number in [0, 1); equal for equal seeds."""
         bits = chance.getrandbits(_BITS) if seed is None else _bits_of(seed)
         return float(bits / 2**_BITS)
 
     def uuid(*_: Any) -> str:
-        """A random UUID of version 4."""
+        """Return a random UUID of version 4."""
         return str(FUNCTIONS["States.UUID"](chance))
 
     def numbers(first: Any, last: Any, step: Any) -> Any:
-        """The numbers of a range; a number alone is no array, as in any sequence of JSONata."""
+        """Return a range; a single number is no array, as in all sequences of JSONata."""
         found = FUNCTIONS["States.ArrayRange"](first, last, step)
         return found[0] if len(found) == 1 else found
 
@@ -55,7 +55,7 @@ QUERY_FUNCTIONS = frozenset(("eval", "hash", "parse", "partition", "random", "ra
 
 
 def _named(name: str, function: Function) -> Function:
-    """`function`, which is refused by the name that the expression calls."""
+    """Wrap `function` so that errors show the name used in expressions."""
 
     def called(*given: Any) -> Any:
         try:

@@ -1,34 +1,34 @@
 """Regular expressions in filters: RE2, which does not backtrack.
 
-A text takes time in proportion to its length times the size of the expression, and other threads
-run meanwhile. The price: there are no lookarounds and no backreferences.
+Matching takes time proportional to the text's length times the expression's size, and releases the
+GIL. Lookarounds and backreferences are not supported.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-#: Most of a text's bytes times an expression's instructions. They take 0.3 s where RE2 is slowest.
+#: The limit of bytes times instructions; it takes 0.3 s in RE2's slowest mode.
 _MOST = 500_000_000
-#: Bytes for one compiled expression.
+#: Memory of one compiled expression in bytes.
 _MEMORY = 1 << 20
 _KEPT = 256
 
 
-class Refused(Exception):  # noqa: N818  # of a text and an expression, neither of which is wrong
-    """A text is too long for an expression."""
+class Refused(Exception):  # noqa: N818  # neither the text nor the expression is wrong
+    """Raised if a text is too long for an expression."""
 
 
 class Regex:
-    """A compiled expression. Raises ValueError, a line, where `pattern` is none.
+    """A compiled expression. Raises ValueError, a line, for an invalid `pattern`.
 
     Args:
-        flags: letters: ``i`` ignores the case, ``m`` has ^ and $ match at lines, ``s`` has . match
-            any character. ``a`` is how RE2 works.
+        flags: letters: ``i`` ignores case, ``m`` lets ^ and $ match at lines, ``s`` lets . match
+            any character; ``a`` is RE2's default.
     """
 
     def __init__(self, pattern: str, flags: str = "") -> None:
-        # Most wraps need none, and what the fork server has imported makes each fork longer.
+        # Most wraps need no regex, and each module in the fork server slows down every fork.
         import re2  # type: ignore[import-untyped]
 
         options = re2.Options()
@@ -61,7 +61,7 @@ class Regex:
 
 @lru_cache(_KEPT)
 def regex_or_none(pattern: str) -> Regex | None:
-    """The compiled `pattern`, None where it is none."""
+    """Compile `pattern`; None if it is invalid."""
     try:
         return Regex(pattern)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which errors a Retry or Catch is for, and how long to wait before a state is tried again."""
+"""Matches errors to Retry and Catch, and computes the delay before a retry."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from .chance import Chance
 from .visits import MOST_SECONDS, Visit
 
-#: The error that no Retry and no Catch takes, and those that States.ALL does not match
+#: The error that no Retry or Catch matches, and the errors that States.ALL does not match
 #: (AWS Step Functions Developer Guide, "Error names").
 _FATAL = "States.Runtime"
 _TERMINAL = frozenset({_FATAL, "States.DataLimitExceeded"})
 
 
 def names_of(state: Mapping[str, Any], name: str) -> set[str]:
-    """The names by which retriers and catchers of `state` know the error `name`."""
+    """Return all names under which a Retry or Catch of `state` can match the error `name`."""
     names = {name}
     if state["Type"] == "Parallel":
         names.add("States.BranchFailed")
@@ -27,7 +27,7 @@ def names_of(state: Mapping[str, Any], name: str) -> set[str]:
 def retrier_for(
     state: Mapping[str, Any], retried: Mapping[int, int], names: set[str]
 ) -> int | None:
-    """The retrier of an error of these names, unless `retried` as often as it may be."""
+    """Return the index of the matching retrier; None if its attempts are used up."""
     for index, retrier in enumerate(state.get("Retry", ())):
         if covers(retrier["ErrorEquals"], names):
             left = retried.get(index, 0) < retrier.get("MaxAttempts", 3)
@@ -36,7 +36,7 @@ def retrier_for(
 
 
 def backoff_s(visit: Visit, index: int, chance: Chance) -> float:
-    """Seconds until a state is tried again by one of its retriers, whose use is counted."""
+    """Count one use of the retrier `index`, and return the delay before it in seconds."""
     retrier, used = visit.state["Retry"][index], visit.retried.get(index, 0)
     visit.retried[index] = used + 1
     most = float(retrier.get("MaxDelaySeconds", MOST_SECONDS))
@@ -51,9 +51,10 @@ def backoff_s(visit: Visit, index: int, chance: Chance) -> float:
 
 
 def covers(patterns: Iterable[str], names: set[str]) -> bool:
-    """Whether a retrier or catcher is for an error of these names.
+    """Whether the patterns of a retrier or catcher match an error with these names.
 
-    No wildcard covers `_TERMINAL`, nothing covers `_FATAL`, and ``States.TaskFailed`` no timeout.
+    Nothing matches `_FATAL`, no wildcard matches `_TERMINAL`, and ``States.TaskFailed`` matches no
+    timeout.
     """
     if _FATAL in names:
         return False

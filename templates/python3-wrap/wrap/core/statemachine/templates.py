@@ -1,4 +1,4 @@
-"""Payload templates: JSON whose fields with names in ``.$`` are filled in when it is used."""
+"""Payload templates: JSON in which fields named ``....$`` are expressions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ _DYNAMIC = ".$"
 def render(
     template: Any, data: Any, context: Any, chance: Chance, known: dict[str, Any] | None = None
 ) -> Any:
-    """`template` with the values of its ``.$`` fields, at any depth, under names without it.
+    """Evaluate the ``.$`` fields of `template` at any depth; their names lose the suffix.
 
     Args:
-        chance: what random values come from.
-        known: values of expressions that this `data` determines. What is found is added: the items
-            of a Map share it.
+        chance: the source of random values.
+        known: a cache, shared by the items of a Map: expression -> value determined by `data`.
 
     Raises StatesError: ``States.Runtime`` if a path finds nothing, ``States.ParameterPathFailure``
-    if it cannot be applied, ``States.IntrinsicFailure``.
+    if a path cannot be applied, ``States.IntrinsicFailure``.
     """
     if isinstance(template, dict):
         return {
@@ -39,7 +38,7 @@ def render(
 def resolve(
     expression: str, data: Any, context: Any, chance: Chance, known: dict[str, Any] | None = None
 ) -> Any:
-    """The value of `expression`, a path or an intrinsic function; raises what `render` does."""
+    """Evaluate a path or an intrinsic function. Raises as `render` does."""
     if known is None or not _is_lasting(expression):
         return _resolved(expression, data, context, chance)
     if expression not in known:
@@ -54,14 +53,14 @@ def _resolved(expression: str, data: Any, context: Any, chance: Chance) -> Any:
 
 
 def _is_lasting(expression: str) -> bool:
-    """Whether its value depends on the data alone."""
+    """Whether the expression's value depends on the data alone."""
     if expression.startswith("$"):
         return not is_of_context(expression)
     return is_lasting_call(expression)
 
 
 def check_template(template: Any) -> None:
-    """Raise ValueError, a line with the field's name, unless `render` can take `template`."""
+    """Raise ValueError, a line with the field's name, for an invalid template."""
     if isinstance(template, list):
         for each in template:
             check_template(each)
@@ -82,6 +81,6 @@ def check_template(template: Any) -> None:
 
 
 def check_expression(expression: str) -> None:
-    """Raise ValueError, a line, unless it is a path or an intrinsic function."""
+    """Raise ValueError, a line, unless `expression` is a path or an intrinsic function."""
     check = check_path if expression.startswith("$") else check_call
     check(expression)

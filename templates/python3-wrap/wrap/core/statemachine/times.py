@@ -1,4 +1,4 @@
-"""The times and seconds in a state's fields."""
+"""Reads seconds and timestamps in a state's fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .visits import MOST_SECONDS, Visit
 
 
 def seconds_of(value: Any, visit: Visit, least: int, unfit: str) -> float:
-    """Whole seconds, `least` or more; raises a StatesError called `unfit` for anything else."""
+    """Return whole seconds from `least` on. Raises StatesError with the name `unfit`."""
     seconds = number_of(value)
     if seconds is None or not least <= seconds <= MOST_SECONDS or seconds != int(seconds):
         message = (
@@ -22,7 +22,7 @@ def seconds_of(value: Any, visit: Visit, least: int, unfit: str) -> float:
 
 
 def moment_of(text: Any, visit: Visit, unfit: str) -> float:
-    """A timestamp in seconds since 1970; raises a StatesError called `unfit` if it is none."""
+    """Return a timestamp in seconds since 1970. Raises StatesError with the name `unfit`."""
     moment = instant(text)
     if moment is None:
         message = f"state {visit.name!a} has {shown(text)} where a timestamp has to be"

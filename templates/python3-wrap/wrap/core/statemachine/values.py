@@ -1,4 +1,4 @@
-"""The values that flow between states: plain JSON values of Python, and what is no JSON."""
+"""The values that flow between states: JSON as Python objects, and texts that are no JSON."""
 
 from __future__ import annotations
 
@@ -14,44 +14,45 @@ from typing import Any
 from .errors import StatesError
 from .limit import look
 
-#: How deep arrays and objects may be nested. What walks them takes two of Python's 1,000 frames a
-#: level; as many again are left for the server and for states within states.
+#: The limit of nesting. A recursive walk takes two of Python's 1,000 frames a level; the other
+#: frames are for the server and for nested states.
 MOST_LEVELS = 200
-#: Characters that a number, true, false or null takes in JSON, about.
+#: The approximate JSON length of a number, true, false or null.
 _NUMBER = 4
-#: Characters of a value of which a message has the beginning.
+#: Messages quote values up to this many characters.
 _LONGEST_SHOWN = 1 << 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d{1,99})?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))",
     re.ASCII,
 )
-#: A JSON number, and the end of a longer notation than it needs.
+#: A JSON number, and a fraction with a trailing zero.
 _DIGITS = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 _ENDS_IN_ZERO = re.compile(r"\.\d+0$", re.ASCII)
-#: Halves of surrogate pairs, but for those that stand for bytes that are no UTF-8.
+#: Lone surrogates, without the range that stands for bytes outside UTF-8.
 _LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 class Text(str):
-    """A text that a function answered and that is no JSON."""
+    """A function's answer that is no JSON."""
 
     __slots__ = ()
 
 
 class Numeral(Text):
-    """A number that a function answered in more digits than JSON would write: ``3.10``.
+    """A function's answer that is a number with more digits than JSON needs, such as ``3.10``.
 
-    It is a text, but for what needs a number.
+    It is a text unless a number is required.
     """
 
     __slots__ = ()
 
 
 def read(text: str) -> Any:
-    """The value of a whole body, as `parse` finds it, but that a number loses no digits.
+    """Parse a whole body as `parse` does, without losing digits of a number.
 
-    A number beyond those of Python is a `Text`; one with more digits than the float, a `Numeral`.
+    A number outside Python's range becomes a `Text`; a number with more digits than its float
+    becomes a `Numeral`.
     """
     digits = text.strip()
     is_digits = _DIGITS.fullmatch(digits) is not None
@@ -67,7 +68,7 @@ def read(text: str) -> Any:
 
 
 def _is_longer(digits: str, value: float) -> bool:
-    """Whether `digits` end in zeros that `value` does not show, or are more than it holds."""
+    """Whether `digits` have trailing zeros, or more digits than the float `value` holds."""
     if _ENDS_IN_ZERO.search(digits):
         return True
     mantissa = digits.lower().partition("e")[0]
@@ -76,11 +77,11 @@ def _is_longer(digits: str, value: float) -> bool:
 
 
 def parse(text: str) -> Any:
-    """The value of `text` if it is strict JSON, else it as a `Text`; NaN is no JSON.
+    """Parse strict JSON; return any other text, such as NaN, as a `Text`.
 
-    Raises StatesError, ``States.Runtime``, where it is JSON that has no place here: nested more
-    than `MOST_LEVELS` deep, an exponent beyond those of floats, or an integer with more digits than
-    Python reads.
+    Raises StatesError, ``States.Runtime``, for JSON beyond the limits: nested more than
+    `MOST_LEVELS` deep, an exponent above a float's, or an integer with more digits than Python
+    reads.
     """
     try:
         value = _DECODER.decode(text)
@@ -96,9 +97,9 @@ def parse(text: str) -> Any:
 
 
 def decoded(text: str, start: int) -> tuple[Any, int]:
-    """The JSON value that begins at a character of `text`, and where it ends.
+    """Parse the JSON value at position `start`; return it and the position after it.
 
-    Raises ValueError if there is none, and StatesError as `parse` does.
+    Raises ValueError if there is no value, and StatesError as `parse` does.
     """
     try:
         value, end = _DECODER.raw_decode(text, start)
@@ -111,13 +112,11 @@ def decoded(text: str, start: int) -> tuple[Any, int]:
 
 
 def dump(value: Any, most: float = math.inf) -> str:
-    """`value` as a text: a `Text` as it is, all else as compact JSON.
+    """Encode `value` as compact JSON; a `Text` stays as it is. Lone surrogates are escaped.
 
-    Half of a surrogate pair is written as an escape, as it was: no encoding has it.
-
-    Raises StatesError: ``States.DataLimitExceeded`` if the text would have more than about `most`
-    characters, which a small request can ask for since values share their parts;
-    ``States.Runtime`` if the value is nested too deep, or has a number that JSON or Python lacks.
+    Raises StatesError: ``States.DataLimitExceeded`` if the text would exceed about `most`
+    characters, which a small request can cause as values share parts; ``States.Runtime`` if the
+    value is nested too deep or has a number that JSON or Python lacks.
     """
     if isinstance(value, Text):
         return str(value)
@@ -134,15 +133,15 @@ def dump(value: Any, most: float = math.inf) -> str:
 
 
 def size_of(value: Any, most: float = math.inf) -> int:
-    """About the length of `value` as JSON, or some number above `most` if it is longer.
+    """Return the approximate JSON length of `value`, or any number above `most` if it is longer.
 
-    Values share parts, so that it can exceed any memory.
+    Values share parts, so the length can exceed any memory.
     """
     return _size(value, {}, most)
 
 
 def shown(value: Any) -> str:
-    """The beginning of `value` for a message."""
+    """Return the beginning of `value` for a message."""
     try:
         if isinstance(value, dict | list) and size_of(value, _LONGEST_SHOWN) > _LONGEST_SHOWN:
             return f"{'an object' if isinstance(value, dict) else 'an array'} that is large"
@@ -152,7 +151,7 @@ def shown(value: Any) -> str:
 
 
 def _size(value: Any, known: dict[int, int], most: float) -> int:
-    """As `size_of`; `known` has the sizes of the parts seen before."""
+    """Compute `size_of`; `known` caches sizes of shared parts."""
     if isinstance(value, str):
         return len(value) + 2
     if not isinstance(value, dict | list):
@@ -173,7 +172,7 @@ def _size(value: Any, known: dict[int, int], most: float) -> int:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Whether it is nested more than `MOST_LEVELS` deep."""
+    """Whether `value` is nested more than `MOST_LEVELS` deep."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(MOST_LEVELS):
         look()
@@ -193,7 +192,7 @@ def _too_deep() -> StatesError:
 
 
 def _refused_number(text: str, error: ValueError) -> Text:
-    """What `text` is, in which a number is none that Python has."""
+    """Return a text with a number outside Python's range as a `Text`; raise if it is JSON."""
     try:
         json.loads(text, parse_int=str, parse_float=str, parse_constant=_refused)
     except ValueError:
@@ -204,19 +203,19 @@ def _refused_number(text: str, error: ValueError) -> Text:
 
 
 def is_number(value: Any) -> bool:
-    """Whether `value` is a JSON number: true and false are none, though they are ints in Python."""
+    """Whether `value` is a JSON number; true and false are not, though they are Python ints."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def number_of(value: Any) -> int | float | None:
-    """The number that `value` is, or that a `Numeral` stands for; None for anything else."""
+    """Return a number, also of a `Numeral`; None for other values."""
     if isinstance(value, Numeral):
         return float(value)
     return value if is_number(value) else None
 
 
 def identity(value: Any) -> Hashable:
-    """What two values share if, and only if, they are the same JSON value: 1 and 1.0 are."""
+    """Return a key that is equal for two values only if they are equal in JSON; 1 equals 1.0."""
     look()
     if isinstance(value, bool):
         return bool, value
@@ -228,10 +227,10 @@ def identity(value: Any) -> Hashable:
 
 
 def instant(value: Any) -> Fraction | None:
-    """The seconds since 1970 at the timestamp `value`, None where it is none.
+    """Return a timestamp in seconds since 1970; None if `value` is no timestamp.
 
-    One is a string of RFC 3339 with an upper-case T, and an upper-case Z or an offset. A leap
-    second is the first second after it.
+    A timestamp is a string of RFC 3339 with an upper-case T, and an upper-case Z or an offset. A
+    leap second equals the second after it.
     """
     found = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
     if found is None:
