@@ -1,9 +1,8 @@
 """Workflows written in Amazon States Language.
 
-One that only runs Tasks one after the other, or in branches of a Parallel, and hands on what they
-answer, is a static graph of tasks. Every other one is a machine, which decides while it runs.
-Whatever is not supported is refused by its name and path: silently dropping it would deploy
-another workflow than the one that was written.
+A machine that only chains Tasks, or runs them in branches of a Parallel, and passes their answers
+on is a static graph of tasks. Every other machine decides while it runs. Unsupported fields are
+refused by name and path: dropping them silently would deploy another workflow.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Failure, Source, Task, Workflow, names_in
 from chiron.workflow.names import FunctionNames, check_distinct, workflow_name
 
-#: The fields of states that only hand data on, or give it to a function as it is.
+#: The fields of states that pass data on unchanged.
 _STATIC = {
     "Task": {"Type", "Resource", "Next", "End"},
     "Parallel": {"Type", "Branches", "Next", "End"},
@@ -35,21 +34,21 @@ _UNUSED = {
     "Credentials": "functions have the rights of their deployment, and no role",
     "ItemsPath": "the items are what the ItemReader reads, of which ItemsPointer selects",
 }
-#: Why any other field has none, which is one of a distributed Map.
+#: Why other ignored fields have no effect: they belong to distributed Maps.
 _INLINE = "an inline Map fails with the first failed item, without Mode DISTRIBUTED"
 
 
 def parse_states(
     document: dict[str, Any], default_name: str, names: FunctionNames | None = None
 ) -> Workflow:
-    """The workflow that a state machine defines; `default_name` stands in for a missing Name.
+    """Return the workflow of a state machine; `default_name` replaces a missing Name.
 
-    `names` says which functions its Resources are.
+    `names` maps its Resources to functions.
 
     Raises all faults, each with the path of its field: ``unknown-field``, ``missing-field``,
     ``bad-field``, ``unsupported-field``, ``unsupported-state``, ``unsupported-resource``,
     ``unknown-next``, ``cycle``, ``unreachable``, ``duplicate-state``, ``empty-parallel``,
-    ``no-tasks``, ``bad-name``, ``alike-names``; ``bad-json`` for one that is nested too deeply.
+    ``no-tasks``, ``bad-name``, ``alike-names``; ``bad-json`` if the document is nested too deeply.
 
     >>> machine = {"StartAt": "A", "States": {"A": {"Type": "Task", "Resource": "f", "End": True}}}
     >>> parse_states(machine, "demo").tasks
@@ -74,14 +73,14 @@ def parse_states(
 
 
 def _warnings(reading: Reading) -> Iterator[str]:
-    """What of the document has no effect."""
+    """Return warnings about fields without effect."""
     for field, names in reading.unused.items():
         states = f"state{'s' * (len(names) > 1)} {listed(names)}"
         yield f"{field} of {states}: {_UNUSED.get(field, _INLINE)}"
 
 
 def read_states(document: dict[str, Any], names: FunctionNames) -> tuple[dict[str, Any], Reading]:
-    """The state machine of a document, as it runs, and what was noted on the way: also faults."""
+    """Return the normalised machine of a document, and the reading with its faults."""
     check_size(document, "the workflow")
     reading = Reading(names, jsonata=is_jsonata(document, "QueryLanguage", False))
     machine: dict[str, Any] = {}
@@ -109,14 +108,14 @@ def _has_task(scope: dict[str, Any]) -> bool:
 
 
 def _static(machine: dict[str, Any], name: str) -> Workflow:
-    """The workflow of a machine whose states follow each other."""
+    """Return the static workflow of a machine that decides nothing."""
     tasks: list[Task] = []
     output, failure = _run(machine, None, tasks)
     return Workflow(name=name, tasks=tuple(tasks), output=output, failure=failure)
 
 
 def _run(scope: dict[str, Any], source: Source, tasks: list[Task]) -> tuple[Source, Failure | None]:
-    """Add the tasks of a chain of states that takes `source`; returns what comes out of it."""
+    """Add the tasks of a chain of states with the input `source`; return the chain's output."""
     failure = None
     for name, state in _chain(scope):
         if state["Type"] == "Task":

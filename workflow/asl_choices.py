@@ -1,4 +1,4 @@
-"""The rules of Choice states: one operator each, nested by And, Or and Not."""
+"""Checks the rules of Choice states: one operator each, nested by And, Or and Not."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from chiron.wrap.core.statemachine.choices import OPERATORS, check_operand
 
 
 def choices(value: Any, path: str, reading: Reading) -> list[dict[str, Any]]:
-    """The rules of a Choice state, the first of which that matches says what is next."""
+    """Return the checked rules of a Choice state in JSONPath."""
     return _rules(value, path, reading, partial(_rule, shape=_OUTER))
 
 
 def conditions(value: Any, path: str, reading: Reading) -> list[dict[str, Any]]:
-    """The rules of a Choice state in JSONata."""
+    """Return the checked rules of a Choice state in JSONata."""
     return _rules(value, path, reading, _condition)
 
 

@@ -1,6 +1,6 @@
-"""The Credentials of a Task: a role that AWS would assume, which no function of OpenFaaS has.
+"""Checks the Credentials of a Task: a role that AWS assumes; OpenFaaS functions have no roles.
 
-A role that is found at run time stays in the machine, as its path can fail there.
+A role that is computed at run time stays in the machine, because its path can fail.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _QUERY = Shape({_ROLE: or_expression(text)}, required=(_ROLE,), refused=NOT_IN_J
 
 
 def credentials(value: Any, path: str, reading: Reading, *, shape: Shape) -> object:
-    """What of the Credentials is evaluated at run time: ``RoleArnPath``, or ``RoleArn``."""
+    """Return the part that is evaluated at run time: ``RoleArnPath``, or ``RoleArn``."""
     kept = checked(value, shape, path, reading)
     if f"{_ROLE}.$" in kept:
         return {f"{_ROLE}Path": kept[f"{_ROLE}.$"]}

@@ -1,4 +1,4 @@
-"""The fields of a distributed Map: what it reads, batches, tolerates and writes."""
+"""Checks the fields of distributed Maps: reading, batching, tolerance and writing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DISTRIBUTED = "DISTRIBUTED"
 
 
 def check_mode(name: str, state: dict[str, Any], path: str, reading: Reading) -> None:
-    """Take from the inline Map `name` what AWS ignores; ``bad-field`` for what else it has not."""
+    """Remove fields that AWS ignores from the inline Map `name`; note others as ``bad-field``."""
     if "ProcessorConfig" not in state.get("ItemProcessor", {}):
         for field in sorted(_TOLERANCE & state.keys()):
             del state[field]
@@ -33,7 +33,7 @@ def check_mode(name: str, state: dict[str, Any], path: str, reading: Reading) ->
 
 
 def note_calls(name: str, state: dict[str, Any], path: str, reading: Reading) -> None:
-    """Note the tasks that read and write for the Map `name`. Raises ``duplicate-state``."""
+    """Record the tasks that read and write for the Map `name`. Raises ``duplicate-state``."""
     for task, function in tasks_of(name, state).items():
         check_task_name(task, path)
         if task in reading.names:
@@ -45,7 +45,7 @@ def note_calls(name: str, state: dict[str, Any], path: str, reading: Reading) ->
 
 
 def _label(value: Any, path: str, reading: Reading) -> str:
-    """The label of a Map, of which no other one has the same."""
+    """Check the label of a Map, which must be unique."""
     label: str = typed(value, str, path)
     if not is_label(label):
         what = f"has to have 1 to {LONGEST_LABEL} characters, no spaces, "
@@ -57,7 +57,7 @@ def _label(value: Any, path: str, reading: Reading) -> str:
 
 
 def _batcher(value: Any, path: str, reading: Reading, *, shape: Shape) -> dict[str, Any]:
-    """How a distributed Map batches its items."""
+    """Check an ItemBatcher."""
     kept = checked(value, shape, path, reading)
     if not any(field.startswith("Max") for field in kept):
         what = "MaxItemsPerBatch or MaxInputBytesPerBatch is missing"
@@ -83,7 +83,7 @@ _QUERY_BATCHER = Shape(
     | {"BatchInput": query_template},
     refused=NOT_IN_JSONATA,
 )
-#: The fields of a distributed Map in each query language, and of which it has at most one.
+#: Query language -> the fields of a distributed Map, and groups of mutually exclusive fields.
 PATH_FIELDS: dict[str, Check] = {
     "ItemReader": PATH_READER,
     "ItemBatcher": partial(_batcher, shape=_BATCHER),
@@ -106,5 +106,5 @@ AT_MOST_ONE = tuple(
     (field, f"{field}Path") for field in ("ToleratedFailureCount", "ToleratedFailurePercentage")
 )
 _TOLERANCE = frozenset(chain.from_iterable(AT_MOST_ONE))
-#: The fields that an inline Map has not.
+#: The fields that inline Maps lack.
 _OF_DISTRIBUTED = PATH_FIELDS.keys() - {"Label"}

@@ -1,4 +1,4 @@
-"""The two query languages: which a state is written in, and what a field holds in JSONata."""
+"""The query language of states, and checks of fields in JSONata."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _JSONPATH, _JSONATA = "JSONPath", "JSONata"
 
 
 def is_jsonata(holder: Any, path: str, outer: bool) -> bool:
-    """Whether `holder`, a document or a state at `path`, is written in JSONata.
+    """Whether `holder`, a document or a state at `path`, is in JSONata.
 
     Args:
-        outer: whether the document is, whose states may then not be written in JSONPath.
+        outer: whether the document is in JSONata, which forbids states in JSONPath.
 
     Raises ``bad-field``.
     """
@@ -34,7 +34,7 @@ def is_jsonata(holder: Any, path: str, outer: bool) -> bool:
 
 
 def uses_jsonata(machine: dict[str, Any] | None) -> bool:
-    """Whether a normalised machine, or a branch, has a state that is written in JSONata."""
+    """Whether a normalised machine or branch has a state in JSONata."""
     return machine is not None and any(
         "QueryLanguage" in state
         or any(map(uses_jsonata, (*state.get("Branches", ()), state.get("ItemProcessor"))))
@@ -43,14 +43,14 @@ def uses_jsonata(machine: dict[str, Any] | None) -> bool:
 
 
 def query_template(found: Any, path: str, _: Reading) -> Any:
-    """Any JSON value; strings in ``{% %}`` are expressions."""
+    """Check a JSON value; strings in ``{% %}`` are expressions."""
     for text in _texts(found):
         _expression(text, path)
     return found
 
 
 def or_expression(check: Check) -> Check:
-    """A check for an expression, or for what `check` takes."""
+    """Return a check that accepts an expression, or any value that `check` accepts."""
 
     def either(value: Any, path: str, reading: Reading) -> Any:
         if isinstance(value, str) and _expression(value, path) is not None:
@@ -61,7 +61,7 @@ def or_expression(check: Check) -> Check:
 
 
 def query_variables(value: Any, path: str, reading: Reading) -> Any:
-    """Variables by their names, each with a value, in which strings may be expressions."""
+    """Check an Assign: variable name -> value; strings may be expressions."""
     for name in typed(value, dict, path):
         check_variable_name(name, f"{path}.{name}")
         for text in _texts(value[name]):
@@ -74,14 +74,14 @@ def truth(value: Any, path: str, _: Reading) -> Any:
 
 
 def elements(items: Any, path: str, reading: Reading) -> Any:
-    """A list or an object of JSON values, in which strings may be expressions."""
+    """Check a list or an object of JSON values; strings may be expressions."""
     if not isinstance(items, list | dict):
         raise bad(path, "has to be a list or an object")
     return query_template(items, path, reading)
 
 
 def _texts(value: Any) -> Iterable[str]:
-    """The strings in a JSON value."""
+    """Yield all strings in a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -90,7 +90,7 @@ def _texts(value: Any) -> Iterable[str]:
 
 
 def _expression(text: str, path: str) -> str | None:
-    """The expression that `text` is, None if it is a plain string."""
+    """Return the expression in `text`; None for a plain string."""
     try:
         expression = expression_in(text)
         if expression is not None:
@@ -105,7 +105,7 @@ def _instead(field: str, use: str, language: str, other: str) -> str:
     return f"{field} is for states in {other}, and the state is written in {language}: use {use}"
 
 
-#: Fields of one language -> what is said of them in a state of the other.
+#: Field of one language -> the message for a state in the other.
 NOT_IN_JSONPATH = {
     field: _instead(field, f'{use}, or set "QueryLanguage": "JSONata"', _JSONPATH, _JSONATA)
     for field, use in {

@@ -1,4 +1,4 @@
-"""What runs a Task, or reads and writes for a Map: Resources, which become names of functions."""
+"""Resolves the Resources of Tasks, ItemReaders and ResultWriters to names of functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chiron.wrap.core.statemachine.expressions import expression_in
 from chiron.wrap.core.statemachine.maps import reader_of, writer_of
 from chiron.wrap.core.statemachine.visits import chosen_task
 
-#: A part of an ARN, which may be a placeholder of a template with colons in it.
+#: A part of an ARN; it may be a placeholder that contains colons.
 _PART = r"(?:[^:$]|\$\{[^{}]*\})*"
 _SERVICE = re.compile(
     rf"arn:{_PART}:states:{_PART}:{_PART}:(?P<action>[^.]+)(?P<pattern>\..*)?", re.DOTALL
@@ -22,25 +22,25 @@ _SERVICE = re.compile(
 
 #: The integration with Lambda, whose Parameters name the function.
 _INVOKE = "lambda:invoke"
-#: What else a Resource can be, and what a function in its place does: by action or by pattern.
+#: Unsupported Resources -> the task of a function that replaces them: by action or by pattern.
 _KINDS = {
     "activity": ("an activity", "does its work"),
     ".waitForTaskToken": ("a wait for a callback", "answers when that came"),
 }
 _OTHER = ("a service integration", "does the same")
 
-#: The function of ours that reads and writes an S3-compatible store for a Map.
+#: Our function that reads and writes an S3-compatible store for a Map.
 STORE_FUNCTION = "chiron-s3"
-#: What it does there, as Resources name it.
+#: Its actions, as Resources name them.
 _STORED = ("s3:getObject", "s3:listObjectsV2", "s3:putObject")
 
 
 def resolved(state: dict[str, Any], path: str, functions: FunctionNames) -> dict[str, Any]:
-    """The Task `state` with its function's name as Resource.
+    """Return the Task `state` with its function's name as Resource.
 
-    A Task of the integration with Lambda names its function in its Parameters and gets
-    ``"Invoke": true``; if it names it at run time, it gets the ``"Functions"`` of functions.json.
-    functions.json can name any other Resource as a function.
+    A Task of the Lambda integration names its function in its Parameters, and gets ``"Invoke":
+    true``. If it chooses the function at run time, it gets ``"Functions"`` from functions.json.
+    functions.json can map any other Resource to a function.
 
     Raises ``unsupported-resource`` for activities, callbacks and integrations with services.
     """
@@ -66,13 +66,13 @@ def called_by(
     actions: Collection[str],
     instead: str,
 ) -> dict[str, Any]:
-    """The ItemReader or ResultWriter `caller` at `path`, with a function's name as Resource.
+    """Return the ItemReader or ResultWriter `caller` with a function's name as Resource.
 
-    `STORE_FUNCTION` does `actions` of S3 that functions.json does not name, and is told which: such
-    a caller gets the ``"Action"``.
+    `STORE_FUNCTION` performs the S3 `actions` that functions.json does not map; the caller then
+    gets the ``"Action"``.
 
-    Raises ``unsupported-resource`` for any other integration that functions.json does not name: a
-    function has to do `instead`.
+    Raises ``unsupported-resource`` for any other integration without an entry in functions.json;
+    the message names `instead`, the task of a replacing function.
     """
     resource, place = caller["Resource"], f"{path}.Resource"
     if functions.knows(resource) or not _SERVICE.fullmatch(resource):
@@ -84,7 +84,7 @@ def called_by(
 
 
 def stored_action(resource: str) -> str | None:
-    """What a Map with this Resource does with an S3-compatible store, None for other Resources."""
+    """Return the action on an S3-compatible store that a Resource names, or None."""
     service = _SERVICE.fullmatch(resource)
     if service is None or service["pattern"] or service["action"] not in _STORED:
         return None
@@ -94,7 +94,7 @@ def stored_action(resource: str) -> str | None:
 def check_place(
     fields: dict[str, Any], path: str, needed: Collection[str], other: Collection[str] = ()
 ) -> None:
-    """Raise ``missing-field`` or ``unknown-field`` unless `fields` say where objects are."""
+    """Raise ``missing-field`` or ``unknown-field`` unless `fields` locate objects in a store."""
     names = [name.removesuffix(".$") for name in fields]
     for name in needed:
         if name not in names:
@@ -139,7 +139,7 @@ def _invoked(state: dict[str, Any], path: str, functions: FunctionNames) -> dict
 
 
 def _chosen(path: str, functions: FunctionNames) -> dict[str, str]:
-    """The functions that can be chosen at run time, by what they may be called."""
+    """Return the functions that a Task can choose at run time: name in the call -> function."""
     if not (can_be := functions.named()):
         what = (
             "a function that is chosen at run time is one of a table: name all that it can be in "
@@ -150,7 +150,7 @@ def _chosen(path: str, functions: FunctionNames) -> dict[str, str]:
 
 
 def tasks_of(name: str, state: dict[str, Any]) -> dict[str, str]:
-    """The tasks of the Task or Map `name`, and their functions: several if a Task chooses one."""
+    """Return task -> function for the Task or Map `name`; several if a Task chooses."""
     if state["Type"] == "Map":
         calls = {reader_of(name): "ItemReader", writer_of(name): "ResultWriter"}
         called = {task: state.get(field, {}).get("Resource") for task, field in calls.items()}
@@ -161,12 +161,12 @@ def tasks_of(name: str, state: dict[str, Any]) -> dict[str, str]:
 
 
 def _input_field(state: dict[str, Any]) -> str:
-    """The field that makes a task's input, in the language of the state."""
+    """Return the name of the input field in the state's query language."""
     return "Arguments" if "Arguments" in state else "Parameters"
 
 
 def _refused_call(state: dict[str, Any], kind: tuple[str, str], path: str) -> ChironError:
-    """The error of a Task whose Parameters name the function that would do its work otherwise."""
+    """Return the error of a call of another kind, with the name of the function to use."""
     field, (what, instead) = _input_field(state), kind
     parameters = state.get(field)
     named = parameters.get("FunctionName") if isinstance(parameters, dict) else None

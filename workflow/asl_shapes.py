@@ -1,4 +1,4 @@
-"""What the objects of States Language hold, as tables; what is not supported is refused by name."""
+"""Checks objects of States Language by tables of their fields; refuses other fields by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chiron.workflow.names import FunctionNames, shown
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What a reader of a document has come upon: tasks in order, names of all states, faults."""
+    """The results of reading a document: tasks in order, names of all states, faults."""
 
     functions: FunctionNames
     tasks: list[Task] = dataclasses.field(default_factory=list)
@@ -24,24 +24,24 @@ class Reading:
     #: The labels of Maps.
     labels: set[str] = dataclasses.field(default_factory=set)
     faults: Faults = dataclasses.field(default_factory=Faults)
-    #: Fields that have no effect, and the states that have them.
+    #: Field without effect -> the states with it.
     unused: dict[str, list[str]] = dataclasses.field(default_factory=dict)
-    #: Whether the document is written in JSONata.
+    #: Whether the document is in JSONata.
     jsonata: bool = False
 
 
-#: Takes a field's value, its path and what is known of the document so far; returns the value as
-#: the machine keeps it, notes the faults of parts, and raises what is wrong with the whole.
+#: A check: maps a field's value, its path and the reading to the normalised value. It records
+#: faults of parts in the reading and raises a fault of the whole value.
 Check = Callable[[Any, str, Reading], Any]
 
-#: What of a field's name is compared to those that are known, in characters: comparing takes long.
+#: The length up to which names of fields are compared for suggestions, which is slow.
 _LONGEST = 40
 
 
 class Shape(NamedTuple):
-    """The fields that an object may have, those that it needs, and those of which it has one.
+    """The allowed fields of an object, the required ones, and groups of exclusive fields.
 
-    `refused` says of other fields why they are refused.
+    `refused` maps other fields to the reason why they are refused.
     """
 
     fields: dict[str, Check]
@@ -51,12 +51,12 @@ class Shape(NamedTuple):
     refused: Mapping[str, str] = MappingProxyType({})
 
 
-#: What a check returns for a field that says nothing to a machine.
+#: The result of a check for a field that the machine does not keep.
 DROPPED = object()
 
 
 def checked(holder: Any, shape: Shape, path: str, reading: Reading) -> dict[str, Any]:
-    """The fields of `holder` as the machine keeps them; notes what is wrong with any of them."""
+    """Return the normalised fields of `holder`; record their faults."""
     typed(holder, dict, path)
     kept = {}
     for field, value in holder.items():
@@ -82,7 +82,7 @@ def checked(holder: Any, shape: Shape, path: str, reading: Reading) -> dict[str,
 
 
 def checked_each(values: Iterable[Any], check: Check, path: str, reading: Reading) -> list[Any]:
-    """The items of a list at `path` as the machine keeps them; notes what is wrong with any."""
+    """Return the normalised items of a list at `path`; record their faults."""
     kept = []
     for index, value in enumerate(values):
         with reading.faults.noting():
@@ -102,14 +102,14 @@ def _check_of(field: str, shape: Shape, path: str) -> Check:
 
 
 def required(holder: dict[str, Any], field: str, path: str) -> Any:
-    """The value of a field that has to be there, else ``missing-field``."""
+    """Return the value of a required field. Raises ``missing-field``."""
     if field not in holder:
         raise ChironError("missing-field", f"{field} is missing", path=join(path, field))
     return holder[field]
 
 
 def typed(value: Any, kind: type, path: str) -> Any:
-    """`value` if it is of `kind`, else ``bad-field``."""
+    """Return `value` if it is of type `kind`. Raises ``bad-field``."""
     if not isinstance(value, kind):
         names = {str: "a string", dict: "an object", list: "a list", bool: "true or false"}
         raise bad(path, f"has to be {names[kind]}")
@@ -117,7 +117,7 @@ def typed(value: Any, kind: type, path: str) -> Any:
 
 
 def states_in(scope: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The states of a machine that has been read, by their names, at any depth."""
+    """Yield name and state of all states of a normalised machine, at any depth."""
     for name, state in scope["States"].items():
         yield name, state
         for below in (*state.get("Branches", ()), *filter(None, [state.get("ItemProcessor")])):
@@ -125,16 +125,16 @@ def states_in(scope: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def join(path: str, field: str) -> str:
-    """The path of a field of what is at `path`, which is empty for the document."""
+    """Return the path of a field of the object at `path`; empty for the document."""
     return f"{path}.{field}" if path else field
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:
-    """The names for a message, at most so many."""
+    """Join names for a message; long lists are cut."""
     first = [shown(name) for name in islice(names, most + 1)]
     return ", ".join(first[:most]) + (", ..." if len(first) > most else "")
 
 
 def bad(path: str, what: str) -> ChironError:
-    """``bad-field``: what is wrong with the value of the field at `path`."""
+    """Return the error ``bad-field`` about the field at `path`."""
     return ChironError("bad-field", f"{path.rpartition('.')[2]} {what}", path=path)

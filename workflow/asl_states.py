@@ -1,4 +1,4 @@
-"""State machines, validated and normalised: each state by the table of its type."""
+"""Validates and normalises state machines: each state by the table of its type."""
 
 from __future__ import annotations
 
@@ -59,10 +59,9 @@ from chiron.workflow.names import check_task_name, shown
 
 
 def read_machine(document: dict[str, Any], reading: Reading) -> dict[str, Any]:
-    """The state machine as it runs: known fields only, functions by name, one word for a thing.
+    """Return the normalised machine: known fields only, functions by name, no synonyms.
 
-    A state that is written in JSONata has its QueryLanguage, and all others have none. Notes in
-    `reading` the tasks of the machine and what is wrong with it.
+    Only states in JSONata keep a QueryLanguage. Tasks and faults are recorded in `reading`.
     """
     more = {"Name": _unseen, "Version": comment, "TimeoutSeconds": whole(1)}
     return _scope(document, "", reading, more)
@@ -71,7 +70,7 @@ def read_machine(document: dict[str, Any], reading: Reading) -> dict[str, Any]:
 def _scope(
     holder: Any, path: str, reading: Reading, more: dict[str, Check] | None = None
 ) -> dict[str, Any]:
-    """The states of a document, a branch or a Map; `more` is what it may have besides."""
+    """Normalise the states of a document, a branch or a Map; `more` are its other fields."""
     typed(holder, dict, path)
     shape = Shape(_SCOPE | (more or {}), required=("StartAt", "States"))
     kept = checked(holder, shape, path, reading)
@@ -160,7 +159,7 @@ def _items(value: Any, path: str, reading: Reading) -> dict[str, Any]:
 
 
 def _config(value: Any, path: str, reading: Reading) -> object:
-    """Of a distributed Map, its mode; an inline one has none."""
+    """Check a ProcessorConfig; keep the mode of a distributed Map only."""
     kept = checked(value, _CONFIG, path, reading)
     return {"Mode": DISTRIBUTED} if kept.get("Mode") == DISTRIBUTED else DROPPED
 
@@ -170,7 +169,7 @@ def _unseen(_: Any, __: str, ___: Reading) -> object:
 
 
 def _handlers(value: Any, path: str, reading: Reading, *, shape: Shape) -> list[dict[str, Any]]:
-    """Retriers or catchers, of which only the last can be for all errors, and for nothing else."""
+    """Check retriers or catchers: States.ALL must stand alone, in the last one."""
     kept = []
     for index, entry in enumerate(typed(value, list, path)):
         with reading.faults.noting():
@@ -240,7 +239,7 @@ _RUN: dict[str, Check] = {
     "Retry": partial(_handlers, shape=_RETRIER),
     "Catch": partial(_handlers, shape=_CATCHER),
 }
-#: How long a task may take. Functions send no heartbeats: the first is late after so long.
+#: Time limits of a task. Functions send no heartbeats, so HeartbeatSeconds is a limit too.
 _LIMITS = ("TimeoutSeconds", "HeartbeatSeconds")
 _CONFIG = Shape(
     {"Mode": one_of("INLINE", DISTRIBUTED), "ExecutionType": one_of("STANDARD", "EXPRESS")}
@@ -346,8 +345,8 @@ _QUERY_TABLES = {
 _QUERY_SHAPES = {
     kind: shape._replace(refused=NOT_IN_JSONATA) for kind, shape in _QUERY_TABLES.items()
 }
-#: States that do the same in both languages if they have these fields alone.
+#: Type of state -> the fields whose meaning is the same in both languages.
 _ALIKE = ("Task", "Parallel", "Pass", "Succeed")
 _HANDING_ON = frozenset(("Type", "Resource", "Branches", "Next", "End"))
-#: What a Map's fields were called before -> what they are called.
+#: Old name of a Map's field -> new name.
 _MAP_WORDS = {"Iterator": "ItemProcessor", "Parameters": "ItemSelector"}

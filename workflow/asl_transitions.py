@@ -1,4 +1,4 @@
-"""How states follow each other: within their scope, all of them reachable, no loop for ever."""
+"""Checks transitions: within the scope, every state reachable, no endless loop."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from chiron.workflow.asl_shapes import join, listed
 from chiron.workflow.errors import ChironError, Faults
 from chiron.workflow.names import shown
 
-#: What ends by itself or says in other fields what follows.
+#: Types of states without Next and End.
 WITHOUT_NEXT = ("Choice", "Succeed", "Fail")
 
 
 def check_transitions(start: str, states: dict[str, Any], path: str, faults: Faults) -> None:
-    """Note what is wrong with how the states of one scope, which is at `path`, are joined.
+    """Record faults in the transitions of the scope at `path`.
 
-    Notes ``unknown-next``, ``cycle`` where nothing leads out of one, and ``unreachable`` where all
+    These are ``unknown-next``, ``cycle`` for a loop without an exit, and ``unreachable`` if all
     transitions are known.
     """
     certain = _known(start, join(path, "StartAt"), states, faults)
@@ -41,7 +41,7 @@ def _says_what_follows(state: dict[str, Any]) -> bool:
 
 
 def transitions(state: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Where a state's transitions lead, each with its path."""
+    """Yield the path and the target of each transition of a state."""
     if not isinstance(state, dict):
         return
     for field in ("Next", "Default"):
@@ -70,7 +70,7 @@ def _known(target: str, path: str, states: dict[str, Any], faults: Faults) -> bo
 def _check_loops(
     start: str, states: dict[str, Any], follow: dict[str, list[str]], path: str
 ) -> None:
-    """Refuse a loop of states none of which chooses what follows or catches an error."""
+    """Refuse a loop in which no state chooses its successor or catches an error."""
     passed: set[str] = set()
     for first in (start, *states):
         chain: dict[str, None] = {}
@@ -91,7 +91,7 @@ def _check_loops(
 
 
 def _always_next(state: dict[str, Any], targets: list[str]) -> str | None:
-    """The state that follows whatever happens, None where that depends."""
+    """Return the only successor of a state, or None if it has several."""
     if not targets or state.get("Type") in WITHOUT_NEXT or "Catch" in state:
         return None
     return targets[0]

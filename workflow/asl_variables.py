@@ -1,7 +1,7 @@
-"""The variables of a machine: what they may be called, and in which scopes they are assigned.
+"""Checks the variables of a machine: their names and scopes.
 
-States within a Map or a Parallel see the variables around it and keep their own to themselves. So
-no name may be assigned in two scopes of which one is within the other.
+States within a Map or a Parallel see the variables around it; their own are not visible outside. So
+a name assigned in a scope cannot be assigned in a scope within it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from chiron.workflow.asl_shapes import join
 from chiron.workflow.errors import ChironError, Faults
 from chiron.workflow.names import shown
 
-#: Most characters of a variable's name (AWS Step Functions, "Passing data between states").
+#: The limit of a variable's name in characters (AWS, "Passing data between states").
 _LONGEST = 80
-#: What JSONata calls a state's input, result, error and context object.
+#: The name of JSONata's object with input, result, error and context.
 _RESERVED = "states"
 
 
 def check_variable_name(name: str, path: str) -> None:
-    """Raise ``bad-name`` unless a variable may be called `name`."""
+    """Raise ``bad-name`` if `name` cannot be the name of a variable."""
     if not name.isidentifier() or len(name) > _LONGEST:
         what = f"letters, digits and _, a letter first, at most {_LONGEST} characters"
         raise ChironError("bad-name", f"{shown(name)} is no variable's name: {what}", path=path)
@@ -33,7 +33,7 @@ def check_variable_name(name: str, path: str) -> None:
 def check_scopes(
     scope: dict[str, Any], path: str, faults: Faults, outer: frozenset[str] = frozenset()
 ) -> None:
-    """Note ``bad-name`` for names that are assigned in `scope` and, as `outer`, around it."""
+    """Record ``bad-name`` for names assigned both in `scope` and around it (`outer`)."""
     own = dict(chain.from_iterable(_assigned(scope, path)))
     for name in own.keys() & outer:
         with faults.noting():
@@ -56,7 +56,7 @@ def check_scopes(
 
 
 def _assigned(scope: dict[str, Any], path: str) -> Iterator[Iterator[tuple[str, str]]]:
-    """The names that the states of a scope assign, each with the path of its field."""
+    """Yield the names that the states of a scope assign, with the paths of their fields."""
     for name, state in scope["States"].items():
         at = join(path, f"States.{name}")
         yield _names(state, at)

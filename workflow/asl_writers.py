@@ -1,4 +1,4 @@
-"""The ResultWriter of a distributed Map: the form of its results, and a function that writes."""
+"""Checks the ResultWriter of a distributed Map: the form of results, and the writing function."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _CONFIG = Shape({"Transformation": one_of(*TRANSFORMATIONS), "OutputType": one_o
 
 
 def writer(value: Any, path: str, reading: Reading, *, given: str, check: Check) -> dict[str, Any]:
-    """A ResultWriter, with the name of a function as Resource if it writes.
+    """Check a ResultWriter; its Resource becomes the name of the writing function, if any.
 
     Args:
-        given, check: the field that says where it writes, and its check.
+        given, check: the field with the destination, and its check.
     """
     fields: dict[str, Check] = {"Resource": text, given: check, "WriterConfig": _config}
     refused = NOT_IN_JSONATA if given == "Arguments" else NOT_IN_JSONPATH

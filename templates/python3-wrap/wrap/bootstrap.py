@@ -1,10 +1,13 @@
-"""Puts a wrap together: imports its functions, forks the fork server, serves.
+"""Starts a wrap: imports its functions, forks the fork server, serves.
 
-The order matters. The functions of further processes are imported before the fork server is forked,
-so that their memory is shared, and it is forked before there is any thread. The others are imported
-after that, so that no other process has what they open. Where a function of further processes opens
-what processes cannot share, the program begins anew, and imports this function late: see
-`wrap.functions.loader`.
+The order matters:
+
+1. Import the functions of worker processes, so that forked processes share their memory.
+2. Fork the fork server, before any thread exists.
+3. Import the functions of the main process, so that no other process inherits their descriptors.
+
+If a worker's function opens resources that processes cannot share, the program restarts and imports
+this function late: see `wrap.functions.loader`.
 """
 
 from __future__ import annotations
@@ -96,10 +99,10 @@ _FLUSH_S = 1.0
 def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) -> NoReturn:
     """Serve the wrap in the folder `image`, or be its fork server (``--fork-server DESCRIPTOR``).
 
-    `sockets` are what `server.listen` gave. The other options are what an earlier start has found.
+    `sockets` come from `server.listen`. The other options pass on findings of an earlier start.
     """
-    contain()  # before a function can keep the names as they were
-    faulthandler.enable()  # the log then says where C code crashed
+    contain()  # before a function can import the unguarded names
+    faulthandler.enable()  # logs where C code crashed
     log.install()
     options = dict(zip(arguments[::2], arguments[1::2], strict=True))
     address = options.get(_ADDRESS) or f"chiron-{os.urandom(16).hex()}"
@@ -108,7 +111,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
     control = socket.socket(fileno=int(options[_FORK_SERVER])) if _FORK_SERVER in options else None
     try:
         settings = Settings.read(os.environ)
-        os.environ.pop(TRACE_KEY, None)  # it is of no use to functions
+        os.environ.pop(TRACE_KEY, None)  # functions do not need it
         os.environ[GATEWAY_URL] = settings.gateway_url  # functions call others through it
         sandbox.keep_to_cores(settings.cpus)
         with server.OneProcess():
@@ -140,7 +143,7 @@ def main(arguments: list[str], image: Path, sockets: Sequence[socket.socket]) ->
 
 
 def _keep(memory: int, processes: int, widest: int) -> None:
-    """Have processes keep memory and threads for reuse; `widest` runs so many tasks at once."""
+    """Keep memory and threads for reuse; `widest` is the most tasks at once in a process."""
     malloc.keep_freed(memory_shares.freed(memory, processes))
     MEMFDS.keep(memory_shares.shared(memory, processes))
     keep_idle(memory_shares.idle_threads(widest, memory, processes))
@@ -209,7 +212,7 @@ def _serve(
 
 
 def _woken() -> int:
-    """The status with which the program ends that wakes of-watchdog."""
+    """Return the exit status of the program that wakes of-watchdog."""
     time.sleep(_HANDS_ON_S)
     return _WAKES
 
@@ -221,7 +224,7 @@ def _runtime(
     mechanism: Mechanism,
     store: Store | None,
 ) -> tuple[Runtime, PeerServer | None]:
-    """What executions run with, and what takes the messages of other wraps."""
+    """Return the runtime of executions, and the server for messages of other wraps."""
     route = Route(settings.route, settings.threads)
     loop, threads = Loop(), ThreadPool()
     budget = _budget(settings, loop, threads)
@@ -259,7 +262,7 @@ def _runtime(
 
 
 class _Network(NamedTuple):
-    """How this wrap reaches others, and how they reach it; None for what it does without."""
+    """The connections to and from other wraps; unused parts are None."""
 
     transport: Transport
     listener: PeerServer | None = None
@@ -300,7 +303,7 @@ def _spans(settings: Settings, wrap: Wrap) -> Exporter | None:
 def _events(
     settings: Settings, runtime: Runtime, durable: DurableBuckets | None, folder: Path
 ) -> Events | None:
-    """The events of a workflow of buckets; the triggers that users wrote are in `folder`."""
+    """Return the events of a workflow of buckets; `folder` has users' triggers."""
     entry = runtime.wrap.entry
     if entry is None or entry.buckets is None:
         return None
@@ -333,7 +336,7 @@ def _fork_client(
 def _listener(
     settings: Settings, wrap: Wrap, longest: int, loop: Loop, budget: MemoryBudget
 ) -> PeerServer | None:
-    """What takes the messages of other wraps and replicas, where some may come."""
+    """Return the server for messages of other wraps and replicas, if there can be any."""
     if wrap.entry is not None and (wrap.instances or not (wrap.remotes or wrap.slots)):
         return None
     try:
@@ -345,7 +348,7 @@ def _listener(
 
 
 def _budget(settings: Settings, loop: Loop, threads: ThreadPool) -> MemoryBudget:
-    """Where executions' objects wait, on disk where they wait long or are many."""
+    """Return the budget of executions' objects, which spills old or many objects to disk."""
 
     def tend() -> None:
         threads.start(budget.tend)
@@ -357,9 +360,9 @@ def _budget(settings: Settings, loop: Loop, threads: ThreadPool) -> MemoryBudget
 
 
 def _most_request(settings: Settings) -> int | None:
-    """Bytes of the largest request that there is memory for; None where nothing is known of it.
+    """Return the size limit of a request in bytes; None if the wrap has no memory plan.
 
-    What the wrap was sized for, and of what is free, now that all is imported, a share for more.
+    The limit is the planned size plus a share of the memory that is free after all imports.
     """
     if settings.request_bytes is None:
         return None
@@ -371,17 +374,17 @@ def _most_request(settings: Settings) -> int | None:
 def _load_shared(
     image: Path, options: dict[str, str], sockets: Sequence[socket.socket], settings: Settings
 ) -> tuple[Wrap, dict[str, FunctionRunner]]:
-    """The wrap and its functions; those of further processes are imported, but for late ones.
+    """Return the wrap and its functions; import those of worker processes, except late ones.
 
-    Where more of them have to be late, the program begins anew.
+    If further functions turn out to be late, restart the program.
     """
     wrap: Wrap = importlib.import_module("function.handler").WRAP
     for module in _needed(wrap):
-        importlib.import_module(module)  # before functions can hide it
+        importlib.import_module(module)  # before functions can shadow it
     longest = memory_shares.of_output(settings.memory_bytes)
     folder = image / "function" / "functions"
     functions = functions_of(Place(wrap, folder, settings.gateway_url, longest))
-    gc.freeze()  # no collection looks at the runtime's own modules
+    gc.freeze()  # collections skip the runtime's own modules
     gc.enable()
     before = leftovers.look()
     late, libraries = (
@@ -410,7 +413,7 @@ def _load_shared(
 
 
 def _needed(wrap: Wrap) -> Iterator[str]:
-    """The modules that only some wraps need."""
+    """Yield the modules that only some wraps need."""
     if wrap.entry is not None and wrap.entry.machine is not None:
         yield "wrap.core.statemachine.machine"
         yield "wrap.core.statemachine.indefinite"
@@ -421,7 +424,7 @@ def _needed(wrap: Wrap) -> Iterator[str]:
 
 
 def _unforked(wrap: Wrap, functions: Mapping[str, FunctionRunner]) -> list[int]:
-    """The slots (further processes) of which no function can be forked once it is imported."""
+    """Return the slots (worker processes) without any function that survives a fork."""
     return [
         slot
         for slot, tasks in enumerate(wrap.processes[1:])
@@ -430,7 +433,7 @@ def _unforked(wrap: Wrap, functions: Mapping[str, FunctionRunner]) -> list[int]:
 
 
 def _load_own(wrap: Wrap, functions: dict[str, FunctionRunner]) -> None:
-    """Import what this process runs itself, and what no process runs."""
+    """Import the functions of this process, and functions without a process."""
     try:
         with server.OneProcess():
             own = {wrap.tasks[task] for task in wrap.processes[MAIN]}
