@@ -1,4 +1,4 @@
-"""The command chiron: one verb, one file."""
+"""The command `chiron`: each verb has a module."""
 
 import gc
 import os

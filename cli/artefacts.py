@@ -1,4 +1,4 @@
-"""Reads the artefacts of earlier steps; where one is missing, the error names its verb."""
+"""Reads artefacts of earlier verbs; an error about a missing artefact names its verb."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OUT = Path("out")
 
 
 def read_profile(path: Path, folder: Path | None = None) -> Profile:
-    """The profile in `path`, of the workflow in `folder` where that is known."""
+    """Read the profile in `path`; with `folder`, check that it belongs to that workflow."""
     named = "DIR" if folder is None else shlex.quote(str(folder))
     return _read(Profile, path, "profile", f"chiron profile {named}")
 
@@ -33,9 +33,9 @@ def read_platform(path: Path) -> Platform:
 def measured(
     folder: WorkflowFolder, profile: Path | None, platform: Path | None
 ) -> tuple[Profile, Platform]:
-    """Profile and platform; those that no option names are in `folder`, else here, else in `OUT`.
+    """Read profile and platform: from the options, else from `folder`, ``.`` or `OUT`.
 
-    Raises ``another-workflow`` where the profile is not of the workflow in `folder`.
+    Raises ``another-workflow`` if the profile belongs to another workflow than `folder`.
     """
     file = profile or profile_file(folder)
     found = read_profile(file, folder.path)
@@ -45,9 +45,9 @@ def measured(
 
 
 def profile_file(folder: WorkflowFolder) -> Path:
-    """The first of the places of a profile that has one of the workflow in `folder`.
+    """Return the first profile of the workflow in `folder` among the usual places.
 
-    Where none has, the first file that is there, else the one that would be written.
+    Without any, return the first existing profile, else the file that would be written.
     """
     there = [each for each in profile_files(folder) if each.exists()]
     own = (each for each in there if workflow_in(each) == folder.workflow.name)
@@ -55,13 +55,13 @@ def profile_file(folder: WorkflowFolder) -> Path:
 
 
 def profile_files(folder: WorkflowFolder, out: Path = OUT) -> tuple[Path, ...]:
-    """Where a profile of the workflow in `folder` may be, the preferred place first."""
+    """Return the places for a profile of the workflow in `folder`, the preferred one first."""
     aside = Path(PROFILE_FILE).with_stem(f"profile-{folder.workflow.name}")
     return folder.path / PROFILE_FILE, Path(PROFILE_FILE), aside, out / PROFILE_FILE
 
 
 def emit_own(document: Profile | Plan, path: Path, as_json: bool) -> None:
-    """Write an artefact of a workflow; another workflow's of that name is kept under another."""
+    """Write an artefact; rename a file of the same name that belongs to another workflow."""
     if aside := set_aside(path, document.workflow):
         progress(f"{path} is of another workflow: it is {aside} now")
     emit(document, path, as_json)

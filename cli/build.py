@@ -1,4 +1,4 @@
-"""`chiron build`: the images of a stack.yaml, where the gateway will look for them."""
+"""`chiron build`: builds the images of a stack.yaml where the gateway finds them."""
 
 from __future__ import annotations
 

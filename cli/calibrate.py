@@ -1,4 +1,4 @@
-"""`chiron calibrate`: the constants of the place that the wraps run on, measured."""
+"""`chiron calibrate`: measures the constants of the place that runs the wraps."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def command(place: Place, output: Path, as_json: bool) -> None:
 
 
 def kept_platforms() -> KeptPlatforms:
-    """The platforms that this user has measured."""
+    """Return the store of platforms that this user has measured."""
     return KeptPlatforms(home() / "platforms")
 
 
 def _paths(platform: Platform) -> Iterator[str]:
-    """What an object from wrap to wrap takes by each path, and whether they reach each other."""
+    """Yield the cost of an object by each path, and whether wraps can connect directly."""
     if "direct" not in platform.paths:
         yield "direct connections between wraps are not possible here"
     for path, cost in platform.paths.items():

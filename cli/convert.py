@@ -1,4 +1,4 @@
-"""`chiron convert`: a workflow in another form, or as a picture."""
+"""`chiron convert`: writes a workflow in another form, or as a picture."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def command(source: Path, form: str, output: Path | None) -> None:
 
 
 def _read(source: Path) -> tuple[Workflow, dict[str, Any]]:
-    """The workflow in a folder or a file, and its document in a form of this project."""
+    """Read the workflow in a folder or a file; return it and its document in a form of ours."""
     written = read_source(source)
     with written.placing():
         workflow = parse_workflow(written.document, default_name(source), AsWritten())
@@ -64,7 +64,7 @@ def _read(source: Path) -> tuple[Workflow, dict[str, Any]]:
 
 
 def _written(workflow: Workflow, document: dict[str, Any], form: str) -> str:
-    """The workflow of `document` in a form of documents; one that has it already stays as it is."""
+    """Return `document` in another form of documents; unchanged if it has that form."""
     field, name, named, convert = _FORMS[form]
     if field not in document:
         kept = {name: document[named]} if named in document else {}

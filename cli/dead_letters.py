@@ -1,4 +1,4 @@
-"""`chiron dead-letters`: what a deployed workflow of durable buckets has set aside."""
+"""`chiron dead-letters`: shows, retries or discards dead letters of durable buckets."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def command(
 
 
 def _entry(gateway: Gateway, workflow: str, planner: str | None) -> FunctionStatus:
-    """The wrap of a workflow of buckets, which has one only. Raises ``not-deployed``."""
+    """Return the only wrap of a workflow of buckets. Raises ``not-deployed``."""
     names = wraps_of(gateway, workflow, planner)
     return next(f for _, its in with_functions(gateway) for f in its if f.name in names)
 
 
 def _ask(gateway: Gateway, entry: FunctionStatus, lines: list[str]) -> list[dict[str, Any]]:
-    """What the wrap answers. Raises ``no-dead-letters``."""
+    """Ask the wrap and return its answer. Raises ``no-dead-letters``."""
     key = trace_header(entry.annotations.get(KEY_ANNOTATION, ""))
     answer = gateway.invoke(entry.name, "\n".join(lines).encode(), key, path=_PATH)
     if not answer.ok:

@@ -1,4 +1,4 @@
-"""`chiron deploy`: the whole path, from a workflow and an SLO to a measured deployment."""
+"""`chiron deploy`: profiles, plans, deploys and measures a workflow for an SLO."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def command(
 
 
 def _show_next(report: DeploymentReport, place: Place, payload: Path) -> None:
-    """How what was deployed is used."""
+    """Print how to use the deployment."""
     if place.local:
         progress("the embedded gateway has ended with the command; chiron serve keeps one running")
         flag = f" --backend {place.local}" if place.local != "process" else ""
@@ -164,18 +164,18 @@ def _show(report: DeploymentReport) -> None:
 
 
 def _predicted(plan: Plan) -> str:
-    """The prediction that the plan was chosen by."""
+    """Return the row with the prediction of the chosen plan."""
     prediction = DeployedPrediction.of(plan)
     return prediction.shown if prediction else "-"
 
 
 def _ms(latency_ms: float | None) -> str:
-    """A latency; none where it is not known, or has no end."""
+    """Format a latency; empty if it is unknown or infinite."""
     return "-" if latency_ms is None or latency_ms >= LONGEST_MS else f"{latency_ms:.1f}"
 
 
 def _show_tries(report: DeploymentReport) -> None:
-    """What was tried and why it was not taken."""
+    """Print the measured plans, and why each was not chosen."""
     percent = f"p{report.percentile:g}"
     rows = [
         [

@@ -1,4 +1,4 @@
-"""`chiron diff`: what is different between two plans."""
+"""`chiron diff`: shows the differences between two plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`chiron doctor`: what is missing on this machine, and the line that fixes it."""
+"""`chiron doctor`: lists what is missing on this machine, with commands that fix it."""
 
 from __future__ import annotations
 

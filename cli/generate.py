@@ -1,4 +1,4 @@
-"""`chiron generate`: a plan becomes a folder that faas-cli can deploy."""
+"""`chiron generate`: turns a plan into a folder that faas-cli can deploy."""
 
 from __future__ import annotations
 
@@ -72,10 +72,7 @@ def command(
 
 
 def _with_rules(plan: Plan, sources: Sources, plan_file: Path) -> Plan:
-    """`plan` with the rules of a profile beside it or in its folder: one by hand may have none.
-
-    If there is no profile, a plan without rules has those that the functions' code shows.
-    """
+    """Add rules to a plan written by hand: from a profile nearby, else from the functions' code."""
     folder = sources.folder
     for file in (plan_file.with_name(_PROFILE), folder.path / _PROFILE):
         if file.is_file():
@@ -96,7 +93,7 @@ def _with_rules(plan: Plan, sources: Sources, plan_file: Path) -> Plan:
 
 
 def _find(plan: Plan, plan_file: Path) -> WorkflowFolder:
-    """The one workflow folder nearby whose tasks are the plan's."""
+    """Return the only workflow folder nearby with the tasks of the plan."""
     tasks = {task for wrap in plan.wraps for task in wrap.tasks}
     found: dict[Path, WorkflowFolder] = {}
     for base in (plan_file.parent, Path()):

@@ -1,4 +1,4 @@
-"""`chiron init`: a workflow folder of the functions that a stack.yaml has."""
+"""`chiron init`: makes a workflow folder from the functions of a stack.yaml."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def command(folder: Path, states: Path | None) -> None:
 
 
 class _Callable(AsWritten):
-    """The names as written, where any service but a store may be called as a function.
+    """The names as written; any service except a store may be called as a function.
 
-    What is chosen at run time is one of `functions`: then `table` has them.
+    A name chosen at run time is one of `functions`; `table` then has them.
     """
 
     def __init__(self, functions: Iterable[str]) -> None:
@@ -99,7 +99,7 @@ class _Callable(AsWritten):
 
 
 def _translated(file: Path, names: _Callable) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The workflow in `file` as its JSON, and what its tasks call their functions."""
+    """Return the workflow in `file` as JSON, and the names that its tasks use for functions."""
     written = read_written(file)
     with written.placing():
         document = known_form(written.document).document
@@ -128,7 +128,7 @@ def _chain(stack: StackFile) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 
 def _merged(renamed: dict[str, str]) -> Iterator[str]:
-    """A line for each function that the workflow calls by several names."""
+    """Yield a line for each function that the workflow calls by several names."""
     for name in dict.fromkeys(renamed.values()):
         given = [each for each, proposed in renamed.items() if proposed == name]
         if len(given) > 1:
@@ -136,7 +136,7 @@ def _merged(renamed: dict[str, str]) -> Iterator[str]:
 
 
 def _machines(folder: Path) -> Iterator[str]:
-    """A line for each state machine in the folder that the workflow does not begin with."""
+    """Yield a line for each state machine in the folder that is not the workflow's first."""
     for file in sorted(folder.iterdir()):
         if file.suffix in _DOCUMENTS:
             with suppress(ChironError):  # it is none

@@ -1,4 +1,4 @@
-"""`chiron invoke`: runs a deployed workflow on the request that comes on stdin."""
+"""`chiron invoke`: runs a deployed workflow on the request from stdin."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def command(
 
 
 def read_request() -> bytes:
-    """What comes on stdin; on a terminal the user is told that it is awaited."""
+    """Read the request from stdin; on a terminal, tell the user to type it."""
     if sys.stdin.isatty():
         progress("reading the request from the terminal: end it with Ctrl-D")
     return sys.stdin.buffer.read()

@@ -1,4 +1,4 @@
-"""`chiron list`: the workflows that are deployed."""
+"""`chiron list`: lists the deployed workflows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options and the tables about load, for `predict` and `schedule`."""
+"""Options and tables about load, for `predict` and `schedule`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from chiron.workflow.plan import Plan
 
 
 def load_of(rate: float | None, clients: int | None) -> Load | None:
-    """The load that options name, if any."""
+    """Return the load in the options, or None."""
     if rate is not None and clients is not None:
         raise click.UsageError("name either --rate or --clients")
     return None if rate is None and clients is None else Load(per_s=rate, clients=clients)
 
 
 def show_load(plan: Plan, found: LoadPrediction, cost: Cost | None = None) -> None:
-    """Percentiles of the latency, or that the load is too much; and what the plan can do."""
+    """Show the latency's percentiles, or that the load saturates the plan, and the capacity."""
     load = found.load
     rows = [[f"p{each.percentile:g}", *_cells(each)] for each in found.within]
     if found.mean:
@@ -45,6 +45,6 @@ def show_load(plan: Plan, found: LoadPrediction, cost: Cost | None = None) -> No
 
 
 def _cells(time: LoadTime) -> list[str]:
-    """A time and its range; a dash if the range has no end."""
+    """Format a time and its range; a dash if the range is infinite."""
     most = "-" if time.high_ms is None else f"{time.high_ms:.2f}"
     return [f"{time.ms:.2f}", f"{time.low_ms:.2f}", most]

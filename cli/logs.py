@@ -1,4 +1,4 @@
-"""`chiron logs`: what the functions of a deployed workflow print, across its wraps."""
+"""`chiron logs`: prints the log lines of a deployed workflow's functions from all wraps."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def command(
 
 
 def _is_of(line: LogLine, function: str | None, execution: str | None) -> bool:
-    """Whether `function` printed the line, in `execution`: a wrap says whose it is.
+    """Whether the line comes from `function` in `execution`; a wrap marks its lines with both.
 
-    What a function says that is deployed by itself tells of no execution.
+    Lines of a function that is deployed on its own have no execution.
     """
     name, ident, _ = printed(line)
     name = name or line.name

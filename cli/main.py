@@ -67,8 +67,8 @@ _CLEANING = b"removing what was deployed and started: wait, further signals are 
 
 
 class LazyGroup(click.Group):
-    """Commands by name: where each is (``module`` of its ``command``, or ``module:name``), and what
-    it does."""
+    """Commands by name, each with its place (``module`` of its ``command``, or ``module:name``) and
+    its summary."""
 
     def __init__(self, *args: Any, modules: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -112,7 +112,7 @@ def chiron() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: as the verb says, 1 for a failure, 2 for what callers mend."""
+    """Run the command line and exit: with the verb's status, 1 for failures, 2 for usage errors."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     _open_streams()
     for number in _SIGNALS:
@@ -140,9 +140,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _of_system(error: OSError) -> tuple[str, int]:
-    """An error of the system as one line, with its mend, and the exit status.
+    """Return an error of the system as one line with its mend, and the exit status.
 
-    A folder that cannot be copied has an error for each file, of which the first is told.
+    A failed copy of a folder has an error for each file; only the first is shown.
     """
     number, said = error.errno, [error.strerror or str(error), *filter(None, [error.filename])]
     if isinstance(error, shutil.Error):
@@ -157,9 +157,9 @@ def _of_system(error: OSError) -> tuple[str, int]:
 
 
 def _open_streams() -> None:
-    """Have the descriptors 0 to 2 that are closed lead nowhere.
+    """Open the descriptors 0 to 2 that are closed, on /dev/null.
 
-    The first files that are opened would be in their place, and be printed to.
+    Else the first opened files would take their numbers and receive the output.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
@@ -170,7 +170,7 @@ def _open_streams() -> None:
 
 
 def _drop_output() -> None:
-    """Have Python not try again, as it ends, to write what could not be written."""
+    """Discard buffered output, so that Python does not try to write it again at exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -180,7 +180,7 @@ def _drop_output() -> None:
 
 
 def _fail(error: ChironError, status: int, arguments: Sequence[str]) -> NoReturn:
-    """Exit with `status`; `error` is one line, and JSON too where `arguments` ask for that."""
+    """Print `error` as a line, as JSON too if `arguments` have --json, and exit with `status`."""
     if {"-j", "--json"} & set(arguments):
         print(json.dumps(error.as_dict()))
     error_line(str(error))
@@ -188,7 +188,7 @@ def _fail(error: ChironError, status: int, arguments: Sequence[str]) -> NoReturn
 
 
 class _Interrupted(SystemExit):
-    """The end by a signal, with its exit status; what cleans up runs."""
+    """Raised at a signal: cleanups run, then the process exits with the signal's status."""
 
 
 def _interrupt(number: int, _frame: object) -> NoReturn:
@@ -198,7 +198,7 @@ def _interrupt(number: int, _frame: object) -> NoReturn:
 
 
 def _hang_up(number: int, frame: object) -> NoReturn:
-    """End by a signal whose terminal is gone: what is printed while all is removed goes nowhere."""
+    """End at SIGHUP; the terminal is gone, so output of the cleanup is discarded."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for each in range(3):
         if stat.S_ISCHR(os.fstat(each).st_mode):
@@ -207,14 +207,14 @@ def _hang_up(number: int, frame: object) -> NoReturn:
 
 
 def _ignore(_number: int, _frame: object) -> None:
-    """Nothing stays deployed or running: neither where a signal comes twice, as by timeout(1)."""
+    """Ignore a second signal, as timeout(1) sends, so that the cleanup completes."""
     for each in _SIGNALS:
         signal.signal(each, lambda *_: None)
     os.write(sys.stderr.fileno(), _CLEANING)  # click may be printing just now
 
 
 def _with_help(error: click.ClickException) -> str:
-    """The message of `error` and, where the command line was wrong, where to look it up."""
+    """Return the message of `error`; for usage errors, with a hint at --help."""
     message = " ".join(error.format_message().split())
     if not isinstance(error, click.UsageError):
         return message

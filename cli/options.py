@@ -24,7 +24,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """A number with its unit. `parse` reads its text; an error names the option."""
+    """A number with a unit; `parse` reads its text. Errors name the option."""
 
     def __init__(self, name: str, parse: Callable[[str, str], float]) -> None:
         self.name = name
@@ -47,13 +47,13 @@ RATE = Quantity("RATE", parse_rate_per_s)
 
 
 class WholeNumber(click.IntRange):
-    """A whole number in a range; an error says that it has no unit."""
+    """A whole number in a range, without a unit."""
 
     name = "whole number without a unit"
 
 
 class FiniteRange(click.FloatRange):
-    """A number in a range: no NaN, which every range of click has in it, and not infinite."""
+    """A finite number in a range; click's own ranges accept NaN."""
 
     name = "number without a unit"
 
@@ -65,7 +65,7 @@ class FiniteRange(click.FloatRange):
 
 
 class DeployedName(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """The name of a deployed workflow: verbs for what is not deployed take its folder instead."""
+    """The name of a deployed workflow; other verbs take a folder instead."""
 
     name = "workflow"
 
@@ -80,7 +80,7 @@ deployed_workflow = click.argument("workflow", type=DeployedName())
 
 
 class Output(click.Path):
-    """A file to write, or a folder to write to: refused at once where that is impossible."""
+    """A file or folder to write; an unwritable one is refused at once."""
 
     def __init__(self, *, folder: bool = False) -> None:
         super().__init__(path_type=Path, file_okay=not folder, dir_okay=folder)
@@ -95,7 +95,7 @@ class Output(click.Path):
 
 
 def seconds(duration_ms: float | None) -> float | None:
-    """What a duration option has, in seconds; None where it was left out."""
+    """Return a duration option in seconds; None if it was omitted."""
     return None if duration_ms is None else duration_ms / 1000
 
 
@@ -171,13 +171,13 @@ check = click.option(
 
 
 def output(default: str) -> Callable[[Command], Command]:
-    """The option that names the file, or where `default` has no suffix the folder, to write."""
+    """Return the option for the output file, or folder if `default` has no suffix."""
     kind = Output(folder=not Path(default).suffix)
     return click.option("-o", "--output", type=kind, default=default, show_default=True)
 
 
 def local(command: Command) -> Command:
-    """The options --local and --backend, as one argument `local`: the backend to embed, or None."""
+    """Add --local and --backend as one argument `local`: the embedded backend, or None."""
 
     @click.option(
         "--local", is_flag=True, help="Start the embedded gateway for the length of the command."
@@ -193,7 +193,7 @@ def local(command: Command) -> Command:
 
 
 def _option(*names: str, **settings: Any) -> Callable[[Command], Command]:
-    """An option whose meaning and default are those of the field of its name."""
+    """Return the option for a field, with its help and default."""
     field = Choices.model_fields[names[-1].removeprefix("--").replace("-", "_")]
     shown = not settings.get("is_flag", False)
     return click.option(
@@ -205,7 +205,7 @@ percentile = _option("--percentile", type=FiniteRange(1, 100), metavar="PERCENT"
 
 
 def choices(command: Command) -> Command:
-    """The options about the plan, as one argument `choices`."""
+    """Add the options about the plan as one argument `choices`."""
 
     @_option("--planner", type=click.Choice(get_args(PlannerChoice)))
     @_option("--mechanism", type=click.Choice(get_args(MechanismChoice)))

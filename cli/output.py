@@ -1,6 +1,6 @@
-"""What verbs print: results to stdout, progress, tables and errors to stderr.
+"""Output of verbs: results go to stdout; progress, tables and errors to stderr.
 
-What artefacts need is imported with them: it takes most of the time of a verb that has none.
+Modules for artefacts are imported on demand, as their import dominates the start of other verbs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_CELL = 40
 
 
 def console() -> Console:
-    """Stderr, with colours where it is a terminal and NO_COLOR is not set."""
+    """Return a console on stderr, in colour on a terminal unless NO_COLOR is set."""
     from rich.console import Console  # a quarter of the time that most verbs need to begin
 
     out = Console(stderr=True, highlight=False)
@@ -36,28 +36,28 @@ def console() -> Console:
 
 
 def progress(line: str) -> None:
-    """One step of what goes on."""
+    """Print a step of the progress."""
     _line(click.style("·", dim=True), line)
 
 
 def warn(lines: Iterable[str]) -> None:
-    """Why what was printed is not to be relied on, each line of it once; stars refer to them."""
+    """Print each reason once why a starred result is unreliable."""
     for line in dict.fromkeys(lines):
         _line(click.style("* warning:", fg="yellow"), line)
 
 
 def error_line(message: str) -> None:
-    """An error, on one line."""
+    """Print an error on one line."""
     _line(click.style("error:", fg="red"), message)
 
 
 def next_step(command: str) -> None:
-    """The command that comes next."""
+    """Print the next command to type."""
     _line(click.style("next:", dim=True), command)
 
 
 def data(content: str | bytes) -> None:
-    """A result on stdout: as it is in a file or a pipe; escaped where that is a terminal."""
+    """Write a result to stdout: unchanged to files and pipes, escaped on a terminal."""
     encoded = content.encode() if isinstance(content, str) else content
     if sys.stdout.isatty():
         encoded = plain(encoded.decode(errors="replace"), kept="\n\t").encode()
@@ -65,7 +65,7 @@ def data(content: str | bytes) -> None:
 
 
 def emit(document: BaseModel, path: Path | None, as_json: bool) -> None:
-    """Write an artefact to its file, and print it where JSON was asked for."""
+    """Write an artefact to its file, and print it with --json."""
     from chiron.workflow.documents import dump, write_atomically
 
     text = dump(document)
@@ -77,7 +77,7 @@ def emit(document: BaseModel, path: Path | None, as_json: bool) -> None:
 
 
 def write_timeline(timeline: Timeline, trace: Path | None, path: Path | None) -> None:
-    """Write what ran when to those of the files that are wanted: as a trace, and as it is."""
+    """Write the timeline to the given files: as a Chrome trace, and as JSON."""
     from chiron.workflow.chrome_trace import chrome_trace
     from chiron.workflow.documents import write_atomically
 
@@ -96,9 +96,9 @@ def table(
     keys: int = 1,
     words: Container[int] = (0,),
 ) -> None:
-    """A table: the columns `words` are of words, the others of numbers; `notes` say what they mean.
+    """Print a table: columns `words` hold words, the others numbers; `notes` explain columns.
 
-    What is too wide for a line goes on below, beside the first `keys` columns.
+    Columns beyond the width continue below, beside the first `keys` columns.
     """
     from rich import box
     from rich.table import Table
@@ -123,14 +123,14 @@ def table(
 
 
 def _least(column: str, index: int, cells: Sequence[Sequence[str]]) -> int:
-    """The least width of a column: a header breaks between words, a cell where it is long."""
+    """Return the least width of a column: headers break between words, long cells anywhere."""
     words = max(map(len, column.split()), default=0)
     longest = max((len(row[index]) for row in cells), default=0)
     return max(words, min(longest, _LONGEST_CELL))
 
 
 def _blocks(widths: Sequence[int], keys: int, most: int) -> Iterator[list[int]]:
-    """The columns of each part of a table that is at most `most` wide, a space around each."""
+    """Split columns into blocks of at most `most` characters, with a space around each column."""
     block = list(range(keys))
     for index in range(keys, len(widths)):
         wide = 1 + sum(widths[each] + 1 for each in (*block, index))
@@ -146,16 +146,16 @@ def _line(label: str, message: str) -> None:
 
 
 def _colours() -> bool | None:
-    """As everywhere: NO_COLOR wins over FORCE_COLOR; None leaves it to whether it is a terminal."""
+    """Whether to use colours: NO_COLOR wins over FORCE_COLOR; None depends on the terminal."""
     if os.environ.get("NO_COLOR"):
         return False
     return True if os.environ.get("FORCE_COLOR") else None
 
 
 def plain(text: str, kept: str = "") -> str:
-    """`text` with everything escaped that a terminal takes for a command, but for what is `kept`.
+    """Escape the control characters in `text` except those in `kept`.
 
-    What functions, gateways and files say is not for the terminal: it could move the cursor, rename
-    the window or type. Escaped always: what is piped comes to a terminal too, by grep or tail.
+    Texts of functions, gateways and files could move the cursor, rename the window or type. They
+    are escaped in pipes too, as grep or tail may print them on a terminal.
     """
     return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)

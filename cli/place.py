@@ -1,4 +1,4 @@
-"""Where a verb deploys: the gateway that is named, or an embedded one, with its images."""
+"""The place where a verb deploys: a named gateway or an embedded one, with its images."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from chiron.workflow.folder import check_links
 
 @dataclass(frozen=True)
 class Place:
-    """Where a verb deploys, in its options' words.
+    """The place where a verb deploys, as its options name it.
 
-    ``local`` is what runs the functions of an embedded gateway, None for the one that `gateway` or
-    the environment names. Functions reach that at ``gateway_url_inside``, or where its provider has
-    it. ``store`` is the URL of the store for plans whose objects go by one.
+    ``local`` is the backend of an embedded gateway; None means the gateway in `gateway` or the
+    environment. Functions reach the gateway at ``gateway_url_inside``; default: its provider's
+    usual address. ``store`` is the URL of the object store, for plans that need one.
     """
 
     gateway: str | None = None
@@ -49,7 +49,7 @@ class Place:
 
     @contextmanager
     def connect(self) -> Iterator[Launcher]:
-        """A launcher there, for the length of the block.
+        """Return a launcher for the place during the block.
 
         Raises ``no-gateway``, which offers ``--local``; ``unauthorised``; ``bad-store``.
         """
@@ -69,7 +69,7 @@ class Place:
 
     @property
     def flags(self) -> list[str]:
-        """The options that say the same place to another verb."""
+        """Return the options that name the same place for another verb."""
         gateway = ["-g", self.gateway] if self.gateway else []
         embedded = ["--local"] if self.local else []
         backend = ["--backend", self.local] if self.local and self.local != "process" else []
@@ -77,7 +77,7 @@ class Place:
 
 
 def place(*more: Callable[..., Any]) -> Callable[[options.Command], options.Command]:
-    """The options --gateway and --tls-no-verify, and `more`, as one argument: the `Place`."""
+    """Add --gateway, --tls-no-verify and the options `more` as one argument, a `Place`."""
 
     def add(command: options.Command) -> options.Command:
         @wraps(command)
@@ -103,12 +103,12 @@ def embedded_gateway(
     password: str | None = None,
     lost: threading.Event | None = None,
 ) -> Iterator[str]:
-    """The URL of an embedded gateway for the length of the block; port 0 takes a free one.
+    """Run an embedded gateway during the block and return its URL; port 0 means any free port.
 
-    Its management API asks for `user` and `password`, or for nothing where neither is given.
+    Its management API requires `user` and `password`, if given.
 
-    `lost` is set where the gateway ends by itself. The block has to end then, and ``gateway-lost``
-    is raised: another gateway would have none of the deployments.
+    If the gateway dies, `lost` is set. The block must end then, and ``gateway-lost`` is raised:
+    another gateway would not have the deployments.
     """
     try:
         with (
@@ -138,12 +138,12 @@ def _noticing(gateway: EmbeddedGateway, lost: threading.Event) -> Iterator[None]
 
 
 def builder() -> Builder:
-    """What builds images for the gateway that the environment names, as for `Place`.
+    """Return the builder of images for the gateway that the environment names.
 
-    Where none says what it is, images are for the registry that OPENFAAS_PREFIX names; without one
-    they are for an embedded gateway that is yet to be started.
+    If no gateway answers, images are for the registry in OPENFAAS_PREFIX; without that, for an
+    embedded gateway that starts later.
 
-    Raises ``unauthorised`` where a gateway wants a login first, and no registry is named.
+    Raises ``unauthorised`` if the gateway requires a login and no registry is named.
     """
     try:
         with Place().connect() as launcher:
@@ -158,7 +158,7 @@ def builder() -> Builder:
 
 
 def launcher_on(gateway: Gateway, gateway_url_inside: str = "") -> Launcher:
-    """A launcher that can build images for `gateway`."""
+    """Return a launcher that builds images for `gateway`."""
     info = gateway.info()
     if info.embedded:
         if info.provider.orchestration == "docker":
@@ -170,20 +170,20 @@ def launcher_on(gateway: Gateway, gateway_url_inside: str = "") -> Launcher:
 def build_local(stack_file: Path) -> None:
     """Build every function of `stack_file` into the embedded gateway's image store.
 
-    As with faas-cli, those with ``skip_build`` are left out: their images are there already.
+    As with faas-cli, functions with ``skip_build`` are skipped: their images exist.
 
-    Raises ``bad-link``, or the gateway's own error, with the function's name; the images before it
-    stay built.
+    Raises ``bad-link``, or the gateway's own error, with the function's name; images built before
+    stay.
     """
     store = ImageStore(images_folder())
     _build_all(stack_file, lambda source, _: build(source, TEMPLATES, store, say=progress))
 
 
 def build_docker(stack_file: Path) -> None:
-    """As `build_local`, in Docker, to be run without of-watchdog.
+    """Build every function of `stack_file` in Docker, to run without of-watchdog.
 
-    ``build_args`` of stack.yaml are those of the Dockerfile; the variable CHIRON_BASE_IMAGE names
-    another base image for all functions that do not.
+    The Dockerfile gets ``build_args`` of stack.yaml. The variable CHIRON_BASE_IMAGE replaces the
+    base image of functions that name none.
     """
     base = os.environ.get("CHIRON_BASE_IMAGE")
     common = {"BASE_IMAGE": base} if base else {}

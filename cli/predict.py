@@ -1,4 +1,4 @@
-"""`chiron predict`: the latency of one plan, or of many, one JSON line each."""
+"""`chiron predict`: predicts the latency of one plan, or of many, one JSON line each."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def command(
 def _of(
     plan: Plan, known: Known, load: Load | None, replicas: int | None, percentile: float
 ) -> Document:
-    """The prediction of one of many plans."""
+    """Return the prediction of one of many plans."""
     if load:
         return predict_load(plan.with_replicas(replicas), *known, load, percentile)
     return predict(plan, *known, percentile)
@@ -126,7 +126,7 @@ def _show_explained(
     explained: bool,
     as_json: bool,
 ) -> None:
-    """The prediction of one request, and what ran when in `files`, of --trace and --timeline."""
+    """Show the prediction of one request, and write its timeline to --trace and --timeline."""
     found, timelines = explanation(plan, *known, percentile)
     if any(files) and len(found.payloads) > 1:
         progress(f"the timeline is that of {found.payloads[0].payload}")
@@ -143,7 +143,7 @@ def _show_explained(
 
 
 def _lines(path: Path, workflow: Workflow) -> Iterator[Plan]:
-    """The plans of a file with one a line."""
+    """Yield the plans of a file, one a line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -156,7 +156,7 @@ def _lines(path: Path, workflow: Workflow) -> Iterator[Plan]:
 
 
 def _checked(plan: Plan, workflow: Workflow, what: str) -> Plan:
-    """`plan`, if it is one of `workflow`; else the error says which of many it is."""
+    """Return `plan` if it belongs to `workflow`; else raise an error with the plan's number."""
     try:
         plan.check_against(workflow)
     except ChironError as error:
@@ -188,7 +188,7 @@ def _show_explanation(explanation: Explanation) -> None:
 
 
 def _rows(explanation: PayloadExplanation) -> Iterator[list[str]]:
-    """The request's own way, and a row for each task, which may be waited for several times."""
+    """Return rows: the request's critical path, then a row for each task."""
     way = Parts(network_ms=explanation.request_ms)
     yield ["its own way", *(f"{getattr(way, name):.2f}" for name in _PARTS)]
     together: dict[str, list[Parts]] = {}

@@ -1,4 +1,4 @@
-"""`chiron profile`: what each function of a workflow does, recorded solo and traced."""
+"""`chiron profile`: runs each function of a workflow alone and traced, and records its periods."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def command(
 
 
 def _show(changes: Changes) -> None:
-    """What changed since an older profile, the machine's drift taken off."""
+    """Show the changes since an older profile, corrected for the machine's drift."""
 
     def shown(value: float | None, form: str) -> str:
         return "-" if value is None else format(value, form)

@@ -1,4 +1,4 @@
-"""`chiron remove`: takes a workflow off the gateway."""
+"""`chiron remove`: removes a workflow from the gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`chiron schedule`: the cheapest plan that the prediction says meets the SLO."""
+"""`chiron schedule`: finds the cheapest plan that is predicted to meet the SLO."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def command(
 def _show_others(
     plan: Plan, job: Job, slo_ms: float, mechanism: MechanismChoice, file: Path
 ) -> None:
-    """What other plans would cost, and in how many cases they keep the SLO; drawn in `file`."""
+    """Show the cost of other plans and how often they keep the SLO; draw them in `file`."""
     found = considered(job, mechanism, _PICTURE_S)
     chosen = Option(plan, plan.predicted.judged_ms, fits=True) if plan.predicted else None
     picture = Picture(plan.workflow, slo_ms, found, job.percentile, chosen)
@@ -139,7 +139,7 @@ def _show_others(
 
 
 def _surer(plan: Plan, found: Sequence[Option], job: Job, slo_ms: float) -> Iterator[str]:
-    """In how many cases plans with more CPUs keep the SLO, until hardly more is known to."""
+    """Show how often plans with more CPUs keep the SLO, up to near certainty."""
     sure = chance(plan.predicted, slo_ms) if plan.predicted else 0.0
     faster = (option for option in undominated(found) if option.plan.cpus > plan.cpus)
     for option in islice(sorted(faster, key=lambda option: option.plan.cpus), _SURER):
@@ -153,7 +153,7 @@ def _surer(plan: Plan, found: Sequence[Option], job: Job, slo_ms: float) -> Iter
 
 
 def _prices(given: Path | None, folder: Path) -> Prices:
-    """The prices of the file `given`, or of the `folder`, if it has any."""
+    """Return the prices in the file `given`, or in `folder`, if any."""
     file = given or folder / PRICES_FILE
     return read_document(Prices, file, "prices") if given or file.exists() else PAPER_PRICES
 
@@ -194,7 +194,7 @@ _ROWS = 16
 
 
 def show(picture: Picture, prices: Prices | None = None) -> None:
-    """The plans that no other one dominates, the chosen one marked, the SLO across the bars."""
+    """Show the Pareto front with the chosen plan marked and the SLO across the bars."""
     plans = picture.front
     longest_ms = max(option.judged_ms for option in plans)
     scale_ms = max(longest_ms, picture.slo_ms) if picture.slo_ms < 2 * longest_ms else longest_ms
@@ -221,7 +221,7 @@ def show(picture: Picture, prices: Prices | None = None) -> None:
 
 
 def bar(share: float, slo_share: float) -> str:
-    """A bar over `share` of the width, dotted beyond the SLO, whose place has a mark if it fits."""
+    """Draw a bar over `share` of the width, dotted beyond the SLO, with a mark at the SLO."""
     end, slo = round(share * _WIDTH), round(slo_share * _WIDTH)
     drawn = ["=" if place < slo else "!" for place in range(end)]
     drawn += [" "] * (_WIDTH + 1 - end)
@@ -231,7 +231,7 @@ def bar(share: float, slo_share: float) -> str:
 
 
 def _some(plans: Sequence[Option], picture: Picture) -> Sequence[Option]:
-    """At most so many of `plans` as are shown, evenly taken, and the chosen one among them."""
+    """Pick plans to show, evenly spaced, including the chosen one."""
     step = -(-len(plans) // _ROWS)
     return [
         option

@@ -1,4 +1,4 @@
-"""`chiron schema`: the JSON schemas of the artefacts."""
+"""`chiron schema`: prints the JSON schemas of artefacts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`chiron serve`: the web services, and the embedded gateway beside them."""
+"""`chiron serve`: runs the web services and the embedded gateway."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _embedded(
     password: str | None,
     lost: threading.Event,
 ) -> Iterator[str]:
-    """The URL of an embedded gateway, which lives as long as the block."""
+    """Run an embedded gateway during the block and return its URL."""
     from chiron.cli.place import embedded_gateway
 
     with embedded_gateway(port, backend or "process", user, password, lost) as url:

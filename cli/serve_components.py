@@ -37,7 +37,7 @@ def serve_components(
     store: str,
     lost: threading.Event,
 ) -> None:
-    """Serve `components` until SIGINT, SIGTERM or `lost`; `gateway` gives the gateway's URL.
+    """Serve `components` until SIGINT, SIGTERM or `lost`; `gateway` yields the gateway's URL.
 
     The other parameters are options of the verb.
     """
@@ -66,13 +66,13 @@ def serve_components(
 
 
 def address(host: str, port: int) -> str:
-    """The URL by which this machine reaches what listens on `host`."""
+    """Return the URL by which this machine reaches a server on `host`."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _credentials(basic_auth_dir: Path | None, token_file: Path | None) -> str:
-    """The options of curl that send the secret, read when the command runs; with a space."""
+    """Return curl's options that read and send the secret, with a trailing space."""
     if basic_auth_dir:
         user, password = (shlex.quote(str(basic_auth_dir / name)) for name in SECRET_FILES)
         return f'-u "$(cat {user}):$(cat {password})" '

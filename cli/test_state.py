@@ -1,4 +1,4 @@
-"""`chiron test-state`: what a state, or a machine, does with mocks in place of its functions."""
+"""`chiron test-state`: runs a state, or a machine, with mocks instead of its functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands have told here of deployed workflows, so that they need not tell it each time."""
+"""Remembers messages about deployed workflows, so that commands print each only once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MOST = 1000
 
 
 def untold(scope: str, lines: Iterable[str], folder: Path) -> list[str]:
-    """Those of `lines` that were not told of `scope` before, each once; from now on they were.
+    """Return the lines that were not printed for `scope` before, and mark them as printed.
 
-    What was told is kept in `folder`. If it cannot be kept there, all lines are told again.
+    The record is in `folder`. If it cannot be written, all lines are printed again.
     """
     file = folder / "told"
     try:

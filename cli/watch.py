@@ -1,4 +1,4 @@
-"""`chiron watch`: keeps a deployed workflow at its SLO, switching to new plans without loss."""
+"""`chiron watch`: keeps a deployed workflow at its SLO; switches plans without loss."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _RULES = Rules()
 
 
 def _rules(command: options.Command) -> options.Command:
-    """The options about when there is something to do, as one argument `rules`."""
+    """Add the options about when to act as one argument `rules`."""
 
     @click.option(
         "--every", type=options.DURATION, help="Profile anew at least so often, such as 1440m."
@@ -171,13 +171,13 @@ def command(
 
 
 def _is_given(option: str) -> bool:
-    """Whether the user has given an option, whatever its default."""
+    """Whether the user gave an option."""
     source = click.get_current_context().get_parameter_source(option)
     return source is not ParameterSource.DEFAULT
 
 
 def _teller(launcher: Launcher, request: DeploymentRequest, show: Tell) -> Tell:
-    """Shows events, and keeps them for the dashboard."""
+    """Return a function that shows events and records them for the dashboard."""
     workflow, planner = request.folder.workflow.name, request.choices.planner
     about = partial(Told, gateway=launcher.gateway.url, workflow=workflow, planner=planner)
     return partial(_tell, show, about)
@@ -191,7 +191,7 @@ def _latencies(
     rules: Rules,
     place: Place,
 ) -> Latencies:
-    """Where the latencies of what is deployed come from."""
+    """Return the source of the deployment's latencies."""
     folder, gateway = request.folder, launcher.gateway
     planner, payloads = request.choices.planner, folder.payloads()
     probes = Probes(gateway, folder.workflow.name, planner, payloads, wait, rules.fewest)
@@ -199,7 +199,7 @@ def _latencies(
 
 
 def _profiled(launcher: Launcher, folder: WorkflowFolder, *, alone: bool) -> Callable[[], Profile]:
-    """Profiles the functions, on the gateway or `alone`."""
+    """Return a function that profiles the workflow on the gateway, or `alone`."""
     here: Launcher | LocalLauncher = launcher
     if alone:
         here = LocalLauncher(progress, launcher.gateway, launcher.store)
@@ -207,9 +207,9 @@ def _profiled(launcher: Launcher, folder: WorkflowFolder, *, alone: bool) -> Cal
 
 
 def _rules_for(rules: Rules, *, once: bool, probing: bool) -> Rules:
-    """`rules`, but that one verdict waits for nobody else's requests where there are only probes.
+    """Return the rules for --once: with probes only, a verdict does not wait for other requests.
 
-    Says what the user waits for.
+    Tells the user what the command waits for.
     """
     if probing:
         progress("the gateway tells no latencies: sending a few requests each window instead")
@@ -222,7 +222,7 @@ def _rules_for(rules: Rules, *, once: bool, probing: bool) -> Rules:
 
 
 def _scaler(launcher: Launcher, request: DeploymentRequest, tell: Tell) -> Scaler:
-    """What gives each wrap of the workflow the replicas that its requests need."""
+    """Return the scaler of the workflow's wraps, or None."""
     wraps = partial(_wraps, launcher, request.folder.workflow.name, request.choices.planner)
     scaler = Scaler(launcher.gateway, wraps, tell)
     if launcher.gateway.info().embedded:
@@ -231,13 +231,13 @@ def _scaler(launcher: Launcher, request: DeploymentRequest, tell: Tell) -> Scale
 
 
 def _wraps(launcher: Launcher, workflow: str, planner: str) -> tuple[FunctionStatus, ...]:
-    """The wraps of the workflow that serve."""
+    """Return the serving wraps of the workflow."""
     current = serving(launcher.gateway, workflow, planner)
     return current.wraps if current else ()
 
 
 def _tell(tell: Tell, about: Callable[..., Told], event: Event) -> None:
-    """Tell of an event, and keep it for the dashboard, but for the steps of what takes long."""
+    """Show an event, and record it for the dashboard unless it is a step of a long job."""
     tell(event)
     if event.kind != "step":
         outside = event.figures.get("outside", 0)
