@@ -222,7 +222,7 @@ def _rules_for(rules: Rules, *, once: bool, probing: bool) -> Rules:
 
 
 def _scaler(launcher: Launcher, request: DeploymentRequest, tell: Tell) -> Scaler:
-    """Return the scaler of the workflow's wraps, or None."""
+    """Return the scaler of the workflow's wraps."""
     wraps = partial(_wraps, launcher, request.folder.workflow.name, request.choices.planner)
     scaler = Scaler(launcher.gateway, wraps, tell)
     if launcher.gateway.info().embedded:
