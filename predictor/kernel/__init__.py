@@ -1,46 +1,43 @@
-"""The simulation: threads under the GIL, of processes on shared cores; compiled by numba.
+"""The simulation of threads under the GIL, in processes on shared cores; compiled by numba.
 
-A discrete-event simulation of one execution that generalises Chiron's Algorithm 1. Tasks end, and
-nodes that awaited them fire and start others, in processes that are there or have to be started.
-Of threads, a ``cpu`` period needs the GIL and a core, a ``native`` period a core only, a ``block``
-period neither. Threads and processes that a function starts itself are helpers, which need a core
-each. The runnable threads of all processes that share cores do so equally (processor sharing). A
-waiter asks for the GIL after the switch interval; the holder drops it then, and before every period
-that is not ``cpu``.
+A discrete-event simulation that generalises Chiron's Algorithm 1. When tasks end, the nodes that
+awaited them fire and start further tasks, in running or new processes. A thread's ``cpu`` period
+needs the GIL and a core, a ``native`` period only a core, a ``block`` period neither. Threads and
+processes that a function starts are helpers; each needs a core. All runnable threads of a group
+share its cores equally (processor sharing). A waiter requests the GIL after the switch interval.
+The holder then drops the GIL, and also before every period that is not ``cpu``.
 
-While GILs are handed on and all cores are wanted, some core idles now and then all the same: a
-thread that is woken waits for the core that it was woken on, though another is free (Lozi et al.,
-The Linux Scheduler: a Decade of Wasted Cores, EuroSys'16). All computing then takes longer by one
-share.
+While GILs change hands and all cores are in demand, a core still idles now and then. A woken thread
+waits for the core on which it was woken although another is free (Lozi et al., The Linux Scheduler:
+a Decade of Wasted Cores, EuroSys'16). All computing then slows down by one factor.
 
-Three things are as CPython does them and not as Algorithm 1 has them:
+Three rules follow CPython instead of Algorithm 1:
 
-- The GIL goes to the thread that has waited longest. Algorithm 1 gives it to the one that has had
-  the least CPU, as the operating system's scheduler gives cores; but a thread that waits for the
-  GIL sleeps on a condition variable, which knows nothing of that. In CPython 3.11 a thread that has
-  computed for a second gets the GIL as often as three that have just begun.
-- A thread that lets the GIL go wakes the next one, which takes it when it runs: on a free core at
-  once. Where all are busy, a thread that has let it go for a short call only finds it free and goes
-  on; the other was woken in vain, and begins its interval anew. A function of many short calls is
-  not held up then.
-- ``Thread.start`` returns when the new thread has run far enough to say so. Until then the
-  starter waits, first for the thread, then for the GIL, which the thread keeps as long as others
-  may. So new threads that compute begin a switch interval apart. Threads that wait already are
-  only handed their work. On the published testbed, waiting for new threads takes the mean error
-  from 6.4 to 5.8 % (mr) and leaves it at 0.6 % (finra5), the other constants fitted to each.
+- The GIL goes to the thread that has waited longest. Algorithm 1 chooses the thread with the least
+  CPU time, as the kernel's scheduler does for cores. But a thread waits for the GIL on a condition
+  variable, which ignores CPU time. In CPython 3.11 a thread that has computed for a second gets the
+  GIL as often as each of three new threads.
+- A thread that releases the GIL wakes the next waiter, which takes the GIL at once on a free core.
+  If all cores are busy, a thread that releases the GIL for a short call finds it free and goes on.
+  The waiter was woken in vain and restarts its interval. So many short calls do not delay a
+  function.
+- ``Thread.start`` returns when the new thread has signalled that it runs. Until then the starter
+  waits, first for the thread, then for the GIL, which the thread keeps up to the switch interval.
+  So new threads that compute begin a switch interval apart. Idle threads only receive their work.
+  On the published testbed, this wait reduces the mean error from 6.4 to 5.8 % (mr) and leaves it at
+  0.6 % (finra5), with the other constants fitted to each.
 
-A process has a starter, the thread that starts those of its tasks, one after another. Where the
-process is new, the starter is what is forked and computes first; then it waits for tasks, as that
-of a wrap's main process does from the beginning.
+Each process has a starter, the thread that starts its tasks' threads one after another. The starter
+of a new process first computes for the fork. Then it waits for tasks, as the starter of a wrap's
+main process does from the beginning.
 
-Threads are numbers: the starter of every process has its process's, those of tasks come after them,
-process by process, which is also their order at one instant. After these come nodes. What they do
-next lies in heaps, and what shares cores ends by a clock that runs as fast as these let it (virtual
-time). Helpers come before all of them: their items are negative, see
-`chiron.predictor.kernel.threads`.
+Threads are numbered: first the starters, by process; then the threads of tasks, process by process.
+The number is also their order at one instant. Nodes follow. Heaps hold future events; the end of
+computing on shared cores is in virtual time, which passes at the rate of the group. Helpers have
+negative numbers, before all others: see `chiron.predictor.kernel.threads`.
 
-These modules are loaded only to be compiled: see `chiron.predictor.compiling`. They allocate
-nothing; the caller, `chiron.predictor.simulator`, hands over all memory.
+These modules are imported only for compilation: see `chiron.predictor.compiling`. They allocate
+nothing; the caller, `chiron.predictor.simulator`, passes all memory.
 
 References
 ----------

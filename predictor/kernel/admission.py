@@ -1,4 +1,4 @@
-"""Requests arrive, wait for a slot of their replica, and leave it when all is done."""
+"""Requests arrive, wait for a slot of their replica, and free the slot at their end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chiron.predictor.kernel.state import BEFORE, NONE, State
 
 @inner
 def count_arrivals(state: State) -> None:
-    """Let those requests arrive that are due."""
+    """Count the requests whose arrival time has come."""
     clock = state.clock[0]
     while clock.arrived < clock.requests:
         if state.requests[clock.arrived].arrival_ms > clock.now_ms + clock.instant_ms:
@@ -22,7 +22,7 @@ def count_arrivals(state: State) -> None:
 
 @inner
 def admit(state: State) -> None:
-    """Begin with the requests that wait at each replica, while it has slots; first come first."""
+    """Begin waiting requests at each replica with free slots, in order of arrival."""
     clock = state.clock[0]
     clock.admits = 0
     for number in range(clock.replicas):
@@ -40,7 +40,7 @@ def admit(state: State) -> None:
 
 @inner
 def count_done(state: State, number: int) -> None:
-    """A task, a node or a call of a slot is done; with the last, the slot is free."""
+    """Count the end of a task, node or call of a slot; the last one frees the slot."""
     clock, slot = state.clock[0], state.slots[number]
     slot.left -= 1
     if slot.left == 0:
@@ -52,7 +52,7 @@ def count_done(state: State, number: int) -> None:
 
 @inner
 def count_reply(state: State, number: int) -> None:
-    """A node has fired: if it is the reply, the client may send its next request."""
+    """If the fired node is the reply, let the client send its next request."""
     clock = state.clock[0]
     slot = state.slots[state.nodes[number].slot]
     if number == slot.reply:
@@ -64,7 +64,7 @@ def count_reply(state: State, number: int) -> None:
 
 @inner
 def _begin(state: State, number: int, following: int) -> None:
-    """Execute a request in a free slot, as if nothing had been there before."""
+    """Begin a request in a free slot, whose records are reset."""
     clock, slot, request = state.clock[0], state.slots[number], state.requests[following]
     slot.request, slot.called_ms = following, -np.inf
     slot.left = slot.threads_end - slot.threads + slot.nodes_end - slot.nodes

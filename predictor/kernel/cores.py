@@ -1,4 +1,4 @@
-"""What computes when: GILs, and cores that processes share."""
+"""Scheduling of GILs and of the cores that processes share."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from chiron.predictor.records import CPU, NATIVE, WAIT_GIL, Records
 
 @inner
 def group_of(state: State, process: int) -> Records:
-    """The group whose cores a process shares."""
+    """Return the group whose cores a process shares."""
     return state.groups[state.processes[process].group]
 
 
 @inner
 def pace(state: State, number: int) -> float:
-    """How fast the time of a group passes from now on; when what needs no GIL next ends there."""
+    """Update the rate of a group's virtual time; return the next end of computing without a GIL."""
     clock, group = state.clock[0], state.groups[number]
     group.rate = group.share = min(1.0, group.cores / group.running)
     if group.running + (group.waiting > 0) > group.cores > 1:
@@ -31,14 +31,14 @@ def pace(state: State, number: int) -> float:
 
 @inner
 def drop_time(state: State, number: int) -> float:
-    """When the holder will have to drop the GIL: one interval after a waiter saw no switch.
+    """Return when the holder must drop the GIL: one interval after the last switch or request.
 
-    What is cooperative never has to.
+    A cooperative function never must.
     """
     process = state.processes[number]
     if process.switching_ms > 0.0:
         return np.inf
-    if process.holder >= state.clock[0].processes:  # else it starts threads
+    if process.holder >= state.clock[0].processes:  # else the holder is a starter
         function = state.threads[process.holder].function
         if function >= 0 and state.functions[function].cooperative:
             return np.inf
@@ -47,7 +47,7 @@ def drop_time(state: State, number: int) -> float:
 
 @inner
 def gets_gil_back(state: State, number: int, duration_ms: float) -> bool:
-    """Whether a thread lets its GIL go for too short a time for those who wait for it."""
+    """Whether a thread releases the GIL too briefly for waiters to take it."""
     process = state.processes[state.threads[number].process]
     if duration_ms >= state.clock[0].short_release_ms:
         return False
@@ -59,7 +59,7 @@ def gets_gil_back(state: State, number: int, duration_ms: float) -> bool:
 
 @inner
 def compute_beside(state: State, number: int, duration_ms: float, item: int) -> None:
-    """Let something compute in a group for so long, without a GIL."""
+    """Begin computing in a group for `duration_ms`, without a GIL."""
     group = state.groups[number]
     heap = state.computing[group.heap : group.heap + group.room]
     push(heap, group.virtual_ms + duration_ms, item)
@@ -68,7 +68,7 @@ def compute_beside(state: State, number: int, duration_ms: float, item: int) -> 
 
 @inner
 def count_running(state: State, number: int, more: int) -> None:
-    """So many more want to compute in a group, which is active while any do."""
+    """Add `more` to the runnable threads of a group, which is active if it has any."""
     clock, group = state.clock[0], state.groups[number]
     before = group.running
     group.running += more
@@ -85,7 +85,7 @@ def count_running(state: State, number: int, more: int) -> None:
 
 @inner
 def wait(state: State, number: int) -> None:
-    """Have a thread wait for the GIL of its process, or take it."""
+    """Queue a thread for the GIL of its process; take a free GIL at once."""
     clock, thread = state.clock[0], state.threads[number]
     process = state.processes[thread.process]
     thread.since_ms = clock.now_ms
@@ -109,7 +109,7 @@ def wait(state: State, number: int) -> None:
 
 @inner
 def release(state: State, number: int) -> None:
-    """Let the GIL of a process go, to the thread that waits for it, if any."""
+    """Release the GIL of a process, to the first waiter if there is one."""
     clock, process = state.clock[0], state.processes[number]
     process.last_holder = process.holder
     if process.head != NONE:
@@ -146,7 +146,7 @@ def _take(state: State, number: int) -> None:
 
 @inner
 def note(state: State, number: int, kind: int) -> None:
-    """Record what a thread has done since it began to, and that it begins something else."""
+    """Record the span of a thread's last activity, and begin the next one."""
     clock, thread = state.clock[0], state.threads[number]
     core_ms = group_of(state, thread.process).core_ms
     elapsed_ms = clock.now_ms - thread.since_ms
@@ -162,7 +162,7 @@ def note(state: State, number: int, kind: int) -> None:
 def record(
     state: State, number: int, kind: int, start_ms: float, end_ms: float, wait_core_ms: float
 ) -> None:
-    """Write a span where there is a place for it."""
+    """Write a span if there is space; count it in any case."""
     clock, thread = state.clock[0], state.threads[number]
     if clock.spans < len(state.spans):
         span = state.spans[clock.spans]

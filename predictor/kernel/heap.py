@@ -1,7 +1,7 @@
-"""A compiled priority queue of numbers by time, for the kernel: heapq's lists are slower there.
+"""A compiled priority queue of numbers by time; heapq's lists are slower in compiled code.
 
-A heap is an array of `chiron.predictor.records.ENTRY` with the smallest key in place 1; the item of
-entry 0 is their number.
+A heap is an array of `chiron.predictor.records.ENTRY` with the smallest key at index 1; the item of
+entry 0 is its length.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chiron.predictor.records import Records
 
 @inner
 def push(heap: Records, key: float, item: int) -> None:
-    """Add `item`; the array has to be large enough."""
+    """Add `item`; the array must have space."""
     heap[0].item += 1
     place = heap[0].item
     while place > 1 and heap[place // 2].key > key:
@@ -27,7 +27,7 @@ def push(heap: Records, key: float, item: int) -> None:
 
 @inner
 def pop(heap: Records) -> int:
-    """Remove the item with the smallest key; the heap must not be empty."""
+    """Remove and return the item with the smallest key; the heap must not be empty."""
     first = heap[1].item
     size = heap[0].item
     heap[0].item -= 1
@@ -47,7 +47,7 @@ def pop(heap: Records) -> int:
 
 @inner
 def pop_until(heap: Records, limit: float, due: NDArray[np.int64]) -> int:
-    """Move all items with keys up to `limit` into `due`, sorted; how many those are."""
+    """Move all items with keys up to `limit` into `due`, sorted; return their number."""
     count = 0
     while heap[0].item > 0 and heap[1].key <= limit:
         item = pop(heap)

@@ -1,4 +1,4 @@
-"""Nodes fire: objects are sent, other wraps called, processes started, tasks handed to them."""
+"""Nodes fire: they send objects, call other wraps, start processes and their tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chiron.predictor.records import START
 
 @inner
 def come_due(state: State, number: int) -> None:
-    """Fire a node, unless it has first to send something, in its turn."""
+    """Fire a node, or first send its objects, queued behind earlier ones."""
     node = state.nodes[number]
     if node.sending == SENT or (node.sends_ms == 0.0 and node.queue == NONE):
         _fire(state, number)
@@ -34,7 +34,7 @@ def come_due(state: State, number: int) -> None:
 
 @inner
 def end_sending(state: State, number: int) -> None:
-    """One of two wraps has done what a node sends; with the second, it will fire."""
+    """Count the end of sending in one of two wraps; after both, the node fires."""
     node = state.nodes[number]
     node.sending -= 1
     if node.sending == 0:
@@ -45,7 +45,7 @@ def end_sending(state: State, number: int) -> None:
 
 @inner
 def _send_first(state: State, queue: int) -> None:
-    """Send what is first in a queue; what has no size is there at once."""
+    """Send the first objects of a queue; empty objects arrive at once."""
     while state.links[queue] != NONE:
         number = state.links[queue]
         if state.nodes[number].sends_ms > 0.0:
@@ -75,7 +75,7 @@ def _sent(state: State, number: int) -> None:
 
 @inner
 def _fire(state: State, number: int) -> None:
-    """Call others, tell those that wait for this node, and start tasks."""
+    """Fire a node: call wraps, notify the nodes that await it, and start tasks."""
     clock, node = state.clock[0], state.nodes[number]
     node.fired_ms = clock.now_ms
     count_reply(state, number)
@@ -91,9 +91,9 @@ def _fire(state: State, number: int) -> None:
 
 @inner
 def _call(state: State, number: int, place: int, caller: int) -> None:
-    """Equation (2): calls leave T_INV after one another, and arrive T_RPC later.
+    """Call a wrap, by equation (2): calls leave T_INV apart and arrive T_RPC later.
 
-    What a call computes it computes at its end, beside all else.
+    The computing of a call is at its end and competes for the cores.
     """
     clock, node = state.clock[0], state.nodes[number]
     leaves_ms = clock.now_ms + place * clock.invoke_ms
@@ -112,7 +112,7 @@ def _call(state: State, number: int, place: int, caller: int) -> None:
 
 @inner
 def end_call(state: State, number: int) -> None:
-    """A call has computed what it had to."""
+    """End the computing of a call."""
     clock = state.clock[0]
     count_done(state, state.nodes[number].slot)
     if clock.computed_calls:
@@ -121,11 +121,11 @@ def end_call(state: State, number: int) -> None:
 
 @inner
 def _start(state: State, number: int) -> None:
-    """Start a node's tasks in their processes, and those that are not there yet one by one.
+    """Start a node's tasks in their processes; fork missing processes one by one.
 
-    Equation (4): the main process's tasks wait for that. Where the main process and others that it
-    wakes keep each other from computing, all do; but if they are more than the cores, all cores
-    compute, and are shared anyway.
+    Equation (4): the main process's tasks wait for the forks. The main process and the processes
+    that it wakes can delay each other (`core_wait_ms`). With more processes than cores, sharing the
+    cores already covers that delay.
     """
     clock, node = state.clock[0], state.nodes[number]
     wrap = state.wraps[node.wrap]
@@ -169,7 +169,7 @@ def _start(state: State, number: int) -> None:
 
 @inner
 def _fork(state: State, number: int, turn_ms: float, first_ms: float) -> None:
-    """Bring a process to life whose turn comes at `turn_ms`, unless forking shares the cores."""
+    """Fork a process at `turn_ms`; if forking needs cores, after the process before it."""
     process, starter = state.processes[number], state.threads[number]
     wrap = state.wraps[process.wrap]
     process.alive = 1

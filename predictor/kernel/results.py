@@ -1,4 +1,4 @@
-"""Results: nodes that waited for something happen when it has."""
+"""Results: a node fires after the last result that it awaits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chiron.predictor.kernel.state import State
 
 @inner
 def arrive(state: State, number: int, what: int) -> None:
-    """`what` has happened, which a node waited for: with the last, it will fire."""
+    """Count the event `what` that a node awaits; schedule the node after the last."""
     clock, node = state.clock[0], state.nodes[number]
     node.missing -= 1
     if node.missing == 0:
@@ -20,7 +20,7 @@ def arrive(state: State, number: int, what: int) -> None:
 
 @inner
 def _gathering_ms(state: State, number: int) -> float:
-    """Equation (3): T_IPC for each further process whose results are still to be gathered.
+    """Return the time to gather results, by equation (3): T_IPC for each worker process.
 
     The first result of a process may take longer.
     """

@@ -1,4 +1,4 @@
-"""The simulation itself: from event to event, until all tasks and nodes are done."""
+"""The event loop of the simulation."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from chiron.predictor.records import (
     Records,
 )
 
-#: Times closer than this are one instant; profiles have microseconds.
+#: Times closer than this are one instant; profiles have a resolution of microseconds.
 INSTANT_MS = 1e-9
-#: So are those which a clock of double precision cannot tell apart, as a part of the time it shows.
+#: The relative precision of the clock (double): closer times are one instant too.
 CLOCK_STEP = 1e-15
 
 
@@ -56,7 +56,7 @@ def _pointer(record: Record) -> Any:
 
 _INTEGERS: Any = types.CPointer(types.int64)  # type: ignore[no-untyped-call]
 _TIMES: Any = types.CPointer(types.float64)  # type: ignore[no-untyped-call]
-#: The types of what `simulate` gives and takes.
+#: The types of the result and the arguments of `simulate`.
 SIGNATURE = types.int64(
     *map(_pointer, (PERIOD, FUNCTION, CLOCK, GROUP, WRAP, PROCESS, THREAD, NODE)),
     _INTEGERS,
@@ -86,21 +86,21 @@ def simulate(
     requests_at: Records,
     factors_at: Records,
 ) -> int:
-    """Write into requests, tasks, processes and nodes when they ended; how many spans there were.
+    """Simulate all requests, store their end times in the records, and return the number of spans.
 
-    Each argument is the address of an array of the records of that name, or else of:
+    Each argument is the address of an array of the records with its name, except:
 
     links_at
-        Numbers of tasks, nodes and processes; of each queue its first and its last node.
+        Numbers of tasks, nodes and processes, and the first and last node of each queue.
     blocked_at, computing_at, due_at
-        Memory for heaps: for all threads, helpers, and twice the nodes; for what the groups' rooms
-        are in sum; and for as many items as the largest of those may have.
+        Memory of heaps: for all threads, helpers and twice the nodes; for the sum of the groups'
+        ``room``; and for the most items of one heap.
     holding_at, active_at
-        Memory for as many as there are processes and groups.
+        Memory for one number for each process, and for each group.
     spans_at
-        Memory for spans; what finds no place is counted all the same, and with none not recorded.
+        Memory for spans. Spans beyond it are counted and not stored.
     factors_at
-        As many numbers as there are draws, for each computing and then for each task.
+        For each draw, the slowdown of computing; then for each task and draw, a ratio.
     """
     clock = carray(clock_at, 1)[0]
     state = State(
@@ -129,13 +129,16 @@ def simulate(
 
 @inner
 def _run(state: State, due: NDArray[np.int64]) -> None:
-    """Go from event to event until all requests are answered.
+    """Handle events until all requests are answered.
 
-    What happens at one instant is in this order, each once: what GILs are held for, by the numbers
-    of their processes; what computes without a GIL: helpers, starters, threads, then objects and
-    calls; what has waited: starters, threads, nodes, then calls. Within each, numbers are in order.
-    What begins thereby at the same instant has its turn if that is still to come, or else in a
-    further round.
+    A round handles the events of one instant in this order, by number within each kind:
+
+    1. holders of a GIL, by process;
+    2. computing without a GIL: helpers, starters, threads, then objects and calls;
+    3. waits: starters, threads, nodes, then calls.
+
+    An event that arises at the same instant is handled in this round if its kind is still to come,
+    else in another round.
     """
     clock = state.clock[0]
     _fill(state)
@@ -144,7 +147,7 @@ def _run(state: State, due: NDArray[np.int64]) -> None:
     while clock.left > 0:
         _step(state)
         count_arrivals(state)
-        # From the last on: a group that is done changes places with one that was looked at before.
+        # Backwards, as a group that becomes idle swaps places with the last one.
         for place in range(clock.active - 1, -1, -1):
             _end_computing(state, state.active[place], due)
         for index in range(pop_until(state.blocked, clock.now_ms + clock.instant_ms, due)):
@@ -175,7 +178,7 @@ def _fill(state: State) -> None:
 
 @inner
 def _step(state: State) -> None:
-    """Go to the next event and settle what the holders do then."""
+    """Advance to the next event, and update the holders of GILs."""
     clock, event_ms = state.clock[0], np.inf
     if clock.arrived < clock.requests:
         event_ms = state.requests[clock.arrived].arrival_ms
@@ -204,7 +207,7 @@ def _step(state: State) -> None:
 
 @inner
 def _next_of_holder(state: State, number: int) -> float:
-    """When the period of the GIL's holder ends, or the GIL is next asked for."""
+    """Return when the holder's period ends or the holder must drop the GIL."""
     process, now_ms = state.processes[number], state.clock[0].now_ms
     left_ms = process.left_ms if process.switching_ms == 0.0 else process.switching_ms
     ends_ms = now_ms + left_ms / group_of(state, number).rate
@@ -213,7 +216,7 @@ def _next_of_holder(state: State, number: int) -> float:
 
 @inner
 def _compute(state: State, number: int, done_ms: float) -> None:
-    """Let the holder compute; move it on if its period is over, or let it hand the GIL over."""
+    """Let the holder compute; begin its next period, or hand the GIL over."""
     clock, process = state.clock[0], state.processes[number]
     if process.switching_ms > 0.0:
         left_ms = process.switching_ms - done_ms
@@ -232,7 +235,7 @@ def _compute(state: State, number: int, done_ms: float) -> None:
 
 @inner
 def _end_computing(state: State, number: int, due: NDArray[np.int64]) -> None:
-    """Move on what needs no GIL and has computed all it had to in a group by now."""
+    """End all computing without a GIL that is complete in a group by now."""
     clock, group = state.clock[0], state.groups[number]
     heap = state.computing[group.heap : group.heap + group.room]
     count = pop_until(heap, group.virtual_ms + clock.instant_ms, due)
@@ -250,7 +253,7 @@ def _end_computing(state: State, number: int, due: NDArray[np.int64]) -> None:
 
 @inner
 def _wake(state: State, item: int) -> None:
-    """Go on with what has waited until now: a thread, a node, or a call that begins to compute."""
+    """Continue a thread, a node or a call whose wait ends now."""
     clock, threads = state.clock[0], len(state.threads)
     if item >= threads + len(state.nodes):
         compute_beside(state, 0, clock.call_computing_ms, item - len(state.nodes))

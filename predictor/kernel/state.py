@@ -1,4 +1,4 @@
-"""The state of a simulation: all memory that it works on."""
+"""The state of a simulation: all of its memory."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from chiron.predictor.records import Records
 
-#: Nobody: no holder, no waiter; and nothing that a thread does.
+#: No thread (no holder, no waiter), and no activity of a thread.
 NONE = -1
-#: Before its own periods, a thread is started and has the GIL for an instant.
+#: Steps before a thread's own periods: it is started, and holds the GIL for an instant.
 BEFORE = 2
-#: Of a forked process: what forks it has still to compute, or has done so.
+#: States of a forked process: the fork still computes, or is complete.
 BEING_FORKED, FORKED = 1, 2
-#: Of a node: it has sent what it had to.
+#: State of a node: its objects are sent.
 SENT = -1
 
 
@@ -28,10 +28,10 @@ class State(NamedTuple):
     links: Records
     slots: Records
     replicas: Records
-    blocked: Records  # a heap by time: threads, nodes that will fire, calls that will compute
-    computing: Records  # for every group a heap, by virtual time, of what needs no GIL
-    holding: Records  # the processes whose GIL is held, in order
-    active: Records  # the groups in which something computes
+    blocked: Records  # heap by time: threads, nodes to fire, calls to compute
+    computing: Records  # for each group a heap by virtual time: computing without a GIL
+    holding: Records  # processes whose GIL is held, sorted
+    active: Records  # groups with runnable threads
     spans: Records
     requests: Records
-    factors: Records  # by draw, how much slower computing is; then a ratio for each task
+    factors: Records  # for each draw the slowdown of computing; then a ratio for each task

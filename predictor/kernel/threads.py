@@ -1,4 +1,4 @@
-"""Threads: how tasks are started in a process, and what they do then."""
+"""Threads: starts the threads of tasks, and steps through their periods."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from chiron.predictor.kernel.results import arrive
 from chiron.predictor.kernel.state import BEFORE, BEING_FORKED, FORKED, NONE, State
 from chiron.predictor.records import AWAIT, BLOCK, CPU, EMIT, HELPER, JOIN, NATIVE, START, STARTED
 
-#: The end of a span that has not ended.
+#: The end of an open span.
 _UNKNOWN_MS = -1.0
-#: What is awaited is started with the task that awaits it, and by what that awaits.
+#: An awaited item is counted twice: by the awaiting task's start, and by its own event.
 _BOTH = 2
 
 
 @inner
 def unstarted(state: State, number: int) -> bool:
-    """Whether the thread of a task has still to wait for its starter."""
+    """Whether the thread of a task still waits for its starter."""
     thread = state.threads[number]
     return bool(thread.at == thread.begin - BEFORE - 1)
 
 
 @inner
 def enqueue(state: State, number: int) -> None:
-    """Have the thread of a task be started, after those that wait for it.
+    """Queue the thread of a task for its starter.
 
-    A process in which nothing is left to run hands its GIL over for nothing.
+    An idle process hands its GIL over without cost.
     """
     thread = state.threads[number]
     process = state.processes[thread.process]
@@ -56,7 +56,7 @@ def enqueue(state: State, number: int) -> None:
 
 @inner
 def next_period(state: State, number: int) -> None:
-    """End what a thread, or a starter, does, and begin what is next."""
+    """End the activity of a thread or starter, and begin its next one."""
     thread = state.threads[number]
     process = state.processes[thread.process]
     note(state, number, thread.doing)
@@ -75,7 +75,7 @@ def next_period(state: State, number: int) -> None:
 
 @inner
 def _next_start(state: State, number: int, started: bool) -> bool:
-    """Go on being forked or starting threads; whether the starter wants the GIL for the next."""
+    """Continue a starter: fork, or start threads. Return whether it needs the GIL next."""
     clock, process, starter = state.clock[0], state.processes[number], state.threads[number]
     if process.forking_ms > 0.0:
         compute_beside(state, process.group, process.forking_ms, number)
@@ -107,7 +107,7 @@ def _next_start(state: State, number: int, started: bool) -> bool:
 
 @inner
 def _start_first(state: State, number: int) -> None:
-    """Start the thread that has waited longest in a process to be started."""
+    """Start the first queued thread of a process."""
     clock, process = state.clock[0], state.processes[number]
     item = process.queue
     thread = state.threads[item]
@@ -119,7 +119,7 @@ def _start_first(state: State, number: int) -> None:
 
 @inner
 def _next_of_thread(state: State, number: int) -> bool:
-    """Begin the next period of a thread; whether it needs the GIL."""
+    """Begin the next period of a thread; return whether it needs the GIL."""
     clock, thread = state.clock[0], state.threads[number]
     process = state.processes[thread.process]
     thread.at += 1
@@ -167,7 +167,7 @@ def _next_of_thread(state: State, number: int) -> bool:
 
 @inner
 def _finish(state: State, number: int) -> None:
-    """A task is done, and its result there for the nodes that await it."""
+    """End a task, and deliver its result to the nodes that await it."""
     process = state.processes[state.threads[number].process]
     process.unfinished -= 1
     process.end_ms = state.clock[0].now_ms
@@ -176,7 +176,7 @@ def _finish(state: State, number: int) -> None:
 
 @inner
 def start_awaited(state: State, number: int) -> None:
-    """Start what a thread awaits: at the second time it is there, and the thread goes on."""
+    """Count one of the two starts of an awaited item; the second delivers it to its waiter."""
     thread = state.threads[number]
     thread.helpers += 1
     if thread.helpers == _BOTH:
@@ -187,7 +187,7 @@ def start_awaited(state: State, number: int) -> None:
 
 @inner
 def _give(state: State, number: int) -> None:
-    """What a task gives is there."""
+    """Deliver the result of a task, or an early output."""
     clock, thread = state.clock[0], state.threads[number]
     count_done(state, thread.slot)
     thread.end_ms = clock.now_ms
@@ -197,10 +197,9 @@ def _give(state: State, number: int) -> None:
 
 @inner
 def _start_helpers(state: State, number: int) -> None:
-    """Start the helpers that come next, and emit outputs; nobody waits for what is done.
+    """Start the next helpers, emit outputs, and skip awaits and joins that are complete.
 
-    Where a helper has its span, and whose it is, is in its item, which is less the lower the number
-    of its thread.
+    The item of a helper encodes its thread and its span; lower threads have lower items.
     """
     clock, thread, places = state.clock[0], state.threads[number], len(state.spans) + 1
     group = state.processes[thread.process].group
@@ -226,7 +225,7 @@ def _start_helpers(state: State, number: int) -> None:
 
 @inner
 def end_helper(state: State, item: int) -> None:
-    """A helper of a thread is done; the thread may have waited for it."""
+    """End a helper; continue its thread if that waits for the last helper."""
     places = len(state.spans) + 1
     thread_less_all, place = item // places, item % places
     number = thread_less_all + len(state.threads)
