@@ -55,7 +55,7 @@ _CLAIMED = 4
 #: A session that has killed `_SUSPECT` replicas runs while no other such session does; after
 #: `_DEADLY` deaths it is set aside. durable.lua counts.
 _SUSPECT, _DEADLY = 2, 3
-#: Bytes of an order beside its words, bytes of a word beside its content, and how many copies exist
+#: Bytes of an order beside its words, bytes of a word beside its content, and the number of copies
 #: while they are sent.
 _ORDER_BYTES, _WORD_BYTES, _COPIES = 1000, 60, 2
 
@@ -156,8 +156,8 @@ class DurableBuckets:
         #: Session that a window began on this replica -> the keys of its objects.
         self._objects: dict[Number, Sequence[bytes]] = {}
         self._beats = self._beats_again = self._claims = False
-        #: The term for which a read is in progress, whether to read again after it, and the last
-        #: read's term and count.
+        #: The term of the current read, whether to read again after it, and the term and count of
+        #: the last read.
         self._reading, self._reads_again = b"", False
         self._has_read = (b"", 0)
         #: Whether there may be more to read, and whether the log says that buckets are full.

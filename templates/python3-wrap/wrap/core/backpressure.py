@@ -54,9 +54,8 @@ class Pressure(Generic[Held]):
 
     All terms of equation (1) are measured. Size is the bytes on their way, and the average output
     of each task that has just begun. alpha / B_w is the time per byte until the receiver confirms
-    it, measured only while anything is on its way. T_FLU is the run time of tasks with large
-    outputs. A stuck destination does not count: tasks whose outputs go elsewhere do not wait for
-    it.
+    it, while anything is on its way. T_FLU is the run time of tasks with large outputs. A stuck
+    destination does not count: tasks whose outputs go elsewhere do not wait for it.
     """
 
     def __init__(self) -> None:

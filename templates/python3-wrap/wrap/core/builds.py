@@ -16,8 +16,8 @@ from wrap.core.recovery import may_follow
 OTHER_BUILD = "other-build"
 #: The pause before other builds are tried again, in seconds.
 PAUSE_S = 0.05
-#: How long an entry keeps a request that was handed to it while another wrap is not of its build,
-#: in seconds. A gateway picks any replica, so some calls reach the other build.
+#: How long an entry keeps a handed-on request while another wrap is not of its build, in seconds. A
+#: gateway picks any replica, so some calls reach the other build.
 _KEPT_S = 2.0
 _DIGITS = 16
 

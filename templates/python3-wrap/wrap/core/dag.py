@@ -26,7 +26,7 @@ from wrap.core.triggers import Bucket, Group, groups
 
 
 class Graph:
-    """The tasks of a workflow that this wrap has been told of.
+    """The known tasks of a workflow.
 
     Args:
         buckets: ``(awaits, starts)``, each after the buckets whose tasks it awaits.
@@ -193,7 +193,8 @@ class Part:
         """Return the call of a place for `tasks`.
 
         A worker keeps its outputs for its own later calls; another wrap forgets them. Objects from
-        or to tasks of components are given, so that they survive the loss of a process.
+        or to tasks of components are always given, so that the loss of a process does not lose
+        them.
         """
         inside = frozenset(tasks)
         needed = dict.fromkeys(key for task in tasks for key in keys(self.sources[task]))
@@ -267,8 +268,8 @@ class Engine(Program):
     def again(self, process: int, lost: Collection[int], held: Container[Key]) -> Call:
         """Return the first call to a replacement worker.
 
-        It repeats the unanswered tasks. It also repeats ended tasks of the lost worker whose
-        objects are not held here, and which tasks that are left need.
+        It repeats the unanswered tasks. It also repeats ended tasks of that worker if their objects
+        are not held here and its unfinished tasks need them.
 
         Args:
             lost: the tasks that the lost worker was called for and had not answered.

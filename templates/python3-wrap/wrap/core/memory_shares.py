@@ -1,7 +1,7 @@
 """How the memory of a replica is divided. All sizes are in bytes.
 
 Parameters of all functions: ``memory``, the memory of the replica, and ``processes``, how many of
-its processes keep memory from one request to the next.
+its processes keep memory between requests.
 """
 
 from __future__ import annotations

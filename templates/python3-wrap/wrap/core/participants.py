@@ -1,9 +1,9 @@
 """The other wraps of an execution from the coordinator's side, and the recovery from their loss.
 
 The coordinator sends a participant a question: to run its tasks. The participant replies once. A
-participant is lost in three cases: its connection breaks and its replica is gone, its replica no
-longer has the execution, or its replica is shutting down and refuses. Its tasks then begin on
-another replica, at most `attempts` times. `wrap.core.recovery` finds the tasks to run again.
+participant is lost if its connection breaks and its replica is gone. It is also lost if its replica
+no longer has the execution, or is shutting down and refuses. Its tasks then begin on another
+replica, at most `attempts` times. `wrap.core.recovery` finds the tasks to run again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wrap.core.errors import TaskError
 from wrap.core.program import Component
 from wrap.core.recovery import Again, Tally, may_follow, to_run_again
 
-#: How often an execution reconnects to wraps that still exist.
+#: How often an execution may reconnect to wraps that still exist.
 _RECONNECTIONS = 5
 #: How many rounds of notices about a loss go to participants without the execution. They may be
 #: about to begin it, from the state before the loss.

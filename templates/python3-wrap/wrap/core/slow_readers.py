@@ -1,10 +1,10 @@
 """When the data for a slow reader of a stream goes to disk, so that its writer continues.
 
 A writer waits for its slowest reader, so that no stream takes more memory than its buffers. That
-alone can deadlock: a reads from b and does not read what c has for it, while b waits for c. In a
-graph without cycles, every such circle has a writer that waits for one reader while another reader
-waits for that writer. So data goes to disk for a reader that has read nothing for a moment, if
-another reader of the same task has read everything.
+alone can deadlock: a reads from b and does not read what c has for it, while b waits for c. Every
+such circle in a graph without cycles has a certain writer. The writer waits for one reader, while
+another reader waits for the writer. So if a reader has read nothing for a moment, its data goes to
+disk, provided that another reader of the same task has read everything.
 """
 
 from __future__ import annotations

@@ -67,5 +67,5 @@ def first_file(due: Sequence[Each]) -> list[Each]:
 
 
 def has_room(taken: int, size: int, free: int) -> bool:
-    """Return whether `size` bytes may go to disk: our files take at most half of the space."""
+    """Return whether `size` more bytes may go to disk: half of what is free without ours."""
     return 2 * (taken + size) <= taken + free

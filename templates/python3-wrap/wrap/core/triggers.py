@@ -106,9 +106,9 @@ def groups(
 ) -> dict[Task, Group[Place]]:
     """Return the group of every task that has a place.
 
-    A task joins the group of the tasks that its bucket awaits, if they are all in one group at the
-    task's place. That place then decides itself when the bucket fires. Otherwise the place is
-    called when the bucket fires.
+    A task joins the group of the tasks that its bucket awaits, if these share one group at its
+    place. That place then decides itself when the bucket fires. Otherwise the place is called when
+    the bucket fires.
 
     Args:
         buckets: each after the buckets whose tasks it awaits.

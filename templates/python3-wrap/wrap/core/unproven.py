@@ -10,8 +10,8 @@ Caller = TypeVar("Caller")
 class Unproven(Generic[Caller]):
     """A bounded number of callers that have not proved that they may connect; the oldest gives way.
 
-    Each caller may stay for a moment, so that strangers cannot crowd out a caller that is about to
-    prove itself. A new caller waits until the oldest caller's moment is over.
+    Each caller may stay for a moment, so that strangers cannot crowd out an honest caller. A new
+    caller waits until the oldest caller's moment is over.
 
     Args:
         most: the maximum number of callers.

@@ -1,10 +1,10 @@
 """One execution in this wrap: performs the commands of its run, and sends it events.
 
 `wrap.core.run` has the rules. An execution has no thread of its own. Each event is handled by the
-thread in which it happens: of the request, of a task that has ended, of a call to another wrap, or
-the loop, which waits for workers and timers. The first error fails the execution. Then workers are
-killed, because they share nothing with this process. Threads may continue until the deadline. Only
-then are they interrupted, because an interrupt can damage what they share.
+thread in which it happens: of the request, of an ended task, or of a call to another wrap. The loop
+handles workers and timers. The first error fails the execution. Then workers are killed, because
+they share nothing with this process. Threads may continue until the deadline. Only then are they
+interrupted, because an interrupt can damage what they share.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ class Events:
         """Hold the events of a request.
 
         `reply` is called once: with their number as soon as they are held, or with the error
-        ``store`` if the store has not confirmed them by the deadline. The store may have them then.
-        Raises as `BucketRuns.take`.
+        ``store`` at the deadline. The store may have received them even then. Raises as
+        `BucketRuns.take`.
         """
         durable = self._durable
         if durable is None:
