@@ -52,8 +52,8 @@ _WRITING_S, _PAUSE_S = 10.0, 0.2
 _BEAT_S, _ALIVE_S = 0.5, 3.0
 #: How many offered sessions a replica claims at once, so that others get some too.
 _CLAIMED = 4
-#: A session that has killed `_SUSPECT` replicas runs while no other such session does; after
-#: `_DEADLY` deaths it is set aside. durable.lua counts.
+#: A session that has killed `_SUSPECT` replicas runs while no other such session runs on its
+#: replica; after `_DEADLY` deaths it is a dead letter. durable.lua counts.
 _SUSPECT, _DEADLY = 2, 3
 #: Bytes of an order beside its words, bytes of a word beside its content, and the number of copies
 #: while they are sent.

@@ -193,8 +193,7 @@ class Part:
         """Return the call of a place for `tasks`.
 
         A worker keeps its outputs for its own later calls; another wrap forgets them. Objects from
-        or to tasks of components are always given, so that the loss of a process does not lose
-        them.
+        or to tasks of components are given: they have to survive the loss of a process.
         """
         inside = frozenset(tasks)
         needed = dict.fromkeys(key for task in tasks for key in keys(self.sources[task]))

@@ -1,6 +1,6 @@
 """The known replicas of another wrap, and when the gateway is asked for more.
 
-The gateway names a random replica each time.
+The gateway may name any replica each time it is asked.
 """
 
 from __future__ import annotations

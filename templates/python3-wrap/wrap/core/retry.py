@@ -24,7 +24,7 @@ class Search(NamedTuple):
 #: For the replacement of a lost replica, which may have to start first: until the deadline.
 REPLACEMENT = Search(math.inf, 0.05)
 #: For an alternative to a replica that is shutting down. If none is found soon, that replica has to
-#: begin itself. The gateway names a random replica each time.
+#: begin itself. The gateway may name any replica each time.
 ANOTHER = Search(10, 0.02)
 
 
