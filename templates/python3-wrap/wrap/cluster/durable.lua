@@ -186,8 +186,8 @@ function orders.read(first)
   return 1
 end
 
--- Records that the replica is alive, and removes dead replicas. It becomes the evaluator if there is
--- none and it may ("1"); returns its unique term then.
+-- Records that the replica is alive, and removes dead replicas. It becomes the evaluator if none is
+-- there and it may ("1"); returns its unique term then.
 function orders.beat(first)
   local now = now_ms()
   redis.call('ZADD', replicas, now + alive_ms, me)
