@@ -1,1 +1,1 @@
-"""Executions over several wraps: who coordinates, who takes part, what survives."""
+"""Executions over several wraps: coordinator, participants, offload, and durable buckets."""

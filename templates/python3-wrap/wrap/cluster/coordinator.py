@@ -1,7 +1,6 @@
-"""The coordinator of an execution: has other wraps take part, and copes with the loss of one.
+"""The coordinator of an execution: asks other wraps to take part, and recovers from their loss.
 
-The rules are those of `wrap.core.participants`. This module asks, and waits in threads of its own
-where a wrap was lost.
+`wrap.core.participants` has the rules. This module sends the questions, and recovers in threads.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Coordinator(Peers):
-    """The other wraps, as the coordinator sees them; called while an event is handled."""
+    """The other wraps, from the coordinator's side. Called while an event is handled."""
 
     grace_s = GRACE_S
 
@@ -57,16 +56,16 @@ class Coordinator(Peers):
         self._execution: Execution
         self._notices: Notices
         self._participants = Participants(protocol.wrap, wanted)
-        #: The last question to each wrap, which may have been answered.
+        #: Wrap -> the last question to it, which may have been answered.
         self._questions: dict[str, PendingQuestion] = {}
         self._recovering = threading.Lock()
 
     def waits(self, here: Collection[int]) -> bool:
-        """Whether a wrap has not answered, or an object has not come."""
+        """Return whether a wrap has not answered, or an object is missing or being stored."""
         return self._storing > 0 or self._participants.waits(here)
 
     def begin(self, execution: Execution) -> None:
-        """Have all other wraps take part: those that wait here take no processes elsewhere."""
+        """Ask all other wraps to begin. Executions that wait here block no workers there."""
         self._execution = execution
         direct = self.protocol.direct
         self._notices = Notices(execution, direct, self.routes, self._participants)
@@ -74,19 +73,19 @@ class Coordinator(Peers):
             self._ask(name, tasks)
 
     def late(self) -> TaskError | None:
-        """Which wraps have not answered, or are gone."""
+        """Return the error about wraps that have not answered or are gone."""
         return self._participants.late()
 
     def gone(self) -> TaskError | None:
         return self._participants.gone()
 
     def close(self) -> None:
-        """Want nothing of the others any more."""
+        """Cancel all open questions."""
         for asked in self._questions.values():
             asked.cancel()
 
     def broke(self, execution: Execution, task: int, attempt: int, error: TaskError) -> None:
-        """All that live streams connect with a task runs again, or the execution has failed."""
+        """Begin another attempt of all tasks that live streams connect with `task`, or fail."""
         component = self._wrap.components[task]
         again = self._participants.broke(component, attempt)
         if again is None:
@@ -95,13 +94,13 @@ class Coordinator(Peers):
             self._recover(partial(self._repeat, component))
 
     def relay(self, to: str, given: Mapping[int, Object | None]) -> None:
-        """Send on what another wrap could not send."""
+        """Send on the objects that another wrap could not send directly."""
         self.send(self._execution, to, given)
 
     def _ask(
         self, name: str, tasks: Iterable[int], renewed: bool = False, urged: bool = False
     ) -> None:
-        """Have a wrap run tasks."""
+        """Ask a wrap to run tasks."""
         execution = self._execution
         number, needed, attempts = self._participants.ask(name, tasks)
         objects: dict[Key, Object] = {}
@@ -147,21 +146,21 @@ class Coordinator(Peers):
         self._execution.took(results)
 
     def _recover(self, work: Callable[[], None]) -> None:
-        """Do in a thread what may wait for other wraps; fail the execution if it cannot go on."""
+        """Run `work` in a thread, as it may wait for wraps; fail the execution on an error."""
 
         def recover() -> None:
             try:
                 work()
-            except Exception as error:  # no thread, descriptor or memory could be had
+            except Exception as error:  # no thread, descriptor or memory is available
                 message = f"{type(error).__name__}: {error}"
                 self._execution.fail(TaskError("wrap-failed", message))
 
         self._threads.start(recover)
 
     def _is_wanted(self, name: str) -> bool:
-        """Whether a replica of a wrap is still looked for.
+        """Return whether to keep looking for a replica of a wrap.
 
-        No more if the wrap seems to be of another build by now, and the request was handed on.
+        Not if the wrap seems to be of another build by now, and the request was handed on.
         """
         execution = self._execution
         if self.protocol.direct.replicas(name).is_stranger and handed_on(execution):
@@ -169,20 +168,20 @@ class Coordinator(Peers):
         return time.monotonic() < self._deadline and not execution.over
 
     def _reconnect(self, name: str) -> None:
-        """A connection broke: make another one, or have another replica do what was lost."""
+        """Reconnect after a broken connection, or have another replica run the lost tasks."""
         direct, number = self.protocol.direct, self._execution.ident.number
         lost = self.routes[name]
         if is_there(direct, lost):
             self._execution.event(self._ask_once_more, name)
         elif address := replica_after(direct, name, lost, number, partial(self._is_wanted, name)):
             self._replace(name, address)
-        # Else the execution is over, or will be at its deadline.
+        # Otherwise the execution is over, or will be at its deadline.
 
     def _ask_once_more(self, name: str) -> None:
         self._ask(name, self._participants.reconnected(name), renewed=True)
 
     def _turn_to_another(self, name: str) -> None:
-        """A wrap has not begun, as it is ending: if no other one is of its build, it has to."""
+        """Use another replica: the wrap is shutting down. If no other has this build, urge it."""
         direct, number = self.protocol.direct, self._execution.ident.number
         ending = self.routes[name]
         if address := replica_beside(direct, name, ending, number, partial(self._is_wanted, name)):
@@ -194,9 +193,9 @@ class Coordinator(Peers):
         self._ask(name, self._participants.urged(name), urged=True)
 
     def _replace(self, name: str, address: str, has_begun: bool = True) -> None:
-        """Run what is needed of what a wrap has lost, or has not begun.
+        """Run the needed tasks that a wrap has lost or not begun, at a new address.
 
-        What others send it, or one that has to run more than before, may come before it begins.
+        Objects may reach a wrap before it begins there, or begins again with more tasks.
         """
         with self._recovering:
             others = list[str]()
@@ -219,17 +218,17 @@ class Coordinator(Peers):
     def _run_what_is_gone(
         self, name: str, has: dict[str, set[int]], broken: Collection[int] = (), spared: str = ""
     ) -> None:
-        """Run again what is gone with a wrap, or broke; see `Participants.lost_with`."""
+        """Run the lost or broken tasks again; see `Participants.lost_with`."""
         all_heard = False
         while not all_heard:
             seen = list[Again]()
             self._execution.event(self._see, name, has, broken, spared, seen)
             if not seen:
-                return  # it is over
+                return  # the execution is over
             all_heard = True
             for component, told in self._participants.to_be_told(seen[0].repeat, has).items():
                 for each in set(told).difference(self._notices.of_attempt(told, component)):
-                    all_heard = False  # it has ended, and has kept nothing
+                    all_heard = False  # the wrap has ended and kept nothing
                     del has[each]
         again = dict[str, Collection[int]]()
         begin = seen[0].begin
@@ -247,7 +246,7 @@ class Coordinator(Peers):
         spared: str,
         seen: list[Again],
     ) -> None:
-        """See what is to run again, and have the tasks here begin again that live streams read."""
+        """Find the tasks to run again, and restart those of this wrap that live streams connect."""
         here = self._execution.run.here
         found = self._participants.lost_with(name, has, here, broken, spared)
         for task in found.repeat:
@@ -263,7 +262,7 @@ class Coordinator(Peers):
 
 
 def _reply_of(answer: Received | None) -> Reply:
-    """What an answer says; None is a connection that broke."""
+    """Return the kind of an answer; None stands for a broken connection."""
     if answer is None:
         return Reply.BROKEN
     if is_refused(answer):

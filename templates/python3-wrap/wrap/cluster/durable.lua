@@ -1,24 +1,23 @@
--- Does what a replica asks for, all of it in one step and once, however often it is sent.
+-- Performs the orders of a replica in one atomic step, and once, however often they are sent.
 --
--- KEYS[1] is what all keys begin with. ARGV has the replica, the number of what it sends, "1" where
--- it may join, for how many ms it is taken to be alive, and orders: how many words follow, the
--- order's name, its other words. The answer has one for each order; none where others have taken
--- the replica for dead, and have what it had.
+-- KEYS[1] is the prefix of all keys. ARGV has the replica, the number of its message, "1" if it may
+-- join, the ms after which it counts as dead, and orders. An order has the number of its words, its
+-- name, and its other words. The result has one answer for each order. It is false if other
+-- replicas have taken this replica for dead and own its sessions.
 
 local prefix, me, turn, joins, alive_ms = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local replicas, evaluator, held = prefix .. 'replicas', prefix .. 'evaluator', prefix .. 'held'
 local arrived, offered, free = prefix .. 'arrived', prefix .. 'offered', prefix .. 'sessions:'
 local own, done = free .. me, prefix .. 'done:' .. me
--- How often a session was in the hands of a replica that died; what may be the reason, and what was
--- set aside.
+-- How many owners of a session have died; sessions that may be the cause; and dead letters.
 local deaths, suspects, dead = prefix .. 'deaths', prefix .. 'suspects', prefix .. 'dead'
 local SUSPECT, DEADLY = 2, 3
--- What an object takes beside its bytes; how many dead letters are shown at once, how many of each
--- one's objects, and how much of each.
+-- Bytes of an object beside its content. The maximum of dead letters in one answer, of objects for
+-- each dead letter, and of bytes for each object.
 local OBJECT_BYTES, SHOWN, SHOWN_OBJECTS, SHOWN_BYTES = 500, 100, 10, 1000
--- Words that Lua hands on at once, and objects that are read at once.
+-- The maximum of words in one Redis call, and of objects in one read.
 local AT_ONCE, OBJECTS = 4000, 500
--- How long is remembered what a replica has sent last, in ms.
+-- How long the last message of a replica is remembered, in ms.
 local REMEMBERED_MS = 24 * 3600 * 1000
 
 local function now_ms()
@@ -36,7 +35,7 @@ local function several(verb, key, first, last)
   end
 end
 
--- A session is its size in memory in a line, then the request, or the keys of its objects.
+-- A session has a line with its size in memory, then the request or the keys of its objects.
 local function size_of(session)
   return tonumber(string.match(session, '^%d+'))
 end
@@ -49,8 +48,8 @@ local function is_window(name)
   return string.find(name, '.', 1, true)
 end
 
--- Offers all sessions of a replica, which is no more; those that it has died of too often are set
--- aside. HKEYS first: they are not to be in memory all at once.
+-- Offers all sessions of a replica that has ended. Sessions with too many dead owners become dead
+-- letters. HKEYS comes first, so that the sessions are not in memory all at once.
 local function let_go(replica, has_died)
   for _, name in ipairs(redis.call('HKEYS', free .. replica)) do
     local session, died = redis.call('HGET', free .. replica, name), 0
@@ -73,7 +72,7 @@ local function is_evaluator(term)
   return redis.call('GET', evaluator) == term
 end
 
--- What is done of each order, which happens once; ARGV has its words from `first` to `last`.
+-- The effect of each order, which happens once. ARGV has its words from `first` to `last`.
 local orders = {}
 
 function orders.take(first)
@@ -81,8 +80,8 @@ function orders.take(first)
   return 1
 end
 
--- What came of a session takes its place: 0 where another replica has it by now, 2 where the
--- evaluator itself says it, who needs not be told of the objects.
+-- Replaces a session by its outputs. Returns 0 if another replica owns it by now, and 2 if the
+-- sender is the evaluator, which has the objects already.
 function orders.settle(first, last)
   local objects_end = first + 2 + 2 * tonumber(ARGV[first + 2])
   if redis.call('HDEL', own, ARGV[first + 1]) == 0 then
@@ -105,7 +104,7 @@ function orders.settle(first, last)
   return 1
 end
 
--- A window has fired, which the evaluator alone can say: for itself ("1") or for any replica.
+-- Stores a session of a fired window, for the evaluator ("1") or any replica. Evaluator only.
 function orders.fire(first)
   local session, objects = ARGV[first + 1], ARGV[first + 2]
   if not is_evaluator(ARGV[first]) then
@@ -121,8 +120,8 @@ function orders.fire(first)
   return 1
 end
 
--- Takes up to so many sessions that are offered and so many bytes; their names. What takes more than
--- a replica has is set aside. Of what may have killed replicas it takes one, where it has none ("1").
+-- Claims offered sessions up to a number and a size; returns their names. A session above the quota
+-- of a replica becomes a dead letter. Claims one suspect if the replica has none ("1").
 function orders.claim(first)
   local names, left, most = {}, tonumber(ARGV[first + 1]), tonumber(ARGV[first + 2])
   local function take(list)
@@ -153,7 +152,7 @@ function orders.claim(first)
   return names
 end
 
--- Runs again ("retry") or forgets ("discard") what was set aside, all or by its names.
+-- Offers ("retry") or drops ("discard") dead letters, all or by name.
 function orders.letters(first, last)
   local verb, names = ARGV[first], {unpack(ARGV, first + 1, last)}
   if verb == 'show' then
@@ -178,7 +177,7 @@ function orders.letters(first, last)
   return 1
 end
 
--- Forgets so many objects that the evaluator has read.
+-- Removes a number of objects that the evaluator has read.
 function orders.read(first)
   if not is_evaluator(ARGV[first]) then
     return 0
@@ -187,8 +186,8 @@ function orders.read(first)
   return 1
 end
 
--- The replica is alive: looks who is not, and becomes the evaluator where there is none and it
--- wants to ("1"); the term then, of which no two are alike.
+-- Records that the replica is alive, and removes dead replicas. It becomes the evaluator if none is
+-- there and it may ("1"); returns its unique term then.
 function orders.beat(first)
   local now = now_ms()
   redis.call('ZADD', replicas, now + alive_ms, me)
@@ -211,7 +210,7 @@ function orders.beat(first)
   return term
 end
 
--- Is the evaluator no longer, where it was; another one may be at once.
+-- Ends the sender's term as the evaluator; another replica may follow at once.
 function orders.resign(first)
   if is_evaluator(ARGV[first]) then
     redis.call('DEL', evaluator)
@@ -220,14 +219,14 @@ function orders.resign(first)
   return 1
 end
 
--- The last that a replica says.
+-- The last order of a replica.
 function orders.leave()
   let_go(me)
   redis.call('DEL', done)
   return 1
 end
 
--- What is read for an order that has been done.
+-- The answer of each order, read after its effect.
 local answers = {}
 
 local function objects_of(keys, last)
@@ -241,8 +240,7 @@ local function objects_of(keys, last)
   return objects
 end
 
--- Of each session that was taken: its name, what it has, the objects that it names, and how many
--- replicas have died with it.
+-- For each claimed session: its name, its record, its objects, and how many of its owners died.
 function answers.claim(names)
   local found = {}
   for _, name in ipairs(names) do
@@ -258,8 +256,8 @@ function answers.claim(names)
   return found
 end
 
--- Of what was set aside: its name, how many replicas it has killed, the bytes that it takes, and
--- what it begins with.
+-- For each dead letter: its name, how many replicas it has killed, its bytes, and the beginnings of
+-- its objects.
 function answers.letters(_)
   local found = {}
   for at, name in ipairs(redis.call('HKEYS', dead)) do
@@ -281,7 +279,7 @@ function answers.letters(_)
   return found
 end
 
--- Objects that are to be held, up to so many bytes, and at least one.
+-- The next objects for the evaluator, up to a size, but at least one.
 function answers.read(is_done, first)
   local keys = is_done == 1 and redis.call('LRANGE', arrived, 0, OBJECTS - 1) or {}
   local left, last = tonumber(ARGV[first + 2]), 0
@@ -292,10 +290,9 @@ function answers.read(is_done, first)
   return objects_of(keys, last)
 end
 
--- Its term, or "" where it has no new one; whether the one that it said is over; how many replicas
--- there are; the bytes that the evaluator holds; how many sessions are offered, objects are to be
--- read, and sessions were set aside. With a new term all objects in buckets that have not fired are
--- to be read.
+-- The sender's new term, or ""; whether its old term is over; the number of replicas; the bytes of
+-- the evaluator; the numbers of offered sessions, of objects to read, and of dead letters. In a new
+-- term, the evaluator reads all objects in buckets that have not fired.
 function answers.beat(term, first)
   local current = redis.call('GET', evaluator)
   if term ~= '' and term == current then

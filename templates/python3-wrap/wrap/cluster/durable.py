@@ -1,14 +1,14 @@
-"""Keeps in Redis what buckets hold, for all replicas of a wrap, so that nothing is lost with one.
+"""Stores the contents of buckets in Redis for all replicas of a wrap: they survive any replica.
 
-A session is all that comes of a request, or of what a window has fired. Kept are requests that have
-not ended, what buckets hold that fire for many requests, and what these have fired that has not
-ended. What a session gives replaces it, in one step, which is done for one replica alone: that has
-the session then. So wherever it is begun anew, from the same objects and with the same numbers, it
-counts once.
+A session is everything that follows from one request or one fired window. Redis stores three
+things: requests that have not ended, the objects of buckets that fire across requests, and the
+unfinished firings of such buckets. The outputs of a session replace the session in one atomic step.
+Only the replica that owns the session can do this step. So a session counts once, however often it
+restarts: the same objects give the same numbers.
 
-One of the replicas, the evaluator, has what these buckets hold, and says what they fire. It is
-that for a term: what is said of an earlier one does nothing. A replica that has said nothing for
-a while is dead: what it had is offered to the others, and what it still says is refused.
+One replica, the evaluator, holds these buckets and decides what they fire. It is the evaluator for
+a term; orders of earlier terms have no effect. A replica that sends nothing for a while counts as
+dead: its sessions are offered to the others, and its later orders are refused.
 """
 
 from __future__ import annotations
@@ -46,70 +46,70 @@ Word = bytes | memoryview
 
 _SCRIPT = Path(__file__).with_name("durable.lua").read_bytes()
 _SHA = hashlib.sha1(_SCRIPT, usedforsecurity=False).hexdigest().encode()
-#: How long a write may take, and the pause before it is tried again, in seconds.
+#: The timeout of a write, and the pause before a retry, in seconds.
 _WRITING_S, _PAUSE_S = 10.0, 0.2
-#: How often a replica says that it is alive, and after how long it is dead that does not.
+#: The interval of beats, and the silence after which a replica counts as dead, in seconds.
 _BEAT_S, _ALIVE_S = 0.5, 3.0
-#: Sessions that are taken at once of those that are offered: others are to have some too.
+#: How many offered sessions a replica claims at once, so that others get some too.
 _CLAIMED = 4
-#: What has killed so many replicas is run while nothing else of its kind is, or is set aside;
-#: durable.lua counts.
+#: A session that has killed `_SUSPECT` replicas runs while no other such session runs on its
+#: replica; after `_DEADLY` deaths it is a dead letter. durable.lua counts.
 _SUSPECT, _DEADLY = 2, 3
-#: What an order takes beside its words, what a word takes beside its bytes, and how often each is
-#: there while it is sent.
+#: Bytes of an order beside its words, bytes of a word beside its content, and the number of copies
+#: while they are sent.
 _ORDER_BYTES, _WORD_BYTES, _COPIES = 1000, 60, 2
 
 
 class Holder(Protocol):
-    """What has the buckets in memory."""
+    """The owner of the buckets in memory."""
 
     @property
     def term(self) -> bytes:
-        """For which it is the evaluator; empty where it is not."""
+        """The term in which it is the evaluator; empty if it is not."""
 
     @property
     def may_evaluate(self) -> bool:
-        """Whether it can become that."""
+        """Whether it can become the evaluator."""
 
     @property
     def size(self) -> int:
-        """Bytes of the objects that it has."""
+        """Bytes of the objects that it holds."""
 
     @property
     def free(self) -> int:
-        """How many further sessions it would begin now."""
+        """How many more sessions it could begin now."""
 
     @property
     def quota(self) -> Quota:
-        """What objects may take."""
+        """The memory quota of objects."""
 
     @property
     def bytes_left(self) -> int:
-        """Bytes that sessions of others may take now."""
+        """Bytes that sessions of other replicas may take now."""
 
     def evaluate(self, term: bytes) -> None:
-        """Be the evaluator, of the objects that are to come."""
+        """Become the evaluator; the objects follow."""
 
     def no_longer_evaluate(self, term: bytes) -> None:
-        """Be it no longer, if it is for that term."""
+        """Stop being the evaluator, if `term` is still the current term."""
 
     def arrived(self, term: bytes, items: Iterable[Held]) -> None:
-        """Have buckets hold what came of sessions of others, if it is the evaluator for `term`."""
+        """Hold the objects of other replicas' sessions, if it is the evaluator for `term`."""
 
     def resume(
         self, requests: Iterable[tuple[int, Object]], fired: Iterable[Sequence[Held]]
     ) -> None:
-        """Begin sessions that another replica has had, or has fired."""
+        """Begin sessions that another replica owned or fired."""
 
     def have_room(self) -> None:
-        """Go on, and take what is offered or is to be held, if there is room for it."""
+        """Continue, and take offered sessions and waiting objects if there is room."""
 
     def begin_anew(self) -> list[Order]:
-        """Have nothing any more, as others have it; what `DurableBuckets.forget` gives."""
+        """Drop everything, as others own it now; return the result of `DurableBuckets.forget`."""
 
 
 class Order(NamedTuple):
-    """What durable.lua is to do; `then` gets its answer, `refused` is called in place of that."""
+    """A command to durable.lua: `then` gets its answer, or `refused` is called."""
 
     words: Sequence[Word]
     then: Callable[[Any], None]
@@ -121,21 +121,21 @@ def _nothing(*_: object) -> None:
 
 
 class DurableBuckets:
-    """Orders are done one after another, several at once where they come faster.
+    """Sends orders to Redis in sequence, in batches if they come faster than they are done.
 
     Args:
-        name: of the workflow, whose keys begin with ``chiron:NAME:``.
+        name: the name of the workflow, whose keys begin with ``chiron:NAME:``.
 
     Attributes:
         place: the URL of Redis, without credentials.
-        numbers: for requests, in no two replicas alike, and rising with the time. For one thread at
-            a time.
+        numbers: request numbers, unique among replicas and rising with time. For one thread at a
+            time.
         others: how many other replicas there are.
-        held_elsewhere: bytes that the evaluator has, if that is another one.
-        offered: how many sessions any replica could take when it was looked last.
-        offers: whether there may be some.
+        held_elsewhere: bytes of the evaluator's objects, if another replica is the evaluator.
+        offered: how many sessions any replica could claim at the last beat.
+        offers: whether there may be offered sessions.
         size: bytes of the orders that have not been done.
-        dead_letters: how many sessions were set aside when it was looked last.
+        dead_letters: how many sessions were set aside at the last beat.
     """
 
     def __init__(self, redis: Redis, name: str) -> None:
@@ -153,20 +153,20 @@ class DurableBuckets:
         self._waiting = list[Order]()
         self._changed = threading.Condition()
         self._writes = False
-        #: The objects of each session of this replica that a window has begun.
+        #: Session that a window began on this replica -> the keys of its objects.
         self._objects: dict[Number, Sequence[bytes]] = {}
         self._beats = self._beats_again = self._claims = False
-        #: The term for which objects are being read, whether to look again then, and how many
-        #: of which term have been.
+        #: The term of the current read, whether to read again after it, and the term and count of
+        #: the last read.
         self._reading, self._reads_again = b"", False
         self._has_read = (b"", 0)
-        #: Whether there may be more to read, and whether it was said that this waits.
+        #: Whether there may be more to read, and whether the log says that buckets are full.
         self._has_more = self._says_full = False
-        #: The sessions in hand that may have killed replicas.
+        #: The sessions of this replica that may have killed replicas.
         self._suspects = set[bytes]()
 
     def join(self, holder: Holder) -> None:
-        """Be one of the replicas. Raises TaskError, ``store``."""
+        """Register this replica. Raises TaskError, ``store``."""
         deadline = time.monotonic() + _WRITING_S
         load, count = (b"SCRIPT", b"LOAD", _SCRIPT), (b"INCR", self._prefix + b"numbers")
         self._holder = holder
@@ -185,7 +185,7 @@ class DurableBuckets:
         then: Callable[[], None],
         refused: Callable[[], None],
     ) -> None:
-        """Keep a request, which takes so many bytes in memory."""
+        """Store a request that takes `size` bytes in memory."""
         record = record_of([given.content_type], given)
         words = (b"take", b"%d" % number, b"%d\n%b" % (size, record))
         self._order(Order(words, lambda _: then(), refused))
@@ -199,10 +199,9 @@ class DurableBuckets:
         is_own: bool,
         then: Callable[[bool], None],
     ) -> None:
-        """Note what a bucket has fired, which begins a session: here, or where there is room.
+        """Store a firing of a bucket, which begins a session here or at a replica with room.
 
-        It takes `size` bytes in memory.
-        `then` is told whether it begins here.
+        It takes `size` bytes in memory. `then` is told whether the session begins here.
         """
         keys = keys_of(items)
         if is_own:
@@ -219,9 +218,9 @@ class DurableBuckets:
         self._order(Order(words, over, _nothing))
 
     def settled(self, term: bytes, settled: Settled[Object], then: Callable[[bool], None]) -> None:
-        """Keep what came of a session in its place.
+        """Replace a session in the store by its outputs.
 
-        `then` is told whether this replica is to hold it, which has given `term` as the evaluator.
+        `then` is told whether this replica, the evaluator for `term`, is to hold them.
         """
         session, given = settled
         words = list[Word]([b"settle", term, name_of(session), b"%d" % len(given)])
@@ -232,7 +231,7 @@ class DurableBuckets:
         self._order(Order(words, lambda answer: then(answer == b"2"), _nothing))
 
     def claim(self, free: int) -> None:
-        """Take sessions that are offered, so many at most."""
+        """Claim offered sessions, at most `free`."""
         with self._changed:
             if self._claims or not self.offers:
                 return
@@ -243,19 +242,19 @@ class DurableBuckets:
         self._order(Order(words, partial(self._claimed, wanted), _nothing))
 
     def letters(self, verb: bytes, which: Sequence[bytes], then: Callable[[Any], None]) -> None:
-        """Show (``show``), run again (``retry``) or forget (``discard``) what was set aside.
+        """Show (``show``), run again (``retry``) or drop (``discard``) dead letters.
 
-        `which` are names of sessions, none for all. `then` is told of each its name, how many
-        replicas it has killed, the bytes that it takes, and the beginning of its content.
+        `which` lists names of sessions; an empty list means all. `then` gets for each session its
+        name, the number of replicas it has killed, its bytes, and the beginning of its content.
         """
         self._order(Order((b"letters", verb, *which), then, partial(then, [])))
 
     def resign(self, term: bytes) -> None:
-        """Have another replica be the evaluator."""
+        """Let another replica become the evaluator."""
         self._order(Order((b"resign", term), _nothing, _nothing))
 
     def leave(self, deadline: float) -> None:
-        """Offer what has not ended to the others; returns when all is written, or at `deadline`."""
+        """Offer unfinished sessions to the others; returns after all writes or at `deadline`."""
         self._left = True
         self._order(Order((b"leave",), _nothing, _nothing))
         with self._changed:
@@ -264,7 +263,7 @@ class DurableBuckets:
             )
 
     def forget(self) -> list[Order]:
-        """The orders that wait, which are not given any more."""
+        """Return the waiting orders, which will not be sent, and reset the state."""
         with self._changed:
             waiting, self._waiting = self._waiting, []
             self.size -= sum(map(_size, waiting))
@@ -284,7 +283,7 @@ class DurableBuckets:
         essential(self._write_all, "durable-writes")
 
     def _write_all(self) -> None:
-        """Write as long as there is something."""
+        """Send orders until none is left."""
         while True:
             with self._changed:
                 orders, self._waiting = self._waiting, []
@@ -310,7 +309,7 @@ class DurableBuckets:
             _do(order.refused)
 
     def _answers(self, orders: Sequence[Order]) -> Any:
-        """What Redis says to each; None where it refuses all. It is asked until it answers."""
+        """Return Redis's answer to each order; None if it refuses all. Retries without limit."""
         self._turn += 1
         head = (self._prefix, self._replica, b"%d" % self._turn, b"%d" % self._joins)
         words = list[Word]([b"EVALSHA", _SHA, b"1", *head, b"%d" % (_ALIVE_S * 1000)])
@@ -321,7 +320,7 @@ class DurableBuckets:
             try:
                 return self._redis.run([words], time.monotonic() + _WRITING_S)[0]
             except TaskError as error:
-                if "NOSCRIPT" in str(error):  # it has been started anew
+                if "NOSCRIPT" in str(error):  # Redis has restarted
                     words[:2] = (b"EVAL", _SCRIPT)
                     continue
                 if str(error) != said:
@@ -330,7 +329,7 @@ class DurableBuckets:
                 time.sleep(_PAUSE_S)
 
     def _listen(self) -> None:
-        """Say again and again that this replica is alive, and look what there is to do."""
+        """Send beats, and wait for notices of new work, until the replica leaves."""
         seen = {self._prefix + b"wake:" + whom: b"0" for whom in (b"all", b"evaluator")}
         every, evaluator = seen
         beat_at = time.monotonic() + _BEAT_S
@@ -358,7 +357,7 @@ class DurableBuckets:
         with self._changed:
             if self._left:
                 return
-            if self._beats:  # it may be done before what this is to see
+            if self._beats:  # that beat may miss the current change
                 self._beats_again = True
                 return
             self._beats = True
@@ -367,7 +366,7 @@ class DurableBuckets:
         self._order(Order(words, partial(self._alive, holder.term), _nothing))
 
     def _alive(self, said: bytes, answer: Any) -> None:
-        """Take in what there is to do."""
+        """Process the answer to a beat."""
         term, is_over, replicas, size, offered, arrived, letters = answer
         with self._changed:
             self._beats = False
@@ -411,9 +410,9 @@ class DurableBuckets:
         self._holder.have_room()
 
     def _read_on(self, term: bytes) -> None:
-        """Read what is to be held: what came of sessions of other replicas, and of earlier terms.
+        """Read objects for the evaluator: outputs of other replicas' sessions, or of earlier terms.
 
-        It comes in pieces, and stays where it is while there is no room.
+        They arrive in pieces, and stay in Redis while there is no room.
         """
         left = self._holder.quota.left
         with self._changed:
@@ -434,7 +433,7 @@ class DurableBuckets:
         self._order(Order(words, partial(self._have_read, term), _nothing))
 
     def read_more(self) -> None:
-        """Read what had to wait, if there is room."""
+        """Read the objects that had to wait, if there is room."""
         if self._has_more:
             self._read_on(self._holder.term)
 
@@ -452,17 +451,17 @@ class DurableBuckets:
 
 
 def _size(order: Order) -> int:
-    """Bytes that an order takes until it has been done."""
+    """Return the bytes of an order until it is done."""
     return _ORDER_BYTES + _COPIES * sum(len(word) + _WORD_BYTES for word in order.words)
 
 
 def _last(found: Any) -> dict[bytes, bytes]:
-    """The last entry of each stream in which there is something new."""
+    """Return the last entry of each stream that has new entries."""
     return {name: entries[-1][0] for name, entries in found or ()}
 
 
 def _do(action: Callable[..., None], *arguments: Any) -> None:
-    """Whatever is wrong with one answer, the others are taken in."""
+    """Call `action`; an error is printed, so that the other answers are still processed."""
     try:
         action(*arguments)
     except Exception:

@@ -1,4 +1,4 @@
-"""Tells other wraps of an execution where a lost one is now, and which attempt tasks are in."""
+"""Notifies the other wraps of an execution of a wrap's new address, or of another attempt."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from wrap.net.peer_connection import Message
 if TYPE_CHECKING:
     from wrap.dispatch.execution import Execution
 
-#: The status of an execution that a wrap does not know, or whose tasks there have all ended.
+#: The statuses of an execution that a wrap does not have, or whose tasks there have all ended.
 UNKNOWN, ENDED = 404, 410
 _STANDINGS = {OK: Standing.RUNS, ENDED: Standing.ENDED}
-#: How long another wrap is waited for that is told of a loss, in seconds; the pause before it is
-#: told again.
+#: The timeout of the answer to a notice, and the pause before it is repeated, in seconds.
 _ANSWER_S, _PAUSE_S = 2.0, 0.05
 
 
 class Notices:
-    """What the coordinator tells; its threads wait for the answers.
+    """The coordinator's notices. Its threads wait for the answers.
 
     Args:
         routes: wrap -> its address.
@@ -45,15 +44,15 @@ class Notices:
         self._participants = participants
 
     def of_place(self, names: Iterable[str], name: str) -> dict[str, set[int]]:
-        """Tell wraps where another one is now, which gets what they have for it; what each has.
+        """Notify wraps of the address of wrap `name`; return wrap -> the tasks it has.
 
-        One that hears of itself keeps nothing.
+        They send their outputs to that address again. The wrap itself drops its execution.
         """
         number = self._execution.ident.number
         return self._told(names, Message(MOVED, [number, name, self._routes[name]])).has
 
     def of_attempt(self, names: Iterable[str], component: Component) -> dict[str, set[int]]:
-        """Tell wraps of the attempt that some tasks are in now; what each has."""
+        """Notify wraps of the current attempt of a component; return wrap -> the tasks it has."""
         attempt = self._participants.attempt_of(component)
         fields = [self._execution.ident.number, min(component), attempt]
         telling = self._told(names, Message(AGAIN, fields))
@@ -80,7 +79,7 @@ class Notices:
 
 
 def is_there(direct: Direct, address: str) -> bool:
-    """Whether a wrap takes connections at an address."""
+    """Return whether a wrap accepts connections at an address."""
     try:
         direct.pool.reach(address)
     except (OSError, ValueError):
@@ -91,7 +90,7 @@ def is_there(direct: Direct, address: str) -> bool:
 def replica_beside(
     direct: Direct, name: str, ending: str, number: int, is_wanted: Callable[[], bool]
 ) -> str | None:
-    """Another replica of a wrap than one that is ending; None if none is soon found."""
+    """Return another replica than one that is shutting down; None if none is soon found."""
     replicas = direct.replicas(name)
     replicas.ends(ending)
 
@@ -105,7 +104,7 @@ def replica_beside(
 def replica_after(
     direct: Direct, name: str, lost: str, number: int, is_wanted: Callable[[], bool]
 ) -> str | None:
-    """A replica of a wrap that was lost at an address; None if none is there in time."""
+    """Return a replica to replace a lost one; None if none is found in time."""
     replicas = direct.replicas(name)
     replicas.forget(lost)
     return _found(REPLACEMENT, lambda within_s: replicas.of(number, within_s), is_wanted)

@@ -1,9 +1,9 @@
-"""Has another replica of this wrap run what would wait here for a busy process.
+"""Sends executions that would wait here for a busy worker to another replica of this wrap.
 
 References
 ----------
-Pheromone (NSDI'23), algorithm 1: delayed scheduling. A node runs what it can itself, and hands on
-what has waited for longer than a threshold.
+Pheromone (NSDI'23), algorithm 1: delayed scheduling. A node runs what it can itself, and forwards
+what has waited longer than a threshold.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from wrap.net.peer_connection import Message, Received
 
 #: Asks a replica for how many executions it has free workers.
 FREE = "free"
-#: How long a replica may take to say so, in seconds.
+#: The timeout of its answer, in seconds.
 _ANSWER_S = 0.5
 
-#: Is told what came of it: results, the error of a task, or None where it has to be run here.
+#: Gets the outcome: results, the error of a task, or None if the execution has to run here.
 Returned = Callable[[list[Result] | TaskError | None], None]
 
 
@@ -33,8 +33,8 @@ class Offload:
     """Sends executions to the other replicas of this wrap.
 
     Args:
-        name, address: of this wrap, and where this replica takes messages.
-        after_s: how long an execution waits for processes before others are asked.
+        name, address: the name of this wrap, and where this replica accepts messages.
+        after_s: how long an execution waits for workers before other replicas are asked.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Offload:
     def send(
         self, request: Request, deadline: float, wanted: Callable[[], bool], returned: Returned
     ) -> None:
-        """Have `request` run by the freest replica, unless it is not `wanted` then."""
+        """Send `request` to the replica with the most free workers, if it is still `wanted`."""
         self._threads.start(partial(self._send, request, deadline, wanted, returned))
 
     def _send(
@@ -73,7 +73,7 @@ class Offload:
         self._direct.pool.ask(replica, message, got)
 
     def _free(self) -> dict[str, int]:
-        """For how many executions each of the other replicas has free workers."""
+        """Return replica -> for how many executions it has free workers."""
         others = self._direct.replicas(self._name).known(but=self._address)
         answers = self._direct.pool.ask_all(
             {each: each for each in others}, Message(FREE), _ANSWER_S

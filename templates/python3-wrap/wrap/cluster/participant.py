@@ -1,4 +1,4 @@
-"""What this wrap does by the messages of others: it runs tasks, and takes objects in."""
+"""Handles the messages of other wraps: runs tasks for them, and receives objects."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from wrap.pipes.broker import STREAM
 from wrap.pipes.frames import bounded
 from wrap.pipes.piecewise import RemoteClient
 
-#: Says that this replica is ending, and leaves what was asked for to others.
+#: The reply of a replica that is shutting down: the sender has to use another replica.
 _REFUSAL = Message(ANSWER, [ENDING])
 
 
@@ -74,42 +74,42 @@ class Participant:
             self._does |= {kind: partial(does, protocol) for kind, does in more.items()}
         self._answers = Answers[Execution, PeerConnection, Message]()
         self._answering: set[PeerConnection] = set()
-        #: Whether its replica was told to end: it takes on no more.
+        #: Whether its replica was told to shut down; it then accepts no new work.
         self.ending = False
 
     @property
     def in_hand(self) -> int:
-        """For how many executions of others it has something to do."""
+        """The number of other wraps' executions that have work here."""
         return len(self._answering) + sum(map(_is_busy, self._answers.executions))
 
     @property
     def busy(self) -> bool:
-        """Whether something is in hand or may begin, or an answer has still to be sent."""
+        """Whether work is in progress or may begin, or an answer has still to be sent."""
         broker, protocol = self._runtime.broker, self._protocol
         early = broker is not None and broker.in_hand
         executions = early or (protocol is not None and protocol.busy)
         return executions or bool(self._answering or self._answers)
 
     def got(self, connection: PeerConnection, message: Received) -> None:
-        """Do what a message says. Raises ValueError or TypeError where it is none."""
+        """Handle a message. Raises ValueError or TypeError if it is malformed."""
         does = self._does.get(message.kind)
         if does is None:
             raise ValueError("a message of an unknown kind")
         does(connection, message)
 
     def gone(self, connection: PeerConnection, why: Exception | None) -> None:
-        """A connection has ended: orderly where there is no reason."""
+        """Handle the end of a connection; it was orderly if `why` is None."""
         when = time.monotonic() + self._answers.cancelled_in_s(is_orderly=why is None)
         for execution in self._answers.lost(connection):
             self._runtime.loop.call_at(when, partial(self._cancel, execution, connection))
 
     def _cancel(self, execution: Execution, connection: PeerConnection) -> None:
-        """Nobody waits for an answer any more, unless over another connection."""
+        """Cancel an execution that nobody awaits, unless its coordinator has reconnected."""
         if self._answers.is_unawaited(execution, connection):
             execution.fail(CANCELLED)
 
     def _expects(self, number: int) -> bool:
-        """Whether an execution runs here, or something of it has come."""
+        """Return whether an execution runs here, or some of its data has arrived."""
         broker, protocol = self._runtime.broker, self._protocol
         streams = broker is not None and broker.expects(number)
         return streams or (protocol is not None and protocol.expects(number))
@@ -128,7 +128,7 @@ class Participant:
         connection.send(Message(ANSWER, [free]))
 
     def _streamed(self, connection: PeerConnection, message: Received) -> None:
-        """The connection is a stream from now on, of a task that is to be read here."""
+        """Turn the connection into a stream that a task here reads."""
         stream = StreamId(*map(int, message.fields))
         if self._runtime.broker is None:
             raise ValueError("a stream that nothing reads here")
@@ -140,7 +140,7 @@ class Participant:
         self._runtime.broker.arrived(stream, channel)
 
     def _run(self, connection: PeerConnection, asked: Request, seconds: float) -> None:
-        """Run what another wrap asks for, and give all of it back."""
+        """Run the tasks that another wrap asks for, and return all their results."""
         runtime, arrived = self._runtime, time.monotonic()
 
         deadline = deadline_of(arrived, runtime.wrap.timeout_s, seconds)
@@ -168,7 +168,7 @@ class Participant:
         seconds, coordinator, routes, renewed, urged, attempts = message.fields
         request = _request(message)
         number, arrived = request.ident.number, time.monotonic()
-        if renewed:  # its coordinator's connection broke
+        if renewed:  # the coordinator has reconnected
             if not self._answers.renew(protocol.get(number), connection):
                 connection.send(self._answers.take(number) or Message(ANSWER, [UNKNOWN]))
             return
@@ -184,7 +184,7 @@ class Participant:
         def ended(ended: Execution, outcome: Outcome) -> None:
             coordinator = self._answers.connection_of(ended)
             _export(self._runtime, ended, outcome)
-            if outcome is CANCELLED:  # where its coordinator has come back, it begins again
+            if outcome is CANCELLED:  # a coordinator that has reconnected begins it again
                 coordinator.send(Message(ANSWER, [UNKNOWN]))
                 self._answers.end(ended)
                 return
@@ -220,7 +220,7 @@ class Participant:
             if not keeps(self.ending, self._expects(int(number))):
                 connection.send(_REFUSAL)
                 return
-            protocol.deliver(int(number), given)  # what begins by it does not wait for the answer
+            protocol.deliver(int(number), given)  # tasks that begin now do not wait for the answer
         else:
             execution = protocol.get(int(number))
             peers = execution and execution.peers
@@ -278,13 +278,13 @@ class Participant:
 
 
 def _export(runtime: Runtime, execution: Execution, outcome: Outcome) -> None:
-    """Tell what a part has done that has failed: its coordinator gets no results."""
+    """Export the spans of a failed part, because its coordinator gets no results."""
     if runtime.spans is not None and isinstance(outcome, TaskError):
         runtime.spans.part(execution.ident, all_results(execution, outcome))
 
 
 def told(runtime: Runtime, error: TaskError, arrived: float) -> dict[str, Any]:
-    """What the caller is told of an error."""
+    """Return the fields of an error for the caller."""
     cause = runtime.memory_kills.during(arrived) if error.status >= SERVER_FAULT else None
     if cause:
         error.message = f"wrap {runtime.wrap.name}: {cause}: {error.message}"
@@ -293,7 +293,7 @@ def told(runtime: Runtime, error: TaskError, arrived: float) -> dict[str, Any]:
 
 
 def engine_of(runtime: Runtime, asked: Request) -> Program:
-    """What runs the tasks of another wrap's request. Raises TaskError where it cannot."""
+    """Return the program for another wrap's request. Raises TaskError if it does not fit."""
     wrap = runtime.wrap
     engine: Program | None = None
     try:
@@ -314,7 +314,7 @@ def engine_of(runtime: Runtime, asked: Request) -> Program:
 
 
 def other_plan() -> TaskError:
-    """A wrap is asked for what it does not run."""
+    """Return the error of a request for tasks that this wrap does not run."""
     message = "this wrap runs other tasks: deploy all wraps of one plan"
     return TaskError("other-plan", message, status=400)
 
@@ -327,5 +327,5 @@ def _request(message: Received) -> Request:
 
 
 def _is_busy(execution: Execution) -> bool:
-    """Whether a task is to run now: else what the next ones need has not come from elsewhere."""
+    """Return whether a task is to run now, so that the execution does not only wait for objects."""
     return not execution.run.begun or bool(execution.run.limits)

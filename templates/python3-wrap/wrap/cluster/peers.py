@@ -1,9 +1,8 @@
-"""What wraps tell each other about executions that several of them take part in.
+"""The protocol between wraps that take part in the same execution.
 
-The coordinator, which has the request, has each of the others begin, once. From then on every wrap
-sends what its tasks give straight to the wraps that wait for it, and answers the coordinator when
-all its tasks have ended. What comes twice changes nothing, so what may have been lost is sent
-again.
+The coordinator, which has the request, asks each other wrap to begin, once. From then on every wrap
+sends outputs directly to the wraps that wait for them. It answers the coordinator after all its
+tasks. Duplicates change nothing, so whatever may be lost is sent again.
 """
 
 from __future__ import annotations
@@ -40,45 +39,44 @@ if TYPE_CHECKING:
     from wrap.dispatch.execution import Execution
     from wrap.net.messages import Result
 
-#: The kinds of messages: take part in an execution; objects have come to be; a wrap has another
-#: address than before; streams broke; tasks that they connect are in another attempt.
+#: The kinds of messages: take part in an execution; outputs; a wrap has moved to another address;
+#: streams broke; the tasks that they connect are in another attempt.
 BEGIN, OBJECTS, MOVED, BROKE, AGAIN = "begin", "objects", "moved", "broke", "again"
-#: How long to wait before a stream is opened again to a wrap that is not there, and before objects
-#: are sent again that a wrap has refused, in seconds.
+#: The pause before a stream to a missing wrap, or refused objects, are retried, in seconds.
 _PAUSE_S = 0.05
 
-#: Objects by the tasks that gave them; None where it is enough to know that the task has ended.
+#: Task -> its object; None if the receiver only needs to know that the task has ended.
 Given = Mapping[int, Object | None]
 
 
 class PeerProtocol:
-    """The executions here that other wraps take part in.
+    """The executions on this replica in which other wraps take part.
 
     Args:
-        address: where this replica takes messages.
+        address: where this replica accepts messages.
     """
 
     def __init__(self, wrap: Wrap, direct: Direct, loop: Loop, address: str) -> None:
         self.wrap = wrap
         self.direct = direct
         self.address = address
-        #: Says which tasks may begin that give something for other wraps.
+        #: Decides when tasks with outputs for other wraps may begin.
         self.pressure = Pressure(loop)
         self._loop = loop
         self._executions: Executions[Execution, Given] = Executions()
-        #: What forgets objects that came for executions that have not begun.
+        #: Execution -> the timer that drops early objects if it has not begun.
         self._forgetting: dict[int, Timer] = {}
         self._lock = threading.Lock()
 
     @property
     def busy(self) -> bool:
-        """Whether any has not ended, or has not begun that objects are here for."""
+        """Whether an execution runs, or objects wait for an execution that has not begun."""
         return self._executions.in_hand
 
     def routes(self, execution: int) -> dict[str, str] | None:
-        """The addresses of all wraps for an execution; None where one of them has none.
+        """Return the addresses of all wraps for an execution; None if a wrap has none.
 
-        That of a wrap that is just not there is empty, where there may be another attempt.
+        A lost wrap has an empty address if there may be another attempt.
         """
         found = {self.wrap.name: self.address}
         for name in self.wrap.remotes:
@@ -90,9 +88,9 @@ class PeerProtocol:
         return found
 
     def connect(self, name: str, stream: StreamId, is_wanted: Callable[[], bool]) -> socket.socket:
-        """A connection to another wrap that is a stream from now on. Raises TaskError.
+        """Return a connection to another wrap that carries a stream. Raises TaskError.
 
-        A wrap that was lost may be elsewhere soon: it is waited for where there are attempts left.
+        Retries while the wrap may soon run elsewhere: if attempts are left or it is shutting down.
         """
         while True:
             execution = self.get(stream.execution)
@@ -108,20 +106,20 @@ class PeerProtocol:
             sleep(_PAUSE_S)
 
     def get(self, number: int) -> Execution | None:
-        """The execution of that number, while it runs here."""
+        """Return the execution of that number while it runs here."""
         return self._executions.get(number)
 
     def expects(self, number: int) -> bool:
-        """Whether what comes for an execution has a place: it runs, or is to begin, or is done."""
+        """Return whether messages of an execution are accepted: it runs, will begin, or is done."""
         with self._lock:
             return self._executions.expects(number)
 
     def has_ended(self, number: int) -> bool:
-        """Whether that execution was here, and is no more."""
+        """Return whether that execution ran here and has ended."""
         return self._executions.has_ended(number)
 
     def add(self, execution: Execution) -> None:
-        """An execution begins: it gets what has come for it already."""
+        """Register an execution that begins, and give it the objects that arrived early."""
         number = execution.ident.number
         with self._lock:
             early = self._executions.begin(number, execution)
@@ -132,22 +130,22 @@ class PeerProtocol:
             execution.arrived(given)
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
-        """Have the loop do something after so many seconds."""
+        """Have the loop call `action` after `seconds`."""
         self._loop.call_at(monotonic() + seconds, action)
 
     def remove(self, execution: Execution) -> None:
-        """An execution has ended."""
+        """Unregister an execution that has ended."""
         number = execution.ident.number
         with self._lock:
             self._executions.end(number, execution, execution.complete)
 
     def begin_again(self, number: int) -> Execution | None:
-        """Keep what comes for an execution that is to begin once more; the one before."""
+        """Unregister an execution that will begin again, and return it; later messages are kept."""
         with self._lock:
             return self._executions.begin_again(number)
 
     def deliver(self, number: int, given: Given) -> None:
-        """Objects have come for an execution."""
+        """Give objects to an execution, or keep them until it begins."""
         with self._lock:
             execution = self._executions.get(number)
             if execution is None:
@@ -168,15 +166,15 @@ class PeerProtocol:
 
 
 class Peers:
-    """The other wraps that take part in an execution, as one of them sees them.
+    """The other wraps of an execution, from the side of a participant.
 
     Args:
         coordinator: the wrap that has the request.
-        routes: the address of each.
-        wanted: tasks whose objects the coordinator waits for, besides those that its tasks need.
+        routes: wrap -> its address.
+        wanted: tasks whose objects the coordinator awaits, besides the inputs of its own tasks.
     """
 
-    #: How long after the deadline others are waited for, in seconds: they say what hangs.
+    #: Seconds to wait for others after the deadline: their errors name the overdue task.
     grace_s = 2 * GRACE_S
 
     def __init__(
@@ -195,35 +193,35 @@ class Peers:
         #: Whether the object of another wrap's task is needed here, or only its end.
         self.needs = partial(is_needed, takers, own, frozenset())
         self._sharing = Sharing(takers, own, coordinator, wanted)
-        #: How often a store is being given objects that are to be sent then.
+        #: The number of writes to the store whose objects are sent afterwards.
         self._storing = 0
-        #: The wraps that objects are on their way to, one for each message.
+        #: A key for each message with objects on their way -> the receiving wrap.
         self._sending: dict[object, str] = {}
 
     def waits(self, here: Collection[int]) -> bool:
-        """Whether the execution has not ended though all tasks have whose objects are `here`.
+        """Return whether outputs are still on their way to a store or to other wraps.
 
-        With this wrap what it gave would be gone. The coordinator does not look after ended wraps.
+        They would be lost with this wrap, and the coordinator does not recover ended wraps.
         """
         return self._storing > 0 or bool(self._sending)
 
     def gives(self, task: int) -> bool:
-        """Whether another wrap needs the object of a task of this one."""
+        """Return whether another wrap needs the object of a task of this wrap."""
         return self._sharing.leaves(task)
 
     def late(self) -> TaskError | None:
-        """What hangs in others, if that is known."""
+        """Return the error about overdue tasks in other wraps, if known."""
         return None
 
     def gone(self) -> TaskError | None:
-        """Which of the others have ended and are not there again, if that is known."""
+        """Return the error about other wraps that ended without a replacement, if known."""
         return None
 
     def begin(self, execution: Execution) -> None:
-        """The execution begins here."""
+        """Begin the execution here."""
 
     def broke(self, execution: Execution, task: int, attempt: int, error: TaskError) -> None:
-        """Report that the streams of a task broke, or that it was lost, to the coordinator."""
+        """Report to the coordinator that the streams of a task broke, or that it was lost."""
         fields = [execution.ident.number, task, attempt, error.as_dict(redacted)]
         self._tell(Message(BROKE, fields), REPORTS)
 
@@ -235,12 +233,12 @@ class Peers:
         self.protocol.direct.pool.ask(self.routes[self.coordinator], message, said)
 
     def close(self) -> None:
-        """The execution has ended here."""
+        """End the execution here."""
 
     def gave(self, execution: Execution, results: Iterable[Result], last: bool) -> None:
-        """Send what tasks gave to those that wait for it, when a store has it if that is the path.
+        """Send outputs to the wraps that wait for them, after a store has them if that is the path.
 
-        As `wrap.core.sharing` says; what the coordinator gets in the answer stays in the results.
+        See `wrap.core.sharing`. The results keep only outputs for the answer to the coordinator.
         """
         results = list(results)
         outputs = {each.task: each.output for each in results}
@@ -269,14 +267,14 @@ class Peers:
             self.send(execution, to, objects)
 
     def moved(self, execution: Execution, name: str, address: str) -> list[int]:
-        """Another wrap is elsewhere now, and gets all that there is for it again; what is here."""
+        """Record a wrap's new address, and send its inputs again; return the tasks ended here."""
         self.routes[name] = address
         self._sending = {key: to for key, to in self._sending.items() if to != name}
         self.send_again(execution, name)
         return sorted(execution.run.here)
 
     def send_again(self, execution: Execution, to: str) -> None:
-        """Send another wrap all that this one gave for it."""
+        """Send another wrap all outputs of this wrap that it waits for."""
         given: dict[int, Object | None] = {}
         for task in execution.run.here & self._wrap.tasks.keys():
             needed = self._wrap.takers[task].get(to)
@@ -286,7 +284,7 @@ class Peers:
             self.send(execution, to, given)
 
     def send(self, execution: Execution, to: str, given: Given) -> None:
-        """Send objects to another wrap, as often as `wrap.core.retry.sends_to` says."""
+        """Send objects to another wrap, with the retries of `wrap.core.retry.sends_to`."""
         key = object()
         self._sending[key] = to
         pressure, size = self.protocol.pressure, bytes_of(given.values())
@@ -303,7 +301,7 @@ class Peers:
         self._send(execution.ident.number, to, given, 0, done)
 
     def _refused(self, number: int, to: str, given: Given, done: Callable[[], None]) -> None:
-        """A wrap is ending, and has not begun: the coordinator knows where it begins, or will."""
+        """Retry: the receiver is shutting down. The coordinator will know where it begins."""
         tries = tries_after_refusal(self.coordinator, self._wrap.name)
         again = partial(self._send, number, to, given, tries, done)
         if tries:
@@ -342,13 +340,13 @@ class Peers:
 
 
 def bytes_of(objects: Iterable[Object | None]) -> int:
-    """The bytes that go with a message of these, where they are many; a store's do not."""
+    """Return the bytes of objects in a message if they are many; stored objects do not count."""
     size = sum(each.size for each in objects if each is not None and not each.stored)
     return size if size >= HELD_FROM else 0
 
 
 def given_in(named: Sequence[Any], content: Sequence[Frame | Shared]) -> dict[int, Object | None]:
-    """The objects of a message. Raises ValueError or TypeError where it is none."""
+    """Return task -> object of a message. Raises ValueError or TypeError if it is malformed."""
     frames = iter(content)
     given: dict[int, Object | None] = {}
     for task, described in named:

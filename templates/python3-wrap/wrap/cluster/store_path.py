@@ -1,8 +1,8 @@
-"""How objects get to other wraps by a store: they are put there, and their names travel.
+"""Passes objects between wraps through a store: messages carry only their names.
 
-That is the path ``store``. An object is put once, whoever gets it, under EXECUTION/TASK; it stays
-until its execution has ended, when the coordinator deletes it. A store that fails fails the
-execution, by name: a plan that says ``store`` does not want objects to go another way.
+This is the path ``store``. An object is written once, under EXECUTION/TASK, for all its receivers.
+The coordinator deletes it at the end of its execution. An error of the store fails the execution by
+name: a plan that says ``store`` does not allow another path.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from wrap.net.object_store import Store
 from wrap.net.transport import Answered, Forwarded, Transport
 from wrap.values.value import Object
 
-#: How long a store may take to delete what an execution has left, in seconds.
+#: The timeout for deleting the objects of an execution, in seconds.
 _DELETING_S = 5.0
 
 
 def name_of(execution: int, key: Key) -> str:
-    """The name under which a store has the object of `key`: of a task, or of the request."""
+    """Return the name in the store of the object of `key`: a task, or the request."""
     return f"{execution}/{'request' if key is None else key}"
 
 
 def put(
     store: Store | None, execution: int, objects: Mapping[Key, Object], deadline: float
 ) -> None:
-    """Put those of `objects` that the store, if there is one, has not yet; TaskError, ``store``."""
+    """Write those `objects` that the store, if there is one, lacks; TaskError, ``store``."""
     for key, each in objects.items():
         if store is not None and not each.stored:
             name = name_of(execution, key)
@@ -42,7 +42,7 @@ def put(
 
 
 def get(store: Store | None, objects: Iterable[Object], deadline: float) -> None:
-    """Fill those of `objects` that have come by their names. Raises TaskError, ``store``."""
+    """Read the contents of those `objects` that came by name. Raises TaskError, ``store``."""
     for each in objects:
         if each.missing:
             if store is None:
@@ -51,7 +51,7 @@ def get(store: Store | None, objects: Iterable[Object], deadline: float) -> None
 
 
 def delete(store: Store, names: Sequence[str]) -> None:
-    """Have `store` keep these no longer; the log has it where that fails."""
+    """Delete objects from `store`; an error is only logged."""
     try:
         store.delete(names, time.monotonic() + _DELETING_S)
     except TaskError as error:
@@ -59,39 +59,39 @@ def delete(store: Store, names: Sequence[str]) -> None:
 
 
 def outputs(results: Iterable[Result]) -> dict[Key, Object]:
-    """The objects of `results`, by their tasks."""
+    """Return task -> the object of its result."""
     return {each.task: each.output for each in results if each.output is not None}
 
 
 @dataclass
 class _Kept:
-    """What a store has of an execution."""
+    """The objects of an execution in a store."""
 
-    #: Also of objects that are still to be put.
+    #: Includes objects that are still to be written.
     names: set[str] = field(default_factory=set)
     #: Whether the execution has ended.
     over: bool = False
-    #: Held by the thread that puts an object, which others may want to put too.
+    #: Held by the thread that writes an object, as others may want to write it too.
     putting: dict[Key, threading.Lock] = field(default_factory=dict)
 
 
 class ByStore:
-    """Calls wraps as `transport` does, to which the objects go by `store`.
+    """Calls wraps through `transport`, and passes the objects through `store`.
 
-    What others give and `wrap` does not need itself stays there: its name alone goes on.
+    Outputs of other wraps that `wrap` does not need stay in the store; only their names go on.
     """
 
     def __init__(self, wrap: Wrap, transport: Transport, store: Store) -> None:
         self._wrap = wrap
         self._transport = transport
         self._store = store
-        #: By executions, for as long as anything knows of them.
+        #: Execution -> its objects, for as long as the execution is referenced.
         self._kept: WeakKeyDictionary[Ident, _Kept] = WeakKeyDictionary()
 
     def call(
         self, wrap: str, request: Request, deadline: float, sent: Callable[[], None]
     ) -> list[Result]:
-        """As `wrap.net.transport.Transport.call` says; ``store`` too."""
+        """Call a wrap as `wrap.net.transport.Transport.call`; also raises ``store``."""
         number = request.ident.number
         kept = self._kept.setdefault(request.ident, _Kept())
         kept.names.update(name_of(number, key) for key in (*request.objects, *request.gives))
@@ -105,7 +105,7 @@ class ByStore:
             get(self._store, [given[key] for key in needed], deadline)
             return results
         finally:
-            if kept.over:  # it was given up meanwhile
+            if kept.over:  # the execution was given up meanwhile
                 delete(self._store, sorted(kept.names))
 
     def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:

@@ -1,7 +1,6 @@
-"""What is let in: a request by its time and size, events by memory, an execution by free workers.
+"""Admission: of requests by deadline and size, events by memory, executions by free workers.
 
-Limits of what has been let in are in `wrap.core.limits`, and how often it is tried again in
-`wrap.core.retry`.
+The limits of admitted work are in `wrap.core.limits`, the retries in `wrap.core.retry`.
 """
 
 from __future__ import annotations
@@ -13,21 +12,21 @@ from typing import Generic, TypeVar
 
 from wrap.core.errors import TaskError
 
-#: How long an execution waits for workers before it looks whether all others wait, in seconds;
-#: then twice as long, and so on.
+#: The first wait for workers before an execution checks whether all others wait too, in seconds.
+#: The wait doubles with each check.
 _BLOCKED_S = 0.02
 
-#: An execution that wants workers.
+#: An execution that needs workers.
 Candidate = TypeVar("Candidate")
 
 
 def deadline_of(arrived: float, timeout_s: float, asked_s: float) -> float:
-    """Until when a request may take: the wrap's timeout, or less if its caller asks for that."""
+    """Return the deadline of a request: the wrap's timeout, or less if the caller asks for less."""
     return arrived + min(timeout_s, asked_s)
 
 
 def check_time(now: float, deadline: float) -> None:
-    """Raise TaskError, ``timeout``, if a request has waited for its turn until its deadline."""
+    """Raise TaskError, ``timeout``, if a request waited in the queue until its deadline."""
     if now >= deadline:
         raise TaskError("timeout", "no thread was free: add replicas", status=504)
 
@@ -43,7 +42,7 @@ def check_size(size: int, most: int | None) -> None:
 
 
 def check_memory(size: int, taken: int, most: int, what: str) -> None:
-    """Raise TaskError: ``too-large`` above `most` bytes, ``full`` without room beside `taken`."""
+    """Raise TaskError: ``too-large`` above `most` bytes, ``full`` if `taken` + `size` exceed it."""
     if size > most:
         message = (
             f"{what} would take {size} bytes of memory, and objects may have {most} here: "
@@ -56,7 +55,7 @@ def check_memory(size: int, taken: int, most: int, what: str) -> None:
 
 
 class Limiter(Generic[Candidate]):
-    """Which executions have workers, `limit` at once; the others wait in their order."""
+    """Admits at most `limit` executions at once; the others wait in a queue."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -66,16 +65,16 @@ class Limiter(Generic[Candidate]):
 
     @property
     def free(self) -> int:
-        """How many more executions could begin at once."""
+        """The number of executions that could be admitted now."""
         return max(0, self.limit - len(self.admitted))
 
     @property
     def waiting(self) -> int:
-        """How many executions wait."""
+        """The number of executions that wait."""
         return len(self._waiting)
 
     def ask(self, candidate: Candidate) -> bool:
-        """Whether an execution is admitted now; else it waits, once however often it asks."""
+        """Admit an execution if a slot is free, or else queue it once; return whether admitted."""
         if self.free and candidate not in self.admitted:
             self.admitted.add(candidate)
             return True
@@ -83,14 +82,14 @@ class Limiter(Generic[Candidate]):
         return False
 
     def leave(self, candidate: Candidate) -> Candidate | None:
-        """An execution has no workers any more; the execution that is admitted in its place."""
+        """Remove an execution; return the execution that is admitted in its place."""
         self.admitted.discard(candidate)
         return self._admit_first() if self.free else None
 
     def exceed(self, is_blocked: Callable[[Candidate], bool]) -> Candidate | None:
-        """Admit one more if all that have workers wait for other wraps; that execution.
+        """Admit and return one more execution if all admitted ones wait for other wraps.
 
-        An execution that waits here may have the workers there that these wait for.
+        A waiting execution may hold the workers in those wraps that the admitted ones need.
         """
         is_due = self._waiting and all(map(is_blocked, self.admitted))
         return self._admit_first() if is_due else None
@@ -106,14 +105,14 @@ class Limiter(Generic[Candidate]):
 
 class _State(Enum):
     WAITING = 1
-    #: It has workers here.
+    #: It has workers on this replica.
     ADMITTED = 2
     #: Another replica runs it.
     OFFLOADED = 3
 
 
 class Admission:
-    """Where an execution begins that needs workers: on the replica that offers some first."""
+    """Where an execution begins: on the first replica that offers workers."""
 
     def __init__(self) -> None:
         self._state = _State.WAITING
@@ -121,28 +120,28 @@ class Admission:
 
     @property
     def waits(self) -> bool:
-        """Whether it has begun nowhere."""
+        """Whether the execution has begun nowhere."""
         return self._state is _State.WAITING
 
     @property
     def has_workers(self) -> bool:
-        """Whether it has workers here."""
+        """Whether the execution has workers on this replica."""
         return self._state is _State.ADMITTED
 
     def admit(self) -> bool:
-        """Workers here are free; whether it takes them."""
+        """Take free workers of this replica; return False if the execution has begun already."""
         return self._take(_State.ADMITTED)
 
     def offload(self) -> bool:
-        """Another replica has free workers; whether it begins there."""
+        """Take free workers of another replica; return False if the execution has begun already."""
         return self._take(_State.OFFLOADED)
 
     def return_here(self) -> None:
-        """The replica that ran it was lost, or refuses it: it waits here again."""
+        """Wait here again, after the other replica was lost or has refused."""
         self._state, self._look_s = _State.WAITING, _BLOCKED_S
 
     def next_look_s(self) -> float:
-        """In how many seconds to look whether it waits because all others wait."""
+        """Return the seconds until the next check whether all executions wait."""
         seconds, self._look_s = self._look_s, 2 * self._look_s
         return seconds
 
@@ -154,7 +153,7 @@ class Admission:
 
 
 def freest(free: Mapping[str, int]) -> str | None:
-    """The replica with the most free workers; None if no replica has any.
+    """Return the replica with the most free workers; None if no replica has any.
 
     >>> freest({"a": 0, "b": 2, "c": 1})
     'b'
@@ -165,12 +164,12 @@ def freest(free: Mapping[str, int]) -> str | None:
 
 
 def may_offload(is_whole: bool, has_streams: bool, is_of_buckets: bool) -> bool:
-    """Whether another replica may run an execution.
+    """Return whether another replica may run an execution.
 
     Args:
         is_whole: whether all its tasks run in this wrap.
-        has_streams: whether its tasks read streams while they are written. Another replica begins
-            its tasks one after another.
-        is_of_buckets: whether it gives objects into buckets, which are here.
+        has_streams: whether its tasks read live streams. Another replica runs tasks one after
+            another.
+        is_of_buckets: whether it puts objects into buckets, which are on this replica.
     """
     return is_whole and not has_streams and not is_of_buckets

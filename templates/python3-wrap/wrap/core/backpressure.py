@@ -1,9 +1,9 @@
-"""Which tasks are held back because outputs leave for other wraps more slowly than tasks make them.
+"""Backpressure: holds tasks back while their outputs are produced faster than they can be sent.
 
 References
 ----------
-DataFlower (ASPLOS'23), section 4.2, equation (1): Pressure = alpha · Size / B_w - T_FLU. Where
-that is above 0, what sends cannot keep up with a function, which is blocked for that time.
+DataFlower (ASPLOS'23), section 4.2, equation (1): Pressure = alpha · Size / B_w - T_FLU. If it is
+above 0, the sender cannot keep up with a function. The function is blocked for that time.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-#: What leaves within so many seconds is not waited for, so that there is always something to send.
+#: Seconds of sending that do not hold tasks back, so that there is always something to send.
 _SLACK_S = 0.02
-#: How much of an average stays in it with each new value.
+#: The weight of an old average when a new value arrives.
 _KEPT = 0.9
-#: A destination is stuck if nothing arrives there for so many seconds longer than twice the time
-#: that it should take.
+#: A destination is stuck if nothing arrives there for twice the expected time and this many
+#: seconds.
 _STUCK_S = 1.0
-#: Longest and shortest time until the equation is looked at again, in seconds.
+#: The longest and the shortest time until the equation is evaluated again, in seconds.
 _LONGEST_S, _SHORTEST_S = 0.1, 0.005
 
-#: Stands for tasks that are held back together.
+#: Represents tasks that are held back together.
 Held = TypeVar("Held")
 
 
 @dataclass
 class _Destination:
-    """Since when nothing has arrived there, and how many bytes are on their way to it."""
+    """The time of the last arrival at a destination, and the bytes on their way to it."""
 
     moved: float
     bytes: int = 0
 
 
 class _Ratio:
-    """The quotient of two sums in which the latest values count most."""
+    """The quotient of two sums in which recent values count more."""
 
     def __init__(self) -> None:
         self._above = self._below = 0.0
@@ -50,22 +50,21 @@ class _Ratio:
 
 
 class Pressure(Generic[Held]):
-    """Which tasks may begin, by the outputs that have not been sent yet.
+    """Decides which tasks may begin, from the outputs that have not been sent yet.
 
-    All of equation (1) is measured. Size is what is on its way, and what the tasks that have just
-    begun will give, by the average. alpha / B_w are the seconds for each byte, of those in which
-    anything was on its way, until the other side has said that it has it. T_FLU is for how long
-    tasks run that give something large. A stuck destination does not count: tasks whose outputs go
-    elsewhere are not to wait for it.
+    All terms of equation (1) are measured. Size is the bytes on their way, and the average output
+    of each task that has just begun. alpha / B_w is the time per byte until the receiver confirms
+    it, while anything is on its way. T_FLU is the run time of tasks with large outputs. A stuck
+    destination does not count: tasks whose outputs go elsewhere do not wait for it.
     """
 
     def __init__(self) -> None:
-        #: Whether tasks have given anything large.
+        #: Whether any task has had a large output.
         self.matters = False
         self._destinations: dict[object, _Destination] = {}
         self._changed = 0.0
         self._s_per_byte, self._bytes_each, self._computing_s = _Ratio(), _Ratio(), _Ratio()
-        #: When those tasks have begun that are about to give something.
+        #: The start times of the running tasks with large outputs.
         self._begun = deque[float]()
         self._waiting = deque[tuple[Held, int]]()
         self._held_since, self._held_s = 0.0, 0.0
@@ -77,15 +76,15 @@ class Pressure(Generic[Held]):
 
     @property
     def held(self) -> int:
-        """How many tasks are held back."""
+        """The number of tasks held back."""
         return sum(tasks for _, tasks in list(self._waiting))
 
     def held_s(self, now: float) -> float:
-        """For how many seconds so far any was."""
+        """Return the total time in seconds in which tasks were held back."""
         return self._held_s + (now - self._held_since if self._waiting else 0.0)
 
     def lets(self, now: float, tasks: int, held: Held) -> bool:
-        """Whether so many tasks may begin now; if not, `next` returns `held` when they may."""
+        """Return whether `tasks` tasks may begin now; if not, `next` returns `held` later."""
         if not self._waiting and self._excess_s(now) <= 0:
             self.begin(now, tasks)
             return True
@@ -95,13 +94,13 @@ class Pressure(Generic[Held]):
         return False
 
     def begin(self, now: float, tasks: int) -> None:
-        """So many tasks begin that will give something large."""
+        """Record the start of `tasks` tasks with large outputs."""
         self._begun.extend([now] * tasks)
 
     def next(self, now: float) -> tuple[Held, int] | None:
-        """The held tasks that may begin now, and how many they are; `begin` counts them.
+        """Return the held tasks that may begin now, and their number; the caller calls `begin`.
 
-        They may be of no use any more. So they do not count before.
+        They may be obsolete by now. So they do not count before `begin`.
         """
         if not self._waiting or self._excess_s(now) > 0:
             return None
@@ -111,16 +110,16 @@ class Pressure(Generic[Held]):
         return following
 
     def look_again_s(self, now: float) -> float | None:
-        """In how many seconds enough may have left, whether that is told or not; None if none wait.
+        """Return the seconds until enough bytes may have left to check again; None if none wait.
 
-        A destination that is stuck tells nothing.
+        The check does not rely on reports: a stuck destination reports nothing.
         """
         if not self._waiting:
             return None
         return min(_LONGEST_S, max(_SHORTEST_S, self._excess_s(now)))
 
     def gave(self, size: int, seconds: float) -> None:
-        """A task that ran for so many seconds gave so many bytes for other wraps."""
+        """Record a task that ran for `seconds` with an output of `size` bytes for other wraps."""
         self.matters = True
         self._bytes_each.add(size)
         self._computing_s.add(seconds)
@@ -128,11 +127,11 @@ class Pressure(Generic[Held]):
             self._begun.popleft()
 
     def leaves(self, now: float, to: object, size: int) -> None:
-        """So many bytes are on their way to a destination now."""
+        """Record that `size` bytes are on their way to a destination."""
         self._destinations.setdefault(to, _Destination(now)).bytes += size
 
     def left(self, now: float, to: object, size: int) -> None:
-        """So many of them are there, or lost."""
+        """Record that `size` bytes have arrived at a destination, or are lost."""
         destination = self._destinations[to]
         self._s_per_byte.add(now - max(self._changed, destination.moved), size)
         self._changed = destination.moved = now
@@ -141,9 +140,9 @@ class Pressure(Generic[Held]):
             del self._destinations[to]
 
     def _excess_s(self, now: float) -> float:
-        """What the equation comes to, for one more task."""
+        """Return the value of the equation for one more task, in seconds."""
         computing_s = self._computing_s.value + _SLACK_S
-        while self._begun and self._begun[0] + computing_s < now:  # it waits for something else
+        while self._begun and self._begun[0] + computing_s < now:  # waits for something else
             self._begun.popleft()
         each_s = self._bytes_each.value * self._s_per_byte.value
         sending_s = len(self._begun) * each_s

@@ -1,6 +1,6 @@
-"""What an execution asks its surroundings to do: the commands that `wrap.core.run.Run` returns.
+"""The commands that `wrap.core.run.Run` returns, for its surroundings to perform.
 
-Commands are performed once, in their order.
+Each command is performed once, in order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Begin(NamedTuple):
 
 
 class CallWorker(NamedTuple):
-    """Call a further process."""
+    """Call a worker process."""
 
     call: Call
 
@@ -40,20 +40,20 @@ class StartTasks(NamedTuple):
 
 
 class SetTimer(NamedTuple):
-    """Tell the program when so many seconds have passed."""
+    """Tell the program after `seconds`."""
 
     number: int
     seconds: float
 
 
 class CancelTimer(NamedTuple):
-    """Nobody awaits a timer any more."""
+    """Cancel a timer of the program."""
 
     number: int
 
 
 class WakeAt(NamedTuple):
-    """Send `wrap.core.events.TimePassed` then, and at no earlier time that was named before."""
+    """Send `wrap.core.events.TimePassed` at `when`; replaces all earlier wake times."""
 
     when: float
 
@@ -66,13 +66,13 @@ class Keep(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """Hold an object no longer."""
+    """Stop holding an object."""
 
     key: Key
 
 
 class Accept(NamedTuple):
-    """An answer counts: it is one of the execution's results."""
+    """Count an answer as one of the execution's results."""
 
     answer: Any
     #: Whether the output belongs to the result.
@@ -80,20 +80,20 @@ class Accept(NamedTuple):
 
 
 class AcceptAll(NamedTuple):
-    """The answers of another replica are the results."""
+    """Use the answers of another replica as the results."""
 
     answers: Sequence[Any]
 
 
 class Give(NamedTuple):
-    """Send outputs to the wraps that wait for them; `last` if no task here is left."""
+    """Send outputs to the wraps that wait for them; `last` if all tasks here have ended."""
 
     answers: Sequence[Any]
     last: bool
 
 
 class RecordFailure(NamedTuple):
-    """A result of a task that gave none: it failed with `error`."""
+    """Record `error` as the result of a task that returned none."""
 
     task: int
     error: TaskError
@@ -115,19 +115,19 @@ class LoseWorker(NamedTuple):
 
 
 class FailByWorker(NamedTuple):
-    """The execution has failed because a worker died; how it died has to be asked for."""
+    """Fail the execution because a worker died. The performer finds out how the worker died."""
 
     process: int
 
 
 class Abandon(NamedTuple):
-    """Run a task of this process no longer."""
+    """Stop waiting for a task of this process."""
 
     task: int
 
 
 class BeginAttempt(NamedTuple):
-    """Break off the live streams of a component's attempts before."""
+    """Break off the live streams of a component's earlier attempts."""
 
     component: Component
     attempt: int
@@ -148,7 +148,7 @@ class FailLater(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """The execution has failed."""
+    """Fail the execution."""
 
     error: TaskError
 

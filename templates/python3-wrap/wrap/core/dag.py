@@ -1,7 +1,7 @@
-"""What runs next in an execution: a pure state machine over buckets and their triggers.
+"""Graphs of tasks: a pure state machine over buckets and their triggers.
 
-Events go in (the execution began, a task ended), steps come out (these tasks begin, these places
-are to be called). It knows no socket, clock or thread, and nothing of what the objects are.
+Events go in (the execution began, a task ended). Steps come out (tasks to begin, places to call).
+The module has no socket, clock or thread, and never reads the objects.
 """
 
 from __future__ import annotations
@@ -26,15 +26,13 @@ from wrap.core.triggers import Bucket, Group, groups
 
 
 class Graph:
-    """The tasks that are known here.
+    """The known tasks of a workflow.
 
     Args:
-        buckets: ``(awaits, starts)``, each after those whose tasks it awaits.
-        sources: for every task that a bucket starts, where its input comes from.
-        instances: how many tasks the workflow has, where there are numbers of instances in place of
-            tasks.
-        components: task -> those that it is connected with by streams that are read while they are
-            written.
+        buckets: ``(awaits, starts)``, each after the buckets whose tasks it awaits.
+        sources: task -> where its input comes from, for every task that a bucket starts.
+        instances: how many tasks the workflow has if the numbers are those of instances; else 0.
+        components: task -> the tasks that live streams connect it with.
     """
 
     def __init__(
@@ -53,16 +51,16 @@ class Graph:
         self.sources = sources
 
     def source_of(self, task: int) -> Source:
-        """Where the input of a task comes from, or that of an instance."""
+        """Return where the input of a task or an instance comes from."""
         source = given_to(task) if self.instances else self.sources[task]
         return source.source if isinstance(source, Streamed) else source
 
     def part(self, place_of: Mapping[int, Place], gives: Collection[int]) -> Part:
-        """What is to be run of the tasks in `place_of`, where objects of `gives` are wanted.
+        """Return the part of the tasks in `place_of`, if objects of `gives` are wanted elsewhere.
 
-        What these need from other tasks is there from the beginning.
+        The objects of tasks outside the part have to be there when it begins.
 
-        Raises KeyError for a task that is not known.
+        Raises KeyError for an unknown task.
         """
         mine = [
             Bucket(
@@ -74,19 +72,20 @@ class Graph:
         return Part(mine, self._buckets, self.sources, place_of, frozenset(gives), self.components)
 
     def share(self, place_of: Mapping[int, Place], gives: Collection[int]) -> Part:
-        """As `part`, but what these need from other tasks comes while they run."""
+        """Return the part as `part` does, but objects from outside arrive while it runs."""
         mine: list[Bucket[int]] = []
         for index in self._indices(place_of):
             bucket = self._buckets[index]
             starts = tuple(task for task in bucket.starts if task in place_of)
-            # With stages, what is needed of an earlier one may come after all of the last one.
+            # With stages, the object of an earlier stage may arrive after the end of the last
+            # stage.
             keyed = (key for task in starts for key in keys(self.sources[task]))
             needed = (key for key in keyed if key is not None)
             mine.append(Bucket(tuple(dict.fromkeys([*bucket.awaits, *needed])), starts))
         return Part(mine, self._buckets, self.sources, place_of, frozenset(gives), self.components)
 
     def needs(self, task: int) -> set[int]:
-        """The tasks that have to end before a task begins."""
+        """Return the tasks that have to end before a task begins."""
         needed = {key for key in keys(self.sources[task]) if key is not None}
         return needed.union(self._buckets[self._bucket_of[task]].awaits)
 
@@ -95,11 +94,11 @@ class Graph:
 
 
 class Part:
-    """Some tasks that belong together, the same for every execution that runs them.
+    """Some tasks of a workflow, shared by all executions that run them.
 
     Args:
-        buckets: those that start its tasks.
-        order: all buckets of the workflow that are known.
+        buckets: the buckets that start these tasks.
+        order: all known buckets of the workflow.
     """
 
     def __init__(
@@ -125,12 +124,12 @@ class Part:
 
     @property
     def live(self) -> bool:
-        """Whether some tasks read what others write at the same time."""
+        """Whether some tasks read streams while other tasks write them."""
         return bool(self.components)
 
     @cached_property
     def calls_wraps(self) -> bool:
-        """Whether some of its tasks run in other wraps."""
+        """Whether some of the tasks run in other wraps."""
         return any(isinstance(place, str) for place in self.place_of.values())
 
     @cached_property
@@ -148,26 +147,26 @@ class Part:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether its tasks wait for nothing but each other and the request."""
+        """Whether the tasks need nothing but each other and the request."""
         return all(task in self.place_of for bucket in self.buckets for task in bucket.awaits)
 
     def tasks_at(self, place: Place) -> list[int]:
-        """The tasks that run there."""
+        """Return the tasks that run at a place."""
         return [task for task, where in self.place_of.items() if where == place]
 
     def tasks_to_come(self, process: int) -> int:
-        """How many tasks a process will be called for."""
+        """Return how many tasks a process will be called for."""
         return len(self.tasks_at(process))
 
     @cached_property
     def processes(self) -> frozenset[int]:
-        """The further processes that run some of the tasks."""
+        """The worker processes that run some of the tasks."""
         places = self.place_of.values()
         return frozenset(place for place in places if isinstance(place, int) and place != MAIN)
 
     @cached_property
     def in_order(self) -> frozenset[int]:
-        """The processes no two of whose tasks can ever run at once."""
+        """The processes whose tasks can never run at the same time."""
         last: dict[int, dict[Place, int]] = {}
         counts: dict[Place, int] = {}
         unordered: set[Place] = set()
@@ -187,13 +186,14 @@ class Part:
 
     @cached_property
     def users(self) -> Mapping[Key, list[int]]:
-        """Which of its tasks need an object."""
+        """Object -> the tasks of this part that need it."""
         return users_among(self.place_of, self.sources)
 
     def _call(self, place: Place, tasks: list[int]) -> Call:
-        """A process keeps what it gives for its own later calls; another wrap forgets it.
+        """Return the call of a place for `tasks`.
 
-        What tasks need that may be repeated, or give, is not to be lost with a process.
+        A worker keeps its outputs for its own later calls; another wrap forgets them. Objects from
+        or to tasks of components are given: they have to survive the loss of a process.
         """
         inside = frozenset(tasks)
         needed = dict.fromkeys(key for task in tasks for key in keys(self.sources[task]))
@@ -220,12 +220,12 @@ class Engine(Program):
 
     @property
     def part(self) -> Part:
-        """The tasks that it runs."""
+        """The tasks of this execution."""
         return self._part
 
     @property
     def is_complete(self) -> bool:
-        """Whether all its tasks have ended."""
+        """Whether all tasks have ended."""
         return not self._left
 
     @property
@@ -234,11 +234,11 @@ class Engine(Program):
         return self._left
 
     def unanswered(self, begun: Set[int]) -> Set[int]:
-        """The tasks that have not ended, whether they have begun or not."""
+        """Return the tasks that have not ended, whether they have begun or not."""
         return self._left
 
     def start(self, _: object = None) -> Step:
-        """What begins with the execution."""
+        """Return the first step of the execution."""
         step = Step([], [])
         for index, trigger in enumerate(self._triggers):
             if not self._part.buckets[index].awaits and trigger.on_object(None):
@@ -246,12 +246,12 @@ class Engine(Program):
         return step
 
     def ended(self, task: int, _: object = None) -> Step:
-        """What begins when `task` has ended, which it does once."""
+        """Return the step after the end of `task`. Each task ends once."""
         self._left.remove(task)
         return self.arrived([task])
 
     def arrived(self, tasks: Iterable[int]) -> Step:
-        """What begins when the objects of tasks are here, or word that these have ended."""
+        """Return the step after objects of tasks, or notices of their end, have arrived."""
         step = Step([], [])
         for task in tasks:
             for index in self._part.awaiting.get(task, ()):
@@ -260,19 +260,19 @@ class Engine(Program):
         return step
 
     def together(self, steps: Sequence[Step]) -> Step:
-        """What events at once lead to."""
+        """Return one step for several simultaneous events."""
         begins = [number for step in steps for number in step.begins]
         return Step(begins, [call for step in steps for call in step.calls])
 
     def again(self, process: int, lost: Collection[int], held: Container[Key]) -> Call:
-        """What a process in the place of one that ended is called for first.
+        """Return the first call to a replacement worker.
 
-        That is what it had not answered, and of what it had those tasks whose objects nobody else
-        holds and that others in it still need.
+        It repeats the unanswered tasks. It also repeats ended tasks of that worker if their objects
+        are not held here and its unfinished tasks need them.
 
         Args:
-            lost: the tasks that it was called for and had not answered.
-            held: the objects that are here.
+            lost: the tasks that the lost worker was called for and had not answered.
+            held: the objects that are in this wrap.
         """
         part = self._part
         needed = [task for task in part.tasks_at(process) if task in self._left]
@@ -290,7 +290,7 @@ class Engine(Program):
         return Call(process, tasks, outside, self._given_by(process) & found)
 
     def repeat(self, tasks: Collection[int]) -> Step:
-        """What begins once more, all at once: tasks that live streams connect await no other."""
+        """Return a step that begins all `tasks` again at once: live streams connect them."""
         part = self._part
         begins = [task for task in part.place_of if task in tasks]
         calls: list[Call] = []
@@ -313,7 +313,7 @@ class Engine(Program):
 def users_among(
     tasks: Iterable[int], sources: Mapping[int, Source | Streamed]
 ) -> dict[Key, list[int]]:
-    """Which of `tasks` need an object."""
+    """Return object -> those of `tasks` that need it."""
     users: dict[Key, list[int]] = {}
     for task in tasks:
         for key in keys(sources[task]):
@@ -322,7 +322,7 @@ def users_among(
 
 
 def _turn(place: Place) -> tuple[int, int]:
-    """What is far away is called first; what is here begins last, as it keeps this process busy."""
+    """Return the order of calls: other wraps, workers, then the main process, which gets busy."""
     if isinstance(place, str):
         return 0, 0
     return (2, 0) if place == MAIN else (1, place)

@@ -1,4 +1,4 @@
-"""What the rules of an execution know of what a wrap declares."""
+"""The interface of a wrap's declaration, as the rules of an execution use it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Deployment(Protocol):
-    """What a wrap declares about its workflow and its tasks."""
+    """The declaration of a wrap: its workflow and its tasks."""
 
     @property
     def workflow(self) -> str:
@@ -19,25 +19,25 @@ class Deployment(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the wrap."""
+        """The name of the wrap."""
 
     @property
     def tasks(self) -> Mapping[int, str]:
-        """The wrap's own."""
+        """The wrap's own tasks -> their functions."""
 
     @property
     def processes(self) -> Sequence[object]: ...
     @property
     def remotes(self) -> Mapping[str, object]:
-        """The other wraps, if this is the entry of a workflow that decides."""
+        """The other wraps, if this is the entry of a workflow that decides at run time."""
 
     @property
     def attempts(self) -> int:
-        """How often a task may begin."""
+        """The maximum number of attempts of a task."""
 
     @property
     def answers(self) -> int | None:
-        """The task whose answer the client gets, if one task does."""
+        """The task whose output is the client's answer, if there is one."""
 
     @property
     def timeouts_s(self) -> Mapping[str, float]:
@@ -45,7 +45,7 @@ class Deployment(Protocol):
 
     @property
     def emits(self) -> Mapping[int, Any]:
-        """The outputs that tasks give before they end, by their numbers."""
+        """The outputs that tasks emit before they end, by their numbers."""
 
     @property
     def live(self) -> Mapping[int, Collection[int]]:
@@ -55,33 +55,33 @@ class Deployment(Protocol):
     def wrap_of(self) -> Mapping[int, str]: ...
     @property
     def takers(self) -> Mapping[int, Mapping[str, bool]]:
-        """Task -> the other wraps that wait for it."""
+        """Task -> the other wraps that wait for it, and whether each needs its object."""
 
     @property
     def components(self) -> Mapping[int, Component]:
-        """Task -> the tasks that live streams connect."""
+        """Task -> the tasks that live streams connect it with."""
 
     @property
     def graph(self) -> Graph: ...
     @property
     def instances(self) -> int:
-        """How many tasks a workflow that decides has."""
+        """The number of tasks of a workflow that decides at run time."""
 
     @property
     def places_of(self) -> Mapping[int, Sequence[Place]]:
-        """Task -> the places over which its instances go."""
+        """Task -> the places among which its instances are distributed."""
 
     def names(self, tasks: Iterable[int]) -> str:
-        """The functions of some tasks, as an error lists them."""
+        """Return the functions of some tasks, as an error lists them."""
 
     def function_of(self, number: int) -> str:
-        """The function of a task."""
+        """Return the function of a task."""
 
     def runs(self, number: int) -> bool:
-        """Whether a task is one of the wrap's."""
+        """Return whether a task is one of the wrap's."""
 
     def giver_of(self, output: int) -> int:
-        """The task that gives an output."""
+        """Return the task of an output."""
 
     def task_of(self, number: int) -> int:
-        """The task of an instance."""
+        """Return the task of an instance."""

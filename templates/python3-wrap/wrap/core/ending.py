@@ -1,4 +1,4 @@
-"""What a replica still takes after it was told to end, when it may go, and who is asked instead."""
+"""Shutdown of a replica: what it still accepts, when it exits, and which replica replaces it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Collection, Sequence
 
 
 def takes_part(ending: bool, urged: bool, is_expected: bool) -> bool:
-    """Whether a replica takes part in another execution.
+    """Return whether a replica takes part in another execution.
 
     Args:
-        ending: whether the replica was told to end.
+        ending: whether the replica was told to shut down.
         urged: whether its wrap has no other replica.
-        is_expected: whether objects or streams of the execution are here: nobody would send them
-            again.
+        is_expected: whether it has objects or streams of the execution, which nobody would resend.
 
     >>> takes_part(ending=True, urged=False, is_expected=False)
     False
@@ -23,17 +22,17 @@ def takes_part(ending: bool, urged: bool, is_expected: bool) -> bool:
 
 
 def keeps(ending: bool, is_expected: bool) -> bool:
-    """Whether a replica keeps an object or a stream for an execution, which may begin later."""
+    """Return whether a replica keeps data for an execution that may begin later."""
     return not ending or is_expected
 
 
 def may_go(since_s: float, linger_s: float, in_hand: bool, patience_s: float) -> bool:
-    """Whether a replica may go that was told to end so many seconds ago.
+    """Return whether a replica may exit `since_s` seconds after it was told to shut down.
 
     Args:
-        linger_s: how long others may take to hear of the end, in seconds.
+        linger_s: the time in which others learn of the shutdown, in seconds.
         in_hand: whether a task, an answer or an object has still to be finished or sent.
-        patience_s: how long what is in hand may take after that, in seconds.
+        patience_s: the further time for what is in hand, in seconds.
 
     >>> may_go(1.0, linger_s=1.5, in_hand=False, patience_s=60.0)
     False
@@ -46,7 +45,7 @@ def may_go(since_s: float, linger_s: float, in_hand: bool, patience_s: float) ->
 
 
 def replica_of(execution: int, known: Sequence[str], ending: Collection[str]) -> str | None:
-    """The replica for an execution: one that stays if there is one, else one that is ending.
+    """Return the replica for an execution; one that shuts down only if there is no other.
 
     >>> replica_of(7, ["a", "b"], ending=["b"])
     'a'

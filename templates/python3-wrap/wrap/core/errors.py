@@ -1,4 +1,4 @@
-"""What can go wrong with a task, as the caller reads it: a code, a sentence and its functions."""
+"""The error of a task, as the caller reads it: a code, a sentence and its functions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ SERVER_FAULT = 500
 
 
 class TaskError(Exception):
-    """A task that failed, and with it the request.
+    """The error of a task, which fails its request.
 
     Args:
         code: a stable word for programs: ``raised``, ``exited``, ``timeout``, ``process-died``, ...
         message: one line for people.
         function, wrap: of the task; `located` fills them in where they are known.
-        caught: the ``Error`` and ``Cause`` that rules of state machines see, if `failure_of` does
-            not make them of code and message.
-        status: the HTTP status of the answer: 504 where time ran out, else 500; 4xx where the
-            request itself was wrong.
+        caught: the ``Error`` and ``Cause`` for rules of state machines, if `failure_of` does not
+            derive them from code and message.
+        status: the HTTP status of the answer: 504 after a timeout, else 500; 4xx if the request
+            itself was wrong.
     """
 
     def __init__(
@@ -43,16 +43,16 @@ class TaskError(Exception):
         self.status = status
 
     def located(self, function: str | None, wrap: str) -> TaskError:
-        """The same error, with the places filled in that are not known yet."""
+        """Return the same error, with unknown places filled in."""
         self.function = function if self.function is None else self.function
         self.wrap = wrap if self.wrap is None else self.wrap
         return self
 
     def as_dict(self, hide: Callable[[str], str]) -> dict[str, Any]:
-        """The body of the answer: code, message, function, wrap; of a fault also error and cause.
+        """Return the body: code, message, function, wrap; for a fault, error and cause too.
 
-        `error` and `cause` are the ``Error`` and ``Cause`` that nothing caught. `hide` takes
-        secrets out of texts; lone surrogates are escaped.
+        `error` and `cause` are the ``Error`` and ``Cause`` that nothing caught. `hide` removes
+        secrets from texts; lone surrogates are escaped.
         """
 
         def told(text: str) -> str:
@@ -70,7 +70,7 @@ class TaskError(Exception):
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any], status: int) -> TaskError:
-        """The error that `as_dict` of another process or wrap described."""
+        """Return the error from the fields that `as_dict` of another process or wrap returned."""
         return cls(
             str(fields.get("code", "failed")),
             str(fields.get("message", "")),
@@ -82,12 +82,12 @@ class TaskError(Exception):
 
 
 def too_late(what: str) -> TaskError:
-    """The timeout error of a task or a wrap."""
+    """Return the timeout error of a task or a wrap."""
     return TaskError("timeout", f"{what} did not answer in time", status=504)
 
 
 def workflow_failed(name: str, cause: str) -> TaskError:
-    """The error of a workflow that ended so, by no task; a ``timeout`` if named so."""
+    """Return the error of a workflow that no task failed; ``timeout`` for States.Timeout."""
     message = ": ".join(filter(None, (name, cause)))
     late = name == "States.Timeout"
     code, status = ("timeout", 504) if late else ("workflow-failed", SERVER_FAULT)

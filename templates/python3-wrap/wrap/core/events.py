@@ -1,6 +1,6 @@
-"""What happens to an execution: the events that `wrap.core.run.Run` handles.
+"""The events that `wrap.core.run.Run` handles.
 
-Times are in seconds of the monotonic clock. Objects are opaque to the core, but for their sizes.
+Times are in seconds of the monotonic clock. The core sees only the sizes of objects.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from wrap.core.program import Key, Step
 
 
 class Output(Protocol):
-    """An object that a task gave."""
+    """An object that a task returned."""
 
     @property
     def size(self) -> int:
-        """Bytes of the object."""
+        """The size of the object in bytes."""
 
 
 class Answer(Protocol):
-    """How a task went: with an output, or with the fields of an error."""
+    """The outcome of a task: an output, or the fields of an error."""
 
     @property
     def task(self) -> int: ...
@@ -31,36 +31,36 @@ class Answer(Protocol):
     def error(self) -> dict[str, Any] | None: ...
 
 
-#: Outputs of other wraps by their tasks; None where it is enough to know that a task has ended.
+#: Task of another wrap -> its output; None if this wrap only needs to know that the task ended.
 Outputs = Mapping[int, Output | None]
 
 
 class Began(NamedTuple):
-    """The execution begins, as there are workers for it."""
+    """The execution begins: workers for it are available."""
 
     now: float
-    #: What the program starts with.
+    #: The objects that the program starts with.
     objects: Any
-    #: The bytes of each of the objects that are here.
+    #: The size in bytes of each object in this wrap.
     sizes: Mapping[Key, int]
 
 
 class Arrived(NamedTuple):
-    """Outputs of other wraps have come, or word that their tasks have ended."""
+    """Outputs of other wraps have arrived, or notices that their tasks have ended."""
 
     now: float
     outputs: Outputs
 
 
 class Ended(NamedTuple):
-    """Tasks have ended, here or in a place that was called for them."""
+    """Tasks have ended, here or at a place that was called for them."""
 
     now: float
     answers: Sequence[Answer]
 
 
 class Failed(NamedTuple):
-    """Tasks have failed without an answer of their own."""
+    """Tasks have failed without answers of their own."""
 
     now: float
     tasks: Sequence[int]
@@ -74,11 +74,11 @@ class Offloaded(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """What a step says may begin here: its calls to other wraps are on their way."""
+    """A step may begin here: its calls to other wraps are on their way."""
 
     now: float
     step: Step
-    #: Whether the tasks were held back, so that their own timeouts run from now on.
+    #: Whether the tasks were held back, so that their timeouts start now.
     renewed: bool = False
 
 
@@ -96,23 +96,23 @@ class DelayPassed(NamedTuple):
 
 
 class TimePassed(NamedTuple):
-    """The time has come that `wrap.core.commands.WakeAt` named last."""
+    """The time of the last `wrap.core.commands.WakeAt` has come."""
 
     now: float
-    #: For how many seconds after the deadline other wraps may still answer.
+    #: Seconds after the deadline in which other wraps may still answer.
     grace_s: float = 0.0
     #: Whether the client has got a part of the answer.
     answering: bool = False
-    #: Which other wraps have ended and are not there again, if any.
+    #: The other wraps that have ended without a replacement, if any.
     gone: TaskError | None = None
-    #: Which other wraps are gone or have not answered, if any.
+    #: The other wraps that are gone or have not answered, if any.
     late: TaskError | None = None
     #: Why an execution that waits for workers gets none.
     full: str = ""
 
 
 class WorkerLost(NamedTuple):
-    """A worker has died, or talks nonsense, before it had answered for the tasks `owed`."""
+    """A worker has died, or sent an invalid message, before it answered the tasks `owed`."""
 
     process: int
     owed: Collection[int]
@@ -120,13 +120,13 @@ class WorkerLost(NamedTuple):
 
 
 class WorkerEnded(NamedTuple):
-    """A lost worker has ended, so that another worker may take its place."""
+    """The process of a lost worker has ended; a replacement may start."""
 
     now: float
     process: int
-    #: The tasks that it had not answered.
+    #: The tasks that the worker had not answered.
     owed: Collection[int]
-    #: Those of them whose time was over, and the error of these; None if the worker died.
+    #: The owed tasks that timed out, and their error; None if the worker died.
     late: Collection[int]
     error: TaskError | None
     #: How the worker ended.
@@ -136,7 +136,7 @@ class WorkerEnded(NamedTuple):
 
 
 class AttemptBegan(NamedTuple):
-    """The tasks that live streams connect with a task are in a further attempt."""
+    """A further attempt begins for the tasks that live streams connect with `task`."""
 
     now: float
     task: int

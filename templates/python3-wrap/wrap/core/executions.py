@@ -1,6 +1,6 @@
-"""Which executions of other wraps run here, and what becomes of objects that come for the others.
+"""The executions of other wraps that run here, and the objects that arrive for others.
 
-Messages overtake each other. So objects may come before their execution begins, and after it has
+Messages overtake each other. So objects may arrive before their execution begins, or after it has
 ended: then some of its tasks may have to run again, after a loss elsewhere.
 """
 
@@ -11,14 +11,14 @@ from typing import Generic, TypeVar
 
 #: How long objects and streams are kept for an execution that has not begun here, in seconds.
 EARLY_S = 30.0
-#: The same after it has ended all its tasks here.
+#: The same for an execution that has ended all its tasks here, in seconds.
 _AGAIN_S = 5.0
-#: So many executions that have ended are remembered.
+#: How many ended executions are remembered.
 _ENDED = 10_000
 
 #: An execution that runs here.
 Running = TypeVar("Running")
-#: What comes with one message.
+#: The objects of one message.
 Given = TypeVar("Given")
 
 
@@ -28,35 +28,35 @@ class Executions(Generic[Running, Given]):
     def __init__(self) -> None:
         self._running: dict[int, Running] = {}
         self._early: dict[int, list[Given]] = {}
-        #: Whether all its tasks here ended.
+        #: Ended execution -> whether all its tasks here ended.
         self._ended = OrderedDict[int, bool]()
 
     @property
     def in_hand(self) -> bool:
-        """Whether any runs, or something has come for an execution that may begin."""
+        """Whether an execution runs, or objects wait for an execution that may begin."""
         return bool(self._running or self._early)
 
     def get(self, number: int) -> Running | None:
-        """The execution of a number, while it runs."""
+        """Return the execution of that number while it runs."""
         return self._running.get(number)
 
     def has_ended(self, number: int) -> bool:
-        """Whether an execution ran here, and does no more."""
+        """Return whether an execution ran here and has ended."""
         return number in self._ended
 
     def expects(self, number: int) -> bool:
-        """Whether objects of an execution may be of use: it runs, or may begin."""
+        """Return whether objects of an execution may be useful: it runs, or may begin."""
         is_known = number in self._running or number in self._early
         return is_known or self._ended.get(number, False)
 
     def begin(self, number: int, execution: Running) -> list[Given]:
-        """An execution begins; what has come for it."""
+        """Register an execution, and return the objects that arrived early."""
         self._running[number] = execution
         self._ended.pop(number, None)
         return self._early.pop(number, [])
 
     def end(self, number: int, execution: Running, is_complete: bool) -> None:
-        """An execution has ended, and all its tasks if it `is_complete`.
+        """Unregister an execution; `is_complete` if all its tasks have ended.
 
         Another execution of the number may have begun in its place.
         """
@@ -67,14 +67,14 @@ class Executions(Generic[Running, Given]):
                 self._ended.popitem(last=False)
 
     def begin_again(self, number: int) -> Running | None:
-        """An execution is to begin once more, for which is what comes now; the former one."""
+        """Unregister and return an execution that will begin again; new objects are kept."""
         self._ended.pop(number, None)
         return self._running.pop(number, None)
 
     def keep(self, number: int, given: Given) -> float | None:
-        """Keep what came for an execution that does not run, unless that failed here.
+        """Keep objects for an execution that does not run, unless it failed here.
 
-        Returns in how many seconds to `forget` it, if that is not to come anyway.
+        Returns the seconds after which to call `forget`; None if no call is needed.
         """
         if not self._ended.get(number, True):
             return None
@@ -85,5 +85,5 @@ class Executions(Generic[Running, Given]):
         return _AGAIN_S if number in self._ended else EARLY_S
 
     def forget(self, number: int) -> None:
-        """Keep nothing for an execution any more that has not begun."""
+        """Drop the objects of an execution that has not begun."""
         self._early.pop(number, None)

@@ -1,28 +1,27 @@
-"""Signs of life: when a server gives them, and what happens to a server that gives none.
+"""Heartbeats: when a server sends them, and what happens to a server that stops.
 
-A server whose loops stand still cannot end itself, as code that holds the GIL keeps all of Python
-from running. So it sends beats to the fork server, which counts the beats that do not come. It
-counts its own waits and no time: a sandbox that was paused goes on as if nothing had happened.
+A server whose loops are blocked cannot end itself: code that holds the GIL keeps all of Python from
+running. So it sends beats to the fork server, which counts missing beats. The fork server counts
+its own waits instead of time. So a sandbox that was paused continues as if nothing had happened.
 """
 
 from __future__ import annotations
 
 from enum import Enum
 
-#: Beats in which the event loop did not turn, until the server counts as unhealthy.
+#: The number of beats without a turn of the event loop after which the server is unhealthy.
 _UNHEALTHY = 3
-#: Seconds until a fork server that has ended again is started again: each start imports all
-#: functions.
+#: Seconds before a fork server is restarted again: each start imports all functions.
 _RENEWAL_S = 60.0
-#: Beats after which a server is killed that was told to end.
+#: The number of beats after which a server is killed that was told to end.
 _ENDING = 5
 
 
 class Heartbeat:
-    """What a server sees of its own two loops.
+    """The state of a server's own two loops.
 
     Args:
-        beat_s: seconds from one beat to the next.
+        beat_s: seconds between beats.
     """
 
     def __init__(self, beat_s: float) -> None:
@@ -32,13 +31,13 @@ class Heartbeat:
 
     @property
     def stands_still(self) -> bool:
-        """Whether the event loop does not turn, although the HTTP server does."""
+        """Whether the event loop is blocked, although the HTTP server runs."""
         return self._missed >= _UNHEALTHY
 
     def turned(self, now: float, turns: int, runs: bool) -> bool:
-        """The HTTP server's loop has turned, and the event loop so often; whether a beat is due.
+        """Record a turn of the HTTP server's loop; return whether a beat is due.
 
-        The event loop need not turn before it `runs`.
+        `turns` counts the turns of the event loop, which need not turn before it `runs`.
         """
         if now < self._due:
             return False
@@ -48,7 +47,7 @@ class Heartbeat:
         return not self.stands_still
 
     def renews(self, now: float) -> bool:
-        """The fork server has ended; whether it is started again now."""
+        """Return whether a fork server that has ended is restarted now."""
         if now < self._renewal:
             return False
         self._renewal = now + _RENEWAL_S
@@ -56,26 +55,26 @@ class Heartbeat:
 
 
 class End(Enum):
-    """How a server ends that has given no sign of life."""
+    """How a server without heartbeats is ended."""
 
     TELL = 1
     KILL = 2
 
 
 class MissedBeats:
-    """What a fork server has seen of its server."""
+    """The missed beats of a server, counted by its fork server."""
 
     def __init__(self) -> None:
-        #: How many beats may be missed in a row; 0 for any number.
+        #: The maximum number of beats missed in a row; 0 for any number.
         self.most = 0
         self._missed = 0
 
     def beat(self, most: int) -> None:
-        """A beat has come, which says how many may be missed from now on."""
+        """Record a beat, which sets how many beats may be missed from now on."""
         self._missed, self.most = 0, most
 
     def miss(self) -> End | None:
-        """No beat came in its time; how the server is to be ended now, if it is."""
+        """Record a missed beat; return how to end the server now, if at all."""
         if not self.most:
             return None
         self._missed += 1

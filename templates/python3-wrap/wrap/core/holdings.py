@@ -1,4 +1,4 @@
-"""Which objects of an execution one wrap holds, and for how long."""
+"""Which objects of an execution a wrap holds, and for how long."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from wrap.core.program import Key, Scope, keys
 
 
 class Holdings:
-    """The objects that are here, and the tasks that never need theirs again.
+    """The objects in this wrap, and the tasks that never need their inputs again.
 
     Args:
-        large_from: bytes of an object from which its memory matters, so that it is dropped as soon
-            as it may be.
+        large_from: the size in bytes from which an object is dropped as soon as possible.
         is_shared: whether other wraps take part, and may ask for the request again.
     """
 
@@ -34,20 +33,20 @@ class Holdings:
         return bool(self._large)
 
     def add(self, key: Key, size: int) -> None:
-        """An object of so many bytes is here."""
+        """Record that an object of `size` bytes is in this wrap."""
         self._held.add(key)
         if size >= self._large_from:
             self._large.add(key)
 
     def release(self, ended: int, unanswered: Set[int]) -> list[Key]:
-        """The objects that nobody needs any more now that a task has ended.
+        """Return the objects that no task needs after the end of `ended`, and drop them.
 
-        A task may run again if its output is not here and another task that is not settled needs
-        it.
+        A task may run again if its output is not here and an unsettled task needs it.
         """
         dropped: list[Key] = []
         part = self._part
-        # Of what live streams connect, none is settled before all are, if that is ever known here.
+        # Tasks that live streams connect are settled together, if this wrap learns of all their
+        # ends.
         waiting = sorted(part.components.get(ended, {ended}))
         if not self._may_settle(waiting, unanswered):
             return []
@@ -67,7 +66,7 @@ class Holdings:
         return dropped
 
     def _is_wanted(self, key: Key) -> bool:
-        """Whether an object may still be asked for, by a task or from elsewhere."""
+        """Return whether a task or another place may still need an object."""
         elsewhere = key in self._part.gives or (key is None and self._is_shared)
         return elsewhere or not self._settled.issuperset(self._part.users[key])
 

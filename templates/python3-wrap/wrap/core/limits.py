@@ -1,4 +1,4 @@
-"""Until when an execution and its tasks may run."""
+"""The time limits of an execution and its tasks."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from wrap.core.deployment import Deployment
 from wrap.core.errors import TaskError
 from wrap.core.program import Program
 
-#: What is asked for at its deadline may take so many seconds.
+#: The minimum time to wait for an answer at the deadline, in seconds.
 _MOMENT_S = 0.001
 
 
 class Limits(NamedTuple):
     """The limits of an execution."""
 
-    #: Until when it may take, in seconds of the monotonic clock.
+    #: The deadline, in seconds of the monotonic clock.
     deadline: float
-    #: Seconds after the deadline that a call to another wrap may take, which names the cause.
+    #: Seconds after the deadline in which a called wrap may still name the cause of its delay.
     grace_s: float
-    #: Bytes of an object from which its memory matters.
+    #: The size in bytes from which the memory of an object matters.
     large_from: int
 
 
 class Limited(Protocol):
-    """What may run until its `limit`, in seconds of the monotonic clock."""
+    """An item with a time limit, in seconds of the monotonic clock."""
 
     @property
     def limit(self) -> float: ...
@@ -38,19 +38,19 @@ Each = TypeVar("Each", bound=Limited)
 
 
 def until(now: float, deadline: float, *timeouts_s: float) -> float:
-    """Until when something may run that begins now: its timeouts, and the deadline of all."""
+    """Return the limit of an item that begins now: its shortest timeout or the deadline."""
     return min(deadline, now + min(timeouts_s))
 
 
 def left_s(now: float, deadline: float) -> float:
-    """Seconds until a deadline; a moment if it has passed, so that an answer may still be there."""
+    """Return the seconds left, at least a moment so that a ready answer can still be read."""
     return max(_MOMENT_S, deadline - now)
 
 
 def overdue(running: Iterable[Each], now: float) -> tuple[list[Each], float]:
-    """What has reached its limit, and when the next of the others does; infinite if there is none.
+    """Return the items past their limits and the next limit of the others (infinite if none).
 
-    What is overdue may go on, because a thread cannot be killed: the next look is not for it.
+    Overdue threads may continue, as they cannot be killed. They do not count for the next limit.
     """
     late, next_limit = list[Each](), math.inf
     for each in running:
@@ -64,10 +64,10 @@ def overdue(running: Iterable[Each], now: float) -> tuple[list[Each], float]:
 def expired(
     waits_for_wraps: bool, waits_for_timers: bool, late: TaskError | None, full: str
 ) -> TaskError:
-    """Why the time of an execution was over although no task ran here.
+    """Return the timeout error of an execution that ran no task here at its deadline.
 
     Args:
-        late: which other wraps are gone or have not answered, if any.
+        late: the other wraps that are gone or have not answered, if any.
         full: why an execution that waits for workers gets none.
     """
     if waits_for_wraps:
@@ -78,10 +78,10 @@ def expired(
 
 
 class TaskLimits:
-    """Until when each task may run that has begun and not ended.
+    """The limit of each task that has begun and not ended.
 
     Args:
-        commands: gets when the rules are to look at the time.
+        commands: the list to which wake times are appended.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class TaskLimits:
         self._due = math.inf
 
     def expect(self, tasks: Iterable[int], now: float) -> None:
-        """Tasks begin now."""
+        """Set the limits of tasks that begin now."""
         first = math.inf
         for number in tasks:
             self.until[number] = limit = self._of(number, now)
@@ -106,22 +106,22 @@ class TaskLimits:
             self.wake_at(first)
 
     def until_deadline(self, tasks: Iterable[int]) -> None:
-        """Tasks have all of the execution's time."""
+        """Let tasks run until the deadline of the execution."""
         self.until.update(dict.fromkeys(tasks, self._deadline))
 
     def passed(self, now: float) -> list[int]:
-        """The tasks whose time is over; the next look is to be asked for anew."""
+        """Return the overdue tasks. The caller has to request the next wake time."""
         self._due = math.inf
         return [number for number, limit in self.until.items() if limit <= now]
 
     def wake_at(self, when: float) -> None:
-        """Have the rules look at the time then, unless they do so before."""
+        """Request a wake at that time, unless an earlier wake is due."""
         if when < self._due:
             self._due = when
             self._commands.append(do.WakeAt(when))
 
     def _of(self, number: int, now: float) -> float:
-        """Until when a task may run that begins now."""
+        """Return the limit of a task that begins now."""
         own_s = self._program.timeouts_s.get(number, math.inf)
         if isinstance(self._place_of[number], str):
             return until(now, self._deadline + self._grace_s, own_s)

@@ -1,4 +1,4 @@
-"""Threads that go on although nobody waits for them any more: how many are too many.
+"""Threads that still run although nobody awaits them any more: how many are too many.
 
 Python cannot kill a thread. Each of these threads keeps its memory until its code returns.
 """
@@ -10,12 +10,12 @@ from typing import Protocol
 
 from wrap.core.errors import TaskError
 
-#: So many lost threads are too many, or two requests' if these are more.
+#: The limit of lost threads; twice the tasks of a request if that is more.
 _LIMIT = 64
 
 
 class Work(Protocol):
-    """What a thread does."""
+    """The work of a thread."""
 
     @property
     def name(self) -> str:
@@ -23,11 +23,11 @@ class Work(Protocol):
 
     @property
     def over(self) -> bool:
-        """Whether the thread is done with it."""
+        """Whether the thread has finished it."""
 
     @property
     def lost(self) -> bool:
-        """Whether it was cancelled, and the thread goes on."""
+        """Whether it was cancelled and still runs."""
 
 
 class LostThreads:
@@ -42,20 +42,20 @@ class LostThreads:
         self._given_up: list[Work] = []
 
     def add(self, work: Work) -> None:
-        """Nobody waits for `work` any more."""
+        """Record `work` that nobody awaits any more."""
         self._given_up.append(work)
 
     def too_many(self) -> list[Work]:
-        """The work that was given up and goes on, if that is too much; else nothing."""
+        """Return the work that was given up and still runs, if there is too much of it."""
         if len(self._given_up) < self._limit:
             return []
         for work in [each for each in self._given_up if each.over]:
-            with contextlib.suppress(ValueError):  # another thread has seen it too
+            with contextlib.suppress(ValueError):  # another thread has removed it
                 self._given_up.remove(work)
         return list(self._given_up) if len(self._given_up) >= self._limit else []
 
     def check(self) -> None:
-        """Raise TaskError, ``threads-lost``, if there are too many to start another thread."""
+        """Raise TaskError, ``threads-lost``, if too many threads are lost to start another."""
         lost = self.too_many()
         if lost:
             names = ", ".join(sorted({work.name for work in lost}))
@@ -67,5 +67,5 @@ class LostThreads:
 
     @property
     def are_too_many(self) -> bool:
-        """Whether the program has to begin anew: all these threads were cancelled, and go on."""
+        """Whether the program has to restart: so many cancelled threads still run."""
         return sum(work.lost for work in self.too_many()) >= self._limit

@@ -1,20 +1,20 @@
-"""How many runs at once are of use in a process: where its GIL is busy, more threads only wait."""
+"""How many runs at once are useful in a process: if its GIL is busy, more threads only wait."""
 
 from __future__ import annotations
 
-#: How often is looked at what the process computes, in seconds.
+#: The interval at which the CPU time is checked, in seconds.
 _LOOK_S = 0.005
-#: Cores that a process takes whose GIL is busy: with more, its threads compute without it.
+#: Cores in use from which the GIL is busy, and from which threads compute without it.
 _BUSY, _MORE = 0.7, 1.1
-#: So many runs at once there may always be.
+#: The minimum of runs at once.
 _LEAST = 2
 
 
 class Parallelism:
-    """Halves and doubles what may run at once, by the CPU time of the process.
+    """Halves and doubles the number of runs at once, by the CPU time of the process.
 
-    Threads that hand on what functions have given fight for locks beside the GIL: 40 of them took
-    twice the CPU time of two, for functions that do nothing.
+    Threads that pass outputs on contend for locks beside the GIL. For functions that do nothing, 40
+    threads took twice the CPU time of two.
 
     Args:
         most: the upper bound.
@@ -22,17 +22,17 @@ class Parallelism:
     """
 
     def __init__(self, most: int, now: float, cpu_s: float) -> None:
-        #: So many may run at once now.
+        #: How many may run at once now.
         self.most = most
         self._limit = most
         self._looked, self._cpu_s = now, cpu_s
 
     def is_due(self, now: float) -> bool:
-        """Whether it is time to look again."""
+        """Return whether it is time to check again."""
         return now >= self._looked + _LOOK_S
 
     def look(self, now: float, cpu_s: float) -> None:
-        """Decide again, by the CPU time since the last look."""
+        """Adjust `most` by the CPU time since the last check."""
         cores = (cpu_s - self._cpu_s) / (now - self._looked)
         self._looked, self._cpu_s = now, cpu_s
         if cores < _BUSY:

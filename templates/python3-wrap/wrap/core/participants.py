@@ -1,9 +1,9 @@
-"""The other wraps of an execution, as its coordinator knows them: what happens if one is lost.
+"""The other wraps of an execution from the coordinator's side, and the recovery from their loss.
 
-A participant is asked a question, to run its tasks, and replies once. It is lost if its connection
-breaks and its replica is gone, if its replica does not know the execution any more, or if its
-replica refuses because it is ending. Then its tasks begin on another replica, as often as the
-workflow has attempts. Which tasks begin again is in `wrap.core.recovery`.
+The coordinator sends a participant a question: to run its tasks. The participant replies once. A
+participant is lost if its connection breaks and its replica is gone. It is also lost if its replica
+no longer has the execution, or is shutting down and refuses. Its tasks then begin on another
+replica, at most `attempts` times. `wrap.core.recovery` finds the tasks to run again.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ from wrap.core.errors import TaskError
 from wrap.core.program import Component
 from wrap.core.recovery import Again, Tally, may_follow, to_run_again
 
-#: So often a broken connection to a wrap that is still there is made anew in an execution.
+#: How often an execution may reconnect to wraps that still exist.
 _RECONNECTIONS = 5
-#: How often participants are told of a loss that do not know the execution: they may be about to
-#: begin it, with what was true before.
+#: How many rounds of notices about a loss go to participants without the execution. They may be
+#: about to begin it, from the state before the loss.
 _TELLINGS = 3
 
 
 class Reply(Enum):
-    """What came of a question."""
+    """The outcome of a question."""
 
     RESULTS = 1
     #: A task has failed.
     FAILURE = 2
     #: The connection broke before an answer.
     BROKEN = 3
-    #: The replica does not know the execution any more.
+    #: The replica no longer has the execution.
     UNKNOWN = 4
-    #: The replica is ending, and has begun nothing.
+    #: The replica is shutting down and has begun nothing.
     REFUSED = 5
 
 
 class Remedy(Enum):
     """What the coordinator does after a reply."""
 
-    #: It takes in the results, or fails.
+    #: Accept the results, or fail.
     TAKE = 1
-    #: Nothing: the participant has been asked again.
+    #: Do nothing: the participant has been asked again.
     IGNORE = 2
-    #: It connects anew; if the replica is gone, it looks for another replica.
+    #: Reconnect; if the replica is gone, look for another replica.
     RECONNECT = 3
-    #: It has what is needed run again by the same replica.
+    #: Have the same replica run the needed tasks again.
     REPEAT = 4
-    #: It looks for another replica; if there is none, this replica has to begin.
+    #: Look for another replica; if none exists, force this replica to begin.
     TURN_TO_ANOTHER = 5
 
 
@@ -63,12 +63,12 @@ _REMEDIES = {
 
 
 class Question(NamedTuple):
-    """What a participant is asked."""
+    """A request to a participant to run tasks."""
 
-    #: Of the question, in its execution.
+    #: The number of the question within its execution.
     number: int
     tasks: list[int]
-    #: A task of each component that is not in its first attempt, and the attempt.
+    #: One task of each component past its first attempt, and its attempt.
     attempts: list[tuple[int, int]]
 
 
@@ -76,41 +76,41 @@ class Participants:
     """The other wraps of one execution.
 
     Args:
-        wanted: tasks whose objects the coordinator waits for, beside those that its own tasks need.
+        wanted: tasks whose objects the coordinator awaits, besides the inputs of its own tasks.
     """
 
     def __init__(self, workflow: Deployment, wanted: frozenset[int]) -> None:
-        #: Wrap -> its question, of those that have not replied.
+        #: Wrap -> its question, for wraps that have not replied.
         self.asked: dict[str, Question] = {}
         self._workflow = workflow
         self._wanted = wanted
         self._questions = 0
-        #: The wraps that are lost until they are asked again, and what they were asked for.
+        #: Lost wrap -> the tasks of its last question, until the wrap is asked again.
         self._losing: dict[str, Collection[int]] = {}
-        #: How often each wrap was lost with what it had begun.
+        #: How often each wrap was lost with tasks that it had begun.
         self._losses: dict[str, int] = {}
         self._reconnections = 0
         self._tally = Tally(workflow.attempts)
 
     def waits(self, here: Collection[int]) -> bool:
-        """Whether a wrap has not replied, or an object is missing of those that are `here`."""
+        """Return whether a wrap has not replied, or a wanted object is not `here`."""
         begun = self._questions > 0
         return not begun or bool(self.asked or self._losing) or not self._wanted.issubset(here)
 
     def late(self) -> TaskError | None:
-        """The error at the deadline: which wraps are gone, or have not replied."""
+        """Return the error at the deadline: which wraps are gone, or have not replied."""
         return self.gone() or _late(self.asked, "did not answer")
 
     def gone(self) -> TaskError | None:
-        """The error if wraps are lost that have not been replaced yet."""
+        """Return the error if lost wraps have not been replaced yet; None if there are none."""
         return _late(self._losing, "ended, and was not there again")
 
     def attempt_of(self, component: Component) -> int:
-        """The attempt that the tasks of a component are in."""
+        """Return the current attempt of a component."""
         return self._tally.now.get(component, 0)
 
     def ask(self, name: str, tasks: Iterable[int]) -> Question:
-        """A wrap is asked to run tasks, and told which attempts they are in."""
+        """Return a new question to a wrap: its tasks and their attempts."""
         self._losing.pop(name, None)
         self._questions += 1
         attempts: list[tuple[int, int]] = []
@@ -121,7 +121,7 @@ class Participants:
         return question
 
     def replied(self, name: str, number: int, reply: Reply) -> Remedy:
-        """What to do about a reply; results also count if the wrap was asked again meanwhile."""
+        """Return the remedy for a reply. Results count even after a newer question."""
         question = self.asked.get(name)
         if question is None or question.number != number:
             return Remedy.TAKE if reply is Reply.RESULTS else Remedy.IGNORE
@@ -131,25 +131,25 @@ class Participants:
         return remedy
 
     def ended(self, name: str, number: int) -> None:
-        """A wrap has run all that the question asked for."""
+        """Record that a wrap has run all tasks of a question."""
         if name in self.asked and self.asked[name].number == number:
             del self.asked[name]
 
     def reconnected(self, name: str) -> Collection[int]:
-        """A replica is still there; what it is asked for again. Raises TaskError if too often."""
+        """Return the tasks to ask a replica for again. Raises TaskError after the last retry."""
         self._reconnections += 1
         if self._reconnections > _RECONNECTIONS:
             raise TaskError("remote", f"connections to wrap {name} break again and again")
         return self._losing[name]
 
     def urged(self, name: str) -> Collection[int]:
-        """No other replica is there; what one that is ending has to run."""
+        """Return the tasks that a wrap has to run despite its shutdown: it has no other replica."""
         return self._losing[name]
 
     def replaced(self, name: str, is_lost: bool) -> list[str]:
-        """A wrap begins elsewhere; the wraps to be told. Raises TaskError after too many losses.
+        """Return the wraps to notify of a replacement. Raises TaskError after too many losses.
 
-        It `is_lost` if what it had begun is gone.
+        It `is_lost` if the tasks that the wrap had begun are gone.
         """
         self._losses[name] = self._losses.get(name, 0) + is_lost
         if not may_follow(self._losses[name] - 1, self._workflow.attempts):
@@ -157,11 +157,11 @@ class Participants:
         return [other for other in self.asked if other != name]
 
     def broke(self, component: Component, attempt: int) -> bool | None:
-        """A stream broke; whether another attempt begins by that, None if there is none left."""
+        """Return whether another attempt begins after a break; None if no attempt is left."""
         return self._tally.broke(component, attempt)
 
     def told(self, name: str, component: Component, attempt: int) -> None:
-        """A wrap has been told that a component is in an attempt."""
+        """Record that a wrap has been told the attempt of a component."""
         self._tally.told(name, component, attempt)
 
     def lost_with(
@@ -172,14 +172,14 @@ class Participants:
         broken: Collection[int] = (),
         spared: str = "",
     ) -> Again:
-        """What is to run again. Raises TaskError if no attempt is left for that.
+        """Return the tasks to run again. Raises TaskError if no attempt is left for them.
 
         Args:
-            lost: the wrap that is lost; empty if streams broke.
+            lost: the lost wrap; empty if streams broke.
             has: participant -> the tasks whose objects it has.
             here: the tasks whose objects the coordinator has.
             broken: the tasks whose streams broke.
-            spared: the wrap that had begun nothing, so that no attempt is over with it.
+            spared: the wrap that had begun nothing, so that its loss ends no attempt.
         """
         flow, own = self._workflow, self._workflow.name
         runs = {other: self.asked[other].tasks for other in has if other in self.asked}
@@ -205,9 +205,9 @@ class Participants:
     def to_be_told(
         self, repeat: Collection[int], has: Collection[str]
     ) -> dict[Component, list[str]]:
-        """Component -> the wraps that are to be told that its tasks run again.
+        """Return component -> the wraps to notify that its tasks run again.
 
-        They are among those that `has`, which still take part.
+        Only wraps in `has` still take part.
         """
         flow, found = self._workflow, dict[Component, list[str]]()
         for component in {flow.components[task] for task in repeat}:
@@ -224,9 +224,9 @@ class Participants:
     def begin_again(
         self, lost: str, begin: Mapping[str, Collection[int]]
     ) -> dict[str, Collection[int]]:
-        """The wraps to be asked again, and what for; of what they had before nothing is awaited.
+        """Return the wraps to ask again, each with its tasks, and forget their old questions.
 
-        A wrap that is lost too is asked when it has been replaced.
+        If such a wrap is lost too, it is asked after its replacement.
         """
         again: dict[str, Collection[int]] = {}
         for other, tasks in begin.items():
@@ -239,33 +239,33 @@ class Participants:
 
 
 class Standing(Enum):
-    """What an execution is in a participant."""
+    """The state of an execution in a participant."""
 
     RUNS = 1
-    #: All its tasks there have ended, and nothing was kept.
+    #: All its tasks there have ended, and their objects are dropped.
     ENDED = 2
     UNKNOWN = 3
 
 
 class Telling:
-    """Participants that are told of a loss, or of another attempt, until all have heard of it."""
+    """The rounds in which participants are told of a loss or a new attempt, until all confirm."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        #: Participant -> the tasks whose objects it has, but for those that have ended.
+        #: Participant -> the tasks whose objects it has; without participants that have ended.
         self.has: dict[str, set[int]] = {name: set() for name in names}
-        #: Those that are still to be told.
+        #: The participants that have not confirmed.
         self.left = set(self.has)
-        #: Those that have said that they run the execution.
+        #: The participants that have confirmed that they run the execution.
         self.running: set[str] = set()
         self._rounds = 0
 
     @property
     def is_over(self) -> bool:
-        """Whether all have heard, or have been told often enough."""
+        """Return whether all participants have confirmed, or all rounds are used up."""
         return not self.left or self._rounds >= _TELLINGS
 
     def heard(self, standings: Mapping[str, tuple[Standing, Collection[int]]]) -> None:
-        """A round is over; the standing of each that has answered, and the tasks that it has."""
+        """Record the standing of each participant that answered a round, and its tasks."""
         self._rounds += 1
         for name, (standing, here) in standings.items():
             if standing is Standing.UNKNOWN:

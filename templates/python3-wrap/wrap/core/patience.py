@@ -9,33 +9,33 @@ from wrap.core.statemachine.errors import StatesError
 
 
 class Patience:
-    """Ends evaluations; it knows no execution, whose values would stay until cycles are looked for.
+    """Ends evaluations. A reference to the execution would delay freeing its values.
 
     Args:
-        deadline: until when may be evaluated, in seconds of `clock`.
+        deadline: the end of all evaluation, in seconds of `clock`.
         clock: returns seconds.
     """
 
     def __init__(self, deadline: float, clock: Callable[[], float]) -> None:
         self._deadline = deadline
         self._clock = clock
-        #: When the event that is handled has evaluated for so long that its state fails.
+        #: When the evaluation of the current event fails its state.
         self._until = deadline
 
     def left_s(self) -> float:
-        """The seconds until the deadline."""
+        """Return the seconds until the deadline."""
         return self._deadline - self._clock()
 
     def renew(self) -> None:
-        """Let evaluations go on for half of the time that is left: an event is handled now."""
+        """Grant the current event half of the time that is left."""
         now = self._clock()
         self._until = now + (self._deadline - now) / 2
 
     def look(self) -> None:
-        """Raise TaskError if the request's time is over.
+        """Raise TaskError after the deadline.
 
-        Raise StatesError, which a Catch takes, if an event has evaluated for half of the time that
-        was left before it: the Catch has the other half.
+        Raise StatesError if an event has used half of the time that was left before it. A Catch can
+        handle that error: it has the other half.
         """
         now = self._clock()
         if now >= self._deadline:

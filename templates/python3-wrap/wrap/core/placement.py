@@ -1,7 +1,7 @@
-"""What runs next in a workflow that decides while it runs: instances of its tasks, by numbers.
+"""Workflows that decide at run time: numbered instances of tasks, and where each instance runs.
 
 A task can run several times in an execution: in a loop, for the items of a Map, after a failure.
-The number of an instance is that of its task modulo how many tasks the workflow has.
+The number of an instance modulo the number of tasks of the workflow is the number of its task.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ class Definition(Protocol):
 
 
 class World(NamedTuple):
-    """What a state machine is given of what is outside the core."""
+    """The functions outside the core that a state machine uses."""
 
     #: Returns the time of day, in seconds since 1970.
     today: Callable[[], float]
-    #: Returns the seconds of the clock by which there are deadlines.
+    #: Returns the time in seconds, on the clock of the deadlines.
     clock: Callable[[], float]
-    #: What random values come from.
+    #: The source of random values.
     chance: Chance
-    #: Makes what evaluates JSONata, of what returns the seconds that are left.
+    #: Returns a JSONata evaluator, from a function that returns the seconds left.
     evaluator: Callable[[Callable[[], float]], Evaluator]
-    #: Makes an object of a text, and of whether it is JSON.
+    #: Returns an object, from a text and whether the text is JSON.
     object_of: Callable[[str, bool], Any]
 
 
 class Placement(Program):
-    """Finds places for the instances of one execution; its scope is what has a place just now.
+    """Assigns places to the instances of one execution. Its scope is the instances placed now.
 
     Args:
         gives: the instances whose objects are wanted elsewhere.
@@ -85,16 +85,16 @@ class Placement(Program):
 
     @property
     def part(self) -> Placement:
-        """Itself."""
+        """The placement itself is the scope."""
         return self
 
     def again(self, process: int, lost: Collection[int], held: Container[Key]) -> Call:
-        """What a process in the place of one that ended is called for: what that had not done."""
+        """Return the first call to a replacement worker: the unanswered instances."""
         (call,) = _calls({process: sorted(lost)})
         return call
 
     def together(self, steps: Sequence[Step]) -> Step:
-        """What events at once lead to; each place is called once."""
+        """Return one step for several simultaneous events; it calls each place once."""
         if len(steps) == 1:
             return steps[0]
         called: dict[Place, list[int]] = {}
@@ -110,11 +110,11 @@ class Placement(Program):
         )
 
     def tasks_at(self, place: Place) -> list[int]:
-        """The tasks of which it has run there."""
+        """Return the instances that run at a place."""
         return [number for number, where in self.place_of.items() if where == place]
 
     def tasks_to_come(self, process: int) -> int:
-        """It is not known how many a process will be called for: it stays to the end."""
+        """Return a huge number: the count is unknown, so the process stays until the end."""
         return _MANY
 
     def _placed(
@@ -123,7 +123,7 @@ class Placement(Program):
         delays: Sequence[tuple[int, float]] = (),
         cancelled: Sequence[int] = (),
     ) -> Step:
-        """Begin these, and those that waited for room, wherever there is some."""
+        """Begin `numbers` and waiting instances at places with fewer than `MOST_AT_ONCE`."""
         for number in numbers:
             self._waiting.setdefault(self.wrap.task_of(number), deque()).append(number)
         begun: dict[Place, list[int]] = {}
@@ -144,7 +144,7 @@ class Placement(Program):
         return Step([*chain.from_iterable(begun.values())], _calls(begun), delays, cancelled)
 
     def _is_ready(self, number: int) -> bool:
-        """Whether an instance that has a place now can begin there."""
+        """Return whether an instance with a free place can begin there."""
         return True
 
     def _leave(self, number: int) -> None:
@@ -155,7 +155,7 @@ class Placement(Program):
 
 
 class Instances(Placement):
-    """The instances that another wrap asks for, which have nothing to do with each other."""
+    """Independent instances that another wrap asks for."""
 
     def __init__(self, wrap: Deployment, numbers: Sequence[int]) -> None:
         super().__init__(wrap, numbers)
@@ -175,18 +175,18 @@ class Instances(Placement):
         return self._placed()
 
     def failed(self, number: int, error: TaskError) -> Step:
-        return self.ended(number, None)  # the other wrap decides what that means
+        return self.ended(number, None)  # the wrap that asked handles the failure
 
 
 class Deciding(Placement):
     """One execution of a state machine.
 
     Args:
-        ident: what the execution is called.
-        deadline: until when it may evaluate, in seconds of the clock of `world`.
-        world: what is outside the core.
-        longest: bytes that an input of a task, or the output, may have, about.
-        most_bytes: bytes that the result of a task, or the output of a state, may have.
+        ident: the name of the execution.
+        deadline: the end of the time for evaluation, in seconds of the clock of `world`.
+        world: the functions outside the core.
+        longest: the maximum size of a task's input or of the output, in bytes, about.
+        most_bytes: the maximum size of a task's result or a state's output, in bytes.
     """
 
     evaluates = True
@@ -201,7 +201,7 @@ class Deciding(Placement):
         longest: float = math.inf,
         most_bytes: float = math.inf,
     ) -> None:
-        from wrap.core.statemachine.machine import Machine  # of no use where nothing decides
+        from wrap.core.statemachine.machine import Machine  # only workflows that decide load it
 
         super().__init__(wrap)
         self._longest = longest
@@ -216,10 +216,10 @@ class Deciding(Placement):
         )
         self._in_stages = entry.in_stages
         self._numbers: dict[int, int] = {}
-        #: What instances get that have no place yet, and those of them that cannot have it.
+        #: The inputs of instances without a place, and the errors of inputs that do not fit.
         self._given: dict[int, Any] = {}
         self._unfit: dict[int, StatesError] = {}
-        #: With stages, what begins when all that runs has ended, and how much that is.
+        #: With stages: the instances that begin when all running ones have ended, and how many run.
         self._held: list[int] = []
         self._open = 0
         self._data: Any
@@ -231,7 +231,7 @@ class Deciding(Placement):
         return self._machine.over
 
     def start(self, objects: Any) -> Step:
-        """Begin with the request, which `objects` has; the answer will be in its place."""
+        """Begin with the request `objects[None]`; the answer replaces it at the end."""
         self._data, self._request = objects, objects[None]
         self._patience.renew()
         return self._follow(self._machine.start(_text(objects[None]), self._world.today()))
@@ -257,7 +257,7 @@ class Deciding(Placement):
         return self._follow(self._machine.due(number, self._world.today()))
 
     def _own(self, number: int) -> int:
-        """What the machine calls an instance."""
+        """Return the number by which the machine identifies an instance."""
         return number // self.wrap.instances
 
     def _follow(self, step: states.Step, ended: int | None = None) -> Step:
@@ -269,7 +269,7 @@ class Deciding(Placement):
                 answer = self._object(outcome)
             except StatesError as error:
                 raise workflow_failed(error.name, f"the output: {error.cause}") from None
-            if outcome is self._machine.result:  # the last task's answer, with nothing changed
+            if outcome is self._machine.result:  # the unchanged answer of the last task
                 answer.content_type = self._last.content_type or answer.content_type
                 answer.head = self._last.head
             self._data.add({None: answer})
@@ -302,7 +302,7 @@ class Deciding(Placement):
         except StatesError as error:
             self._unfit[number] = of_task("the input", error)
             return False
-        if given is self._machine.given:  # the request, as it came
+        if given is self._machine.given:  # the unchanged request
             given_object = self._request
         self._data.add({given_to(number): given_object})
         return True
@@ -324,7 +324,7 @@ class Deciding(Placement):
         self._data.drop(given_to(number))
 
     def _drop(self, own: int) -> bool:
-        """Do not begin what nobody awaits any more; whether it is an instance at all."""
+        """Cancel an instance before it begins; return whether the number is an instance at all."""
         number = self._numbers.get(own)
         if number is None:
             return False
@@ -342,7 +342,7 @@ class Deciding(Placement):
 
 
 def _calls(begun: Mapping[Place, Sequence[int]]) -> list[Call]:
-    """Calls for these instances, those of other wraps first."""
+    """Return calls for the begun instances, those of other wraps first."""
     calls = [
         Call(place, tuple(its), tuple(map(given_to, its)), frozenset(its))
         for place, its in begun.items()

@@ -1,8 +1,8 @@
-"""What a workflow asks for as it runs: the interface that each kind of workflow implements.
+"""The interface of a program: what each kind of workflow decides while an execution runs.
 
-A program is a pure state machine of one execution. Events go in, steps come out: which tasks begin,
-which places are called, which times are awaited. `wrap.core.dag` runs graphs of tasks;
-`wrap.core.placement` runs state machines and the calls of other wraps.
+A program is a pure state machine of one execution. Events go in. Steps come out: tasks to begin,
+places to call, timers to set. `wrap.core.dag` runs graphs of tasks. `wrap.core.placement` runs
+state machines and the calls of other wraps.
 """
 
 from __future__ import annotations
@@ -13,59 +13,59 @@ from typing import Any, NamedTuple, Protocol
 
 from wrap.core.errors import TaskError
 
-#: Where an input comes from: the request, one task's object, or a JSON list of several; of none, an
-#: empty text.
+#: Where an input comes from: None for the request, a task for its object, a list for a JSON list of
+#: their objects. An empty list stands for an empty text.
 Source = int | list[int] | None
 
 
 class Streamed(NamedTuple):
-    """The input of a task that reads streams, and the outputs that have to be there to be read."""
+    """The input of a task that reads streams, and the outputs that it reads as streams."""
 
     source: Source
     streams: tuple[int, ...]
 
 
-#: An object by the task that gives it; None is the request.
+#: The key of an object: the task that returns it; None for the request.
 Key = int | None
-#: A process of this wrap by its number, 0 for the main one; or another wrap by its name.
+#: A process of this wrap by its number, 0 for the main process; or another wrap by its name.
 Place = int | str
 MAIN = 0
-#: Tasks that live streams connect, and the outputs that these emit.
+#: Tasks that live streams connect, and the outputs that they emit.
 Component = frozenset[int]
 
 
 def given_to(number: int) -> int:
-    """The key of the object that an instance of a task gets: see `wrap.core.placement`."""
+    """Return the key of an instance's input object; see `wrap.core.placement`."""
     return ~number
 
 
 def keys(source: Source | Streamed) -> Sequence[Key]:
-    """The objects that `source` is made of."""
+    """Return the keys of the objects that `source` consists of."""
     if isinstance(source, Streamed):
         return (*keys(source.source), *source.streams)
     return source if isinstance(source, list) else (source,)
 
 
 class Call(NamedTuple):
-    """Tasks that a place is to run, and what goes there and comes back."""
+    """A call that has a place run tasks, with the objects that go there and come back."""
 
     place: Place
-    #: A group, of which the place itself sees what runs next.
+    #: A group: the place itself decides which of its tasks runs next.
     tasks: tuple[int, ...]
-    #: The objects from elsewhere that these need.
+    #: The objects from elsewhere that the tasks need.
     needs: tuple[Key, ...]
     #: The tasks whose objects are needed elsewhere.
     gives: frozenset[int]
-    #: Whether the place has been called for them before.
+    #: Whether the place has been called for these tasks before.
     repeated: bool = False
 
 
 class Step(NamedTuple):
-    """What an event leads to."""
+    """What follows from an event."""
 
-    #: The tasks that begin, here or in a place that is called for them.
+    #: The tasks that begin, here or at a place that is called for them.
     begins: list[int]
-    #: The calls to be made now.
+    #: The calls to make now.
     calls: list[Call]
     #: Timers to set, each with its number and seconds.
     delays: Sequence[tuple[int, float]] = ()
@@ -81,11 +81,11 @@ class Scope(Protocol):
         gives: the tasks whose outputs are wanted elsewhere.
         components: task -> the tasks that live streams connect it with.
         sources, users: task -> where its input comes from; object -> the tasks that need it.
-        processes, in_order: the further processes that run some of the tasks; those whose tasks
-            never overlap.
-        is_whole: whether the tasks wait for nothing but each other and the request.
-        live: whether some tasks read what others write at the same time.
-        calls_wraps: whether some tasks run in other wraps, which are called for them.
+        processes, in_order: the worker processes that run some of the tasks; those of them whose
+            tasks never overlap.
+        is_whole: whether the tasks need nothing but each other and the request.
+        live: whether some tasks read streams while other tasks write them.
+        calls_wraps: whether some tasks run in other wraps, which have to be called.
     """
 
     @property
@@ -109,19 +109,19 @@ class Scope(Protocol):
     @property
     def calls_wraps(self) -> bool: ...
     def tasks_at(self, place: Place) -> list[int]:
-        """The tasks that run at a place."""
+        """Return the tasks that run at a place."""
 
     def tasks_to_come(self, process: int) -> int:
-        """How many tasks a process will be called for."""
+        """Return how many tasks a process will be called for."""
 
 
 class Program(ABC):
     """One execution of a workflow, or of a part of it."""
 
-    #: Whether the program chooses at run time which instances of tasks run. Such a program holds
-    #: their objects itself, and may go on after a task has failed.
+    #: Whether the program chooses instances of tasks at run time. Such a program holds their
+    #: objects itself, and may continue after a task has failed.
     decides = False
-    #: Whether events evaluate paths, which may take until the deadline.
+    #: Whether events evaluate paths. Evaluation may take until the deadline.
     evaluates = False
     #: Task -> its own timeout in seconds.
     timeouts_s: Mapping[int, float] = {}
@@ -134,45 +134,45 @@ class Program(ABC):
     @property
     @abstractmethod
     def is_complete(self) -> bool:
-        """Whether nothing is left to be run."""
+        """Whether all tasks have ended."""
 
     def unanswered(self, begun: Set[int]) -> Set[int]:
-        """The tasks of which an answer is still awaited, of those that have `begun` and others."""
+        """Return the tasks whose answers are still awaited: by default those that have `begun`."""
         return begun
 
     @abstractmethod
     def start(self, objects: Any) -> Step:
-        """What begins with the execution, whose objects are `objects`."""
+        """Return the first step of the execution with these objects."""
 
     @abstractmethod
     def ended(self, task: int, output: Any) -> Step:
-        """What begins when a task has ended, which each task does once."""
+        """Return the step after the end of a task. Each task ends once."""
 
     def failed(self, task: int, error: TaskError) -> Step:
-        """What begins when a task has failed. Raises the error if the execution has failed too."""
+        """Return the step after the failure of a task. Raises the error if the execution fails."""
         raise error
 
     def arrived(self, tasks: Iterable[int]) -> Step:
-        """What begins when tasks of other wraps have ended. Raises TaskError, ``other-plan``."""
+        """Return the step after tasks of other wraps ended. Raises TaskError, ``other-plan``."""
         raise TaskError("other-plan", "nothing of other wraps is awaited here", status=400)
 
     def due(self, number: int) -> Step:
-        """What begins when a timer has expired."""
+        """Return the step after a timer has expired."""
         return Step([], [])
 
     def repeat(self, tasks: Collection[int]) -> Step:
-        """What begins once more, all at once: tasks that live streams connect await no other."""
+        """Return a step that begins `tasks` again at once, because live streams connect them."""
         return Step([], [])
 
     @abstractmethod
     def again(self, process: int, lost: Collection[int], held: Container[Key]) -> Call:
-        """The first call to a replacement worker.
+        """Return the first call to a replacement worker.
 
         Args:
-            lost: the tasks that the lost worker had not answered and that may run again.
+            lost: the unanswered tasks of the lost worker that may run again.
             held: the objects that are in this wrap.
         """
 
     @abstractmethod
     def together(self, steps: Sequence[Step]) -> Step:
-        """What events at once lead to."""
+        """Return one step for several simultaneous events."""

@@ -1,8 +1,7 @@
-"""Which tasks are run again where something was lost: those whose outputs are needed and gone.
+"""Which tasks run again after a loss: those whose outputs are needed and gone.
 
-What was read of a stream while it was written cannot be read again. So tasks that live streams
-connect begin again together, from the objects that they began with: each such component of tasks
-has an attempt of its own, by a number from 0.
+A live stream cannot be read twice. So tasks that live streams connect restart together, from their
+original inputs. Each such component of tasks counts its own attempts, from 0.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ STREAM_LOST = "stream-lost"
 
 
 class Again(NamedTuple):
-    """What is to be run again."""
+    """The tasks to run again."""
 
-    #: Wrap -> its tasks that it is to begin with, as it keeps nothing of the execution.
+    #: Wrap -> the tasks that it begins with, after it has discarded the execution.
     begin: dict[str, set[int]]
-    #: Tasks of components that their wraps run again from what they have.
+    #: Tasks of components that their wraps repeat with the objects that they have.
     repeat: set[int]
 
 
@@ -38,21 +37,19 @@ def to_run_again(
     read: Collection[int] = (),
     broken: Collection[int] = (),
 ) -> Again:
-    """What is to be run again, or for the first time, where something was lost.
+    """Return the tasks to run again after a loss, and those to start for the first time.
 
     Args:
-        lost: the wrap that has nothing any more of the execution; empty where there is none.
-        wrap_of, needs, takers: of every task: its wrap, the tasks that have to end before it, the
+        lost: the wrap that has lost all state of the execution; empty if no wrap is lost.
+        wrap_of, needs, takers: for each task: its wrap, the tasks that have to end before it, the
             other wraps that wait for it.
-        has: of every wrap that still takes part, the tasks that have ended as far as it knows, and
-            whose objects it has. A wrap that is not here has ended all its tasks, and kept nothing,
-            or is lost too.
-        runs: of every such wrap the tasks that it runs, or has run: all of its own, if it has not
-            begun once more. One that has to run others too begins again, with all of them.
-        wanted: the tasks whose objects the coordinator waits for, beside those that its own tasks
-            need.
-        components: task -> its component, of those that live streams connect with others.
-        read: those of them whose streams others read.
+        has: wrap -> the ended tasks that it knows of and whose objects it has. A wrap that is
+            missing here is lost too, or has ended all its tasks and kept nothing.
+        runs: wrap -> the tasks that it runs or has run: all its own unless it began again. A wrap
+            that has to run further tasks begins again, with all of them.
+        wanted: the tasks whose objects the coordinator awaits, besides the inputs of its own tasks.
+        components: task -> its component, for tasks that live streams connect.
+        read: the tasks of components whose streams other tasks read.
         broken: tasks that were lost with a process, or whose streams broke.
 
     A chain over three wraps: b's object has reached its consumer, c's has not.
@@ -83,10 +80,10 @@ def _is_missed(
     used: Collection[int],
     components: Mapping[int, Component],
 ) -> bool:
-    """Whether a task of a wrap that was lost has to run again, as the wraps in `waits` need it."""
+    """Return whether a task of a lost wrap has to run again for the wraps in `waits`."""
     missing = any(task not in has[taker] for taker in waits if taker in has)
     goes_on = any(each not in has.get(wrap_of[each], wrap_of) for each in components.get(task, ()))
-    # Of what nobody uses nobody knows whether it ended.
+    # No wrap records whether a task without users has ended, so it runs again.
     return missing or goes_on or task not in used
 
 
@@ -97,7 +94,7 @@ def _with_what_they_need(
     runs: Mapping[str, Collection[int]],
     components: Mapping[int, Component],
 ) -> Again:
-    """The tasks in `gone`, and all that has to run again for them; as in `to_run_again`."""
+    """Return the tasks in `gone` and all tasks that have to run again for them."""
     found: dict[str, set[int]] = {}
     repeated: set[int] = set()
     while gone:
@@ -113,7 +110,7 @@ def _with_what_they_need(
             its.add(task)
             gone += runs.get(place, ())
             gone += components.get(task, ())
-            # A wrap that runs it sends it again, or will have it.
+            # A wrap that runs the needed task will send its object, or sends it again.
             gone += [each for each in needs(task) if each not in runs.get(wrap_of[each], ())]
     return Again(found, repeated.difference(*found.values()))
 
@@ -121,11 +118,11 @@ def _with_what_they_need(
 def connected(
     readers: Mapping[int, Iterable[int]], giver_of: Callable[[int], int], emitted: Iterable[int]
 ) -> dict[int, Component]:
-    """Task -> its component, of those that read or write live streams.
+    """Return task -> its component, for tasks that read or write live streams.
 
     Args:
         readers: output -> the tasks that read it while it is written.
-        giver_of: the task that gives an output.
+        giver_of: returns the task of an output.
         emitted: the outputs that have numbers of their own.
 
     >>> sorted(map(sorted, set(connected({0: [1], 2: [3, 4]}, lambda each: each, []).values())))
@@ -146,7 +143,7 @@ def connected(
 
 
 def may_follow(attempt: int, most: int) -> bool:
-    """Whether another attempt may follow one of that number, if there may be `most`.
+    """Return whether another attempt may follow attempt number `attempt` (from 0) of `most`.
 
     >>> [may_follow(attempt, 2) for attempt in range(3)]
     [True, False, False]
@@ -157,9 +154,9 @@ def may_follow(attempt: int, most: int) -> bool:
 class Attempts:
     """The attempts of components in one wrap.
 
-    A task is in the attempt that its component had when it began. With the next attempt all of the
-    component begin again that have begun here, as soon as none runs any more that has begun before:
-    so a task never runs twice at once.
+    A task runs in the attempt that its component had when the task began. In the next attempt, all
+    tasks of the component that have begun here begin again. They wait until no task of an earlier
+    attempt runs. So a task never runs twice at once.
 
     Args:
         components: task -> its component.
@@ -171,44 +168,44 @@ class Attempts:
         self._begun: set[int] = set()
         #: The attempt of each task that runs.
         self._running: dict[int, int] = {}
-        #: What begins again when all has answered that was in an attempt before.
+        #: Component -> the tasks that restart when all tasks of earlier attempts have answered.
         self._waiting: dict[Component, set[int]] = {}
 
     @property
     def pending(self) -> bool:
-        """Whether any task of a component runs, or is about to run again."""
+        """Return whether a task of a component runs or is about to run again."""
         return bool(self._running or self._waiting)
 
     def ran_in(self, task: int) -> int | None:
-        """The attempt that a task is in which runs."""
+        """Return the attempt that a task runs in; None if it does not run."""
         return self._running.get(task)
 
     def now(self, task: int) -> int:
-        """The attempt of its component."""
+        """Return the current attempt of the task's component."""
         return self._now.get(self.components[task], 0)
 
     def begin(self, tasks: Iterable[int]) -> None:
-        """Tasks begin for the first time, if others do not know it already."""
+        """Record the first start of tasks. Tasks outside components and known tasks are ignored."""
         for task in tasks:
             if task in self.components and task not in self._begun:
                 self._begun.add(task)
                 self._running[task] = self.now(task)
 
     def attempt_of(self, task: int) -> int | None:
-        """The attempt that a task is in which opens a stream; None if that attempt is over.
+        """Return the attempt of a task that opens a stream; None if that attempt is over.
 
-        It may have begun before that is known here.
+        The stream may open before the task is recorded as begun here.
         """
         self.begin([task])
         attempt = self._running.get(task)
         return attempt if attempt == self.now(task) else None
 
     def ended(self, task: int) -> int | None:
-        """A task runs no more; the attempt that it was in, if it ran."""
+        """Record that a task has stopped, and return its attempt; None if it did not run."""
         return self._running.pop(task, None)
 
     def next(self, task: int, attempt: int) -> bool:
-        """Its component is in that attempt from now on; whether that is news."""
+        """Move the task's component to `attempt`; return whether the attempt is new."""
         component = self.components[task]
         if attempt <= self._now.get(component, 0):
             return False
@@ -218,7 +215,7 @@ class Attempts:
         return True
 
     def due(self) -> list[int]:
-        """The tasks that begin again now."""
+        """Return the tasks that restart now, and record them as running."""
         found: list[int] = []
         for component, tasks in list(self._waiting.items()):
             now = self._now[component]
@@ -230,13 +227,13 @@ class Attempts:
 
 
 class Tally:
-    """The attempts of components as the coordinator counts them, so that one loss counts once.
+    """The coordinator's count of attempts, in which one loss counts once.
 
-    A lost wrap breaks the attempts of its streams at both ends. The coordinator may hear of these
-    in any order.
+    A lost wrap breaks the attempts of its streams at both ends. The reports may reach the
+    coordinator in any order.
 
     Args:
-        most: how many attempts there are.
+        most: the maximum number of attempts.
     """
 
     def __init__(self, most: int) -> None:
@@ -245,15 +242,15 @@ class Tally:
         self._of: dict[tuple[str, Component], int] = {}
 
     def told(self, wrap: str, component: Component, attempt: int) -> None:
-        """A wrap has been told of an attempt, and has it."""
+        """Record that a wrap has been told of an attempt."""
         self._of[wrap, component] = attempt
 
     def knows(self, wrap: str, component: Component) -> bool:
-        """Whether a wrap has been told of the attempt that is."""
+        """Return whether a wrap has been told of the current attempt."""
         return self._of.get((wrap, component), 0) == self.now.get(component, 0)
 
     def broke(self, component: Component, attempt: int) -> bool | None:
-        """An attempt broke; whether another one begins by that, None if there is none left."""
+        """Return whether another attempt begins after a break; None if no attempt is left."""
         if attempt < self.now.get(component, 0):
             return False
         if not may_follow(attempt, self._most):
@@ -262,5 +259,5 @@ class Tally:
         return True
 
     def lost(self, wrap: str, component: Component) -> bool | None:
-        """A wrap was lost with all that it had begun in a component; as `broke`."""
+        """Count the loss of all that a wrap had begun in a component; returns as `broke`."""
         return self.broke(component, self._of.get((wrap, component), 0))

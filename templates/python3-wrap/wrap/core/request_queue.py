@@ -1,4 +1,4 @@
-"""Which HTTP requests are served now, and which wait: first come, first served."""
+"""The queue of HTTP requests: first come, first served."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Generic, TypeVar
 
 Request = TypeVar("Request")
 
-#: Requests that another wrap answers may be in hand at least: their threads only wait for it.
+#: The minimum limit of requests that another wrap answers: their threads only wait for it.
 _FORWARDED = 64
 
 
 def served_at_once(threads: int, forwards: bool) -> int:
-    """How many requests may be served at once.
+    """Return how many requests may be served at once.
 
     Args:
         threads: how many the wrap serves itself.
@@ -39,26 +39,26 @@ class RequestQueue(Generic[Request]):
         self._waiting = deque[Request]()
 
     def __len__(self) -> int:
-        """How many requests wait."""
+        """Return how many requests wait."""
         return len(self._waiting)
 
     def add(self, request: Request) -> None:
-        """A request has come."""
+        """Queue a request."""
         self._waiting.append(request)
 
     def begin(self) -> Request | None:
-        """The request to be served next, which is active until `end`; None if all have to wait."""
+        """Return the next request, which is active until `end`; None if all have to wait."""
         if not self._waiting or self.active >= self.limit:
             return None
         self.active += 1
         return self._waiting.popleft()
 
     def end(self) -> None:
-        """A request has been answered."""
+        """Record that a request has been answered."""
         self.active -= 1
 
     def remove(self, request: Request) -> bool:
-        """The client of a request has gone; whether the request was still waiting."""
+        """Remove a request whose client has gone; return whether it was still waiting."""
         if request not in self._waiting:
             return False
         self._waiting.remove(request)

@@ -1,4 +1,4 @@
-"""How often something is tried: a task, the sending of objects, the search for a replica."""
+"""The limits of retries: of tasks, of sending objects, of the search for a replica."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import NamedTuple
 from wrap.core.deployment import Deployment
 from wrap.core.recovery import Attempts, may_follow
 
-#: So often a wrap sends objects straight to their consumer before it asks the coordinator to.
+#: How often a wrap sends objects directly to their consumer, before it asks the coordinator.
 _STRAIGHT = 2
-#: How often the coordinator is told that streams broke, if its connection breaks.
+#: How often a wrap reports broken streams to the coordinator if the connection breaks.
 REPORTS = 3
 
 
 class Search(NamedTuple):
-    """How often the gateway is asked for a replica, and the pause before it is asked again."""
+    """How often to ask the gateway for a replica, and the pause between requests in seconds."""
 
     looks: float
     pause_s: float
 
 
-#: For a replica in place of a lost one, which may have to start first: until the deadline.
+#: For the replacement of a lost replica, which may have to start first: until the deadline.
 REPLACEMENT = Search(math.inf, 0.05)
-#: For another replica than one that is ending, which has to begin itself if none is soon found.
-#: The gateway names any of the replicas each time.
+#: For an alternative to a replica that is shutting down. If none is found soon, that replica has to
+#: begin itself. The gateway may name any replica each time.
 ANOTHER = Search(10, 0.02)
 
 
 def sends_to(tries: int, consumer: str, coordinator: str, own: str) -> str | None:
-    """The wrap that gets objects for a consumer at the next try; None after the last.
+    """Return the wrap that gets a consumer's objects at the next try; None after the last.
 
-    The coordinator passes objects on if it is reached and the consumer is not. Its own objects it
-    sends straight alone, because it looks after a consumer that is lost.
+    The last try goes through the coordinator, in case it can reach the consumer. The coordinator
+    itself only sends directly, because it replaces a lost consumer.
 
     >>> [sends_to(tries, "b", "home", "a") for tries in range(4)]
     ['b', 'b', 'home', None]
@@ -45,10 +45,10 @@ def sends_to(tries: int, consumer: str, coordinator: str, own: str) -> str | Non
 
 
 def tries_after_refusal(coordinator: str, own: str) -> int:
-    """After how many tries objects go on that a wrap has refused because it is ending.
+    """Return the number of tries after a consumer refused objects because it is shutting down.
 
-    The coordinator knows where the wrap begins, or will know soon, and begins anew with its tries.
-    The others have the coordinator pass their objects on.
+    The coordinator starts from 0: it knows the consumer's replacement, or will soon. Other wraps
+    send their objects through the coordinator.
 
     >>> tries_after_refusal("home", "home"), tries_after_refusal("home", "a")
     (0, 2)
@@ -56,12 +56,12 @@ def tries_after_refusal(coordinator: str, own: str) -> int:
     return 0 if coordinator == own else _STRAIGHT
 
 
-#: What a gateway answers itself if the wrap behind it has ended, or has no replica at the moment.
+#: The statuses of the gateway's own answer if the wrap has ended or has no replica now.
 _BROKEN = frozenset((500, 502, 503))
 
 
 def has_broken(status: int, is_of_wrap: bool) -> bool:
-    """Whether a call through the gateway broke: the answer is an error, and not the wrap's own.
+    """Return whether a call through the gateway broke: an error that is not the wrap's own.
 
     >>> has_broken(502, is_of_wrap=False), has_broken(500, is_of_wrap=True)
     (True, False)
@@ -72,7 +72,7 @@ def has_broken(status: int, is_of_wrap: bool) -> bool:
 
 
 def is_called_again(losses: int, attempts: int, now: float, deadline: float) -> bool:
-    """Whether a wrap is called again after so many calls broke, whose tasks may have begun.
+    """Return whether to call a wrap again after `losses` broken calls that may have begun tasks.
 
     >>> [is_called_again(losses, 2, now=1.0, deadline=9.0) for losses in (1, 2)]
     [True, False]
@@ -83,10 +83,10 @@ def is_called_again(losses: int, attempts: int, now: float, deadline: float) -> 
 
 
 class Retries:
-    """Counts how often each task has begun again after its worker was lost.
+    """Counts how often each task has begun again after the loss of its worker.
 
     Args:
-        attempts: those of tasks that live streams connect, which count for each of these.
+        attempts: the attempts of components, which count for each of their tasks.
     """
 
     def __init__(self, deployment: Deployment, attempts: Attempts) -> None:
@@ -95,7 +95,7 @@ class Retries:
         self._begun_again: dict[int, int] = {}
 
     def are_left(self, number: int, answering: bool) -> bool:
-        """Whether a task may run once more; not if the client has got a part of its answer."""
+        """Return whether a task may run again; not if the client has part of its answer."""
         if answering and number == self._deployment.answers:
             return False
         attempt = self._attempts.ran_in(number)
@@ -104,5 +104,5 @@ class Retries:
         return may_follow(attempt, self._deployment.attempts)
 
     def count(self, number: int) -> None:
-        """A task begins again."""
+        """Count another start of a task."""
         self._begun_again[number] = self._begun_again.get(number, 0) + 1

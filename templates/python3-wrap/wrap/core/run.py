@@ -1,8 +1,8 @@
 """The rules of one execution in one wrap, as a pure state machine.
 
-Events go in, commands come out; see `wrap.core.events` and `wrap.core.commands`. The rules are:
-which tasks begin, until when they may run, which tasks run again after a loss and how often, which
-objects are held for how long, and when the execution has failed. What runs next is the program's.
+Events go in and commands come out; see `wrap.core.events` and `wrap.core.commands`. The rules set
+the timeouts of tasks, retry tasks after a loss, release objects, and fail the execution. The
+program decides which task runs next.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ WORKER_DIED = "process-died"
 
 
 class Run:
-    """One execution in one wrap.
+    """The state of one execution in one wrap.
 
     Args:
-        needs: whether the output of another wrap's task is needed here, or only its end; None if no
-            other wrap takes part.
-        is_traced: whether somebody is told of tasks that do not end.
+        needs: whether this wrap needs the output of another wrap's task, not only its end. None if
+            no other wrap takes part.
+        is_traced: whether unfinished tasks are reported too, so that start times are recorded.
     """
 
     def __init__(
@@ -49,16 +49,16 @@ class Run:
         self.begun = False
         self._commands: list[Command] = []
         self._limits = TaskLimits(program, deployment, limits, self._commands)
-        #: Until when each task may run that has begun and not ended.
+        #: The limit of each task that has begun and not ended.
         self.limits = self._limits.until
-        #: When each task has begun; None unless somebody is told.
+        #: The start time of each task; None unless the execution is traced.
         self.began: dict[int, float] | None = {} if is_traced else None
-        #: The tasks that have ended here, or that other wraps have ended as this wrap knows.
+        #: The tasks that have ended here, and tasks of other wraps that are known to have ended.
         self.here: set[int] = set()
         #: The timers of the program that have not expired.
         self.delays: set[int] = set()
         self._workers = Workers(self._commands)
-        #: The calls that wait until a lost worker has ended, by its process.
+        #: Worker process -> the calls that wait until this lost worker has ended.
         self.held_back = self._workers.held_back
         self._part = program.part
         self._deployment = deployment
@@ -66,15 +66,15 @@ class Run:
         self._needs = needs
         self._is_live = program.part.live
         self._has_others = needs is not None or program.part.calls_wraps
-        #: Those of tasks that live streams connect.
+        #: The attempts of the components that live streams connect.
         self.attempts = Attempts(program.part.components)
         self._retries = Retries(deployment, self.attempts)
-        #: Outputs of other wraps that came before the execution began.
+        #: Outputs of other wraps that arrived before the execution began.
         self._early: list[Outputs] = []
         self._holdings = Holdings(program.part, limits.large_from, needs is not None)
 
     def handle(self, event: Event) -> list[Command]:
-        """What is to be done now that `event` has happened."""
+        """Return the commands that follow from `event`."""
         try:
             _HANDLERS[type(event)](self, event)
         except TaskError as error:
@@ -84,11 +84,11 @@ class Run:
         return commands
 
     def unanswered(self) -> Set[int]:
-        """The tasks of which an answer is still awaited."""
+        """Return the tasks whose answers are still awaited."""
         return self.program.unanswered(self.limits.keys())
 
     def is_over(self, others_run: bool) -> bool:
-        """Whether nothing is left to be done, unless other wraps are waited for.
+        """Return whether the program is complete, no other wrap runs, and no attempt is pending.
 
         A task whose streams broke is about to run again, although it has ended before.
         """
@@ -136,7 +136,7 @@ class Run:
 
     def _on_ready(self, event: on.Ready) -> None:
         step = event.step
-        if event.renewed:  # but for what a worker that was called before has run meanwhile
+        if event.renewed:  # tasks that a worker has run meanwhile do not begin
             begins = [number for number in step.begins if number in self.limits]
             step = self._noted(step._replace(begins=begins), event.now)
         self._begin(step)
@@ -155,7 +155,7 @@ class Run:
         if late and now < self._deadline:
             self._give_up(late, event)
         elif own:
-            # What waits at a stream's end is not what takes too long if the other end is gone.
+            # A task that waits at a stream is not to blame if the task at the other end is gone.
             if event.gone is not None:
                 raise event.gone
             error = located(self._deployment, too_late(self._deployment.names(own)), own)
@@ -197,7 +197,7 @@ class Run:
         self._fail(sorted(lost - late - again), failure, event.now)
         for number in again:
             self._retries.count(number)
-            if number in self.limits:  # else it had only been called for
+            if number in self.limits:  # else the task was called for and had not begun
                 self._limits.expect([number], event.now)
         first = self.program.again(event.process, again, self._holdings)
         for call in [first, *calls] if first.tasks else calls:
@@ -213,7 +213,7 @@ class Run:
             raise TaskError("other-plan", "nothing of other wraps is awaited here", status=400)
         new: list[int] = []
         for task, output in outputs.items():
-            # Word that a task has ended may come before its object does.
+            # The notice that a task has ended may arrive before its object.
             if task not in self.here and (output is not None or not self._needs(task)):
                 new.append(task)
                 if output is not None:
@@ -222,7 +222,7 @@ class Run:
         return self.program.arrived(new)
 
     def _ended(self, answer: Answer, now: float, given: list[Answer]) -> Step | None:
-        """Take in an answer; None if nothing begins by it, as it counts no more."""
+        """Process an answer and return the next step; None if the answer no longer counts."""
         task, output, program = answer.task, answer.output, self.program
         if self.limits.pop(task, None) is None:
             return None  # the task was given up, or had answered before its worker was lost
@@ -241,24 +241,24 @@ class Run:
             return program.failed(task, TaskError.from_dict(answer.error, status=500))
         if output is not None and not program.decides:
             self._keep(task, output)
-        step = program.ended(task, output)  # the result of a task that begins may be here already
+        step = program.ended(task, output)  # a new task's result may be here already
         if self._holdings.any_large and not program.decides:
             self._commands += map(do.Drop, self._holdings.release(task, self.unanswered()))
         return step
 
     def _fail(self, tasks: Iterable[int], error: TaskError, now: float) -> None:
-        """Tasks have failed. Raises the error if the execution has failed too."""
+        """Fail `tasks`. Raises the error if the execution fails with them."""
         for number in tasks:
             if self.limits.pop(number, None) is None:
                 continue  # the task was given up
             is_told = self.began is not None or number in self._part.gives
             step = self.program.failed(number, error)
-            if is_told and self._deployment.runs(number):  # another wrap waits for it, say
+            if is_told and self._deployment.runs(number):  # for example, another wrap waits for it
                 self._commands.append(do.RecordFailure(number, error))
             self._follow(self._noted(step, now))
 
     def _noted(self, step: Step, now: float) -> Step:
-        """Expect answers of what begins."""
+        """Set the limits of the tasks that `step` begins, and record their attempts."""
         if step.begins:
             self._limits.expect(step.begins, now)
             if self.began is not None:
@@ -285,13 +285,13 @@ class Run:
         for call in step.calls:
             if isinstance(call.place, int) and call.place != MAIN:
                 self._workers.call(call)
-        # What another wrap was called for may have ended meanwhile, and has no place any more.
+        # Tasks that another wrap was called for may have ended meanwhile; they have no place then.
         here = [number for number in step.begins if self._part.place_of.get(number) == MAIN]
         if here:
             self._commands.append(do.StartTasks(here))
 
     def _give_up(self, late: list[int], event: on.TimePassed) -> None:
-        """Fail tasks whose own time is over: those of workers when the worker has ended."""
+        """Fail tasks after their own timeouts; in workers, after the end of the worker."""
         error = located(self._deployment, too_late(self._deployment.names(late)), late)
         given_up, in_workers = list[int](), dict[int, list[int]]()
         for number in late:
@@ -322,7 +322,7 @@ class Run:
             self._commands.append(do.CountFailures(counted, code))
 
     def _broke(self, task: int, attempt: int, error: TaskError, now: float) -> None:
-        """The streams of a task broke: the coordinator decides what becomes of the attempt."""
+        """Report broken streams to the coordinator. Without one, begin another attempt or fail."""
         if self._needs is not None:
             self._commands.append(do.ReportBroken(task, attempt, error))
         elif may_follow(attempt, self._deployment.attempts):
@@ -331,16 +331,16 @@ class Run:
             self._commands.append(do.FailLater(error))
 
     def _next_attempt(self, task: int, attempt: int, now: float) -> None:
-        """Have the tasks that live streams connect begin again.
+        """Begin another attempt of the tasks that live streams connect with `task`.
 
-        Those of an attempt before have to answer first: they do when their streams break off.
+        Tasks of earlier attempts have to answer first. They answer when their streams break off.
         """
         if self._is_live and self.attempts.next(task, attempt):
             self._commands.append(do.BeginAttempt(self.attempts.components[task], attempt))
             self._begin_due(now)
 
     def _begin_due(self, now: float) -> None:
-        """Have tasks begin again that no task of an attempt before keeps from it."""
+        """Restart the tasks that no longer wait for a task of an earlier attempt."""
         if self._is_live and (due := self.attempts.due()):
             self._begin(self._noted(self.program.repeat(due), now))
 
@@ -350,7 +350,7 @@ class Run:
 
 
 def located(deployment: Deployment, error: TaskError, tasks: Iterable[int]) -> TaskError:
-    """The same error, with the functions of `tasks` and the name of the wrap."""
+    """Return the same error, with the functions of `tasks` and the name of the wrap."""
     return error.located(deployment.names(tasks) or None, deployment.name)
 
 

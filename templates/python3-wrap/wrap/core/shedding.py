@@ -1,6 +1,6 @@
-"""Which HTTP connections give way if all of them hold too much memory, or are too many.
+"""Which HTTP connections are closed if all hold too much memory, or are too many.
 
-The connection that has been silent for longest gives way first.
+The connection that has been silent for longest is closed first.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-#: Connections that are accepted before the loop looks at all others again.
+#: How many connections are accepted before the loop checks all others again.
 AT_ONCE = 64
-#: How long a connection may be silent if many others want its place, in seconds.
+#: How long a silent connection keeps its place if new connections wait, in seconds.
 MOMENT_S = 0.02
-#: An answer is given up if the client takes nothing of it for so long, in seconds.
+#: How long a client may read nothing of its answer before the answer is given up, in seconds.
 _STALLED_S = 30.0
-#: The share of the bound that is freed while more is read.
+#: The fraction (one in so many) of the bound that is freed while more is read.
 _FREED = 8
 
 
@@ -23,10 +23,10 @@ class Connection(Protocol):
     """A connection of a client.
 
     Attributes:
-        coming, leaving: bytes of a request that is not whole yet; bytes of answers that the client
-            has not taken.
+        coming, leaving: bytes of an incomplete request; bytes of answers that the client has not
+            read.
         is_owed: whether the client waits for an answer, or for the rest of one.
-        last_activity: when bytes came or went last, in seconds of a clock.
+        last_activity: when bytes were last read or sent, in seconds of a clock.
     """
 
     @property
@@ -44,25 +44,25 @@ Each = TypeVar("Each", bound=Connection)
 
 @dataclass(frozen=True)
 class Bounds:
-    """What all connections may be together."""
+    """The limits of all connections together."""
 
-    #: Bytes that they may hold.
+    #: The bytes that they may hold.
     size: int
-    #: How many there may be.
+    #: Their maximum number.
     count: int
-    #: Bytes that every connection may hold.
+    #: The bytes that every connection may hold.
     least: int
 
     @property
     def while_reading(self) -> int:
-        """Bytes that are left if they have held more, and more is read right now."""
+        """The bytes to keep after the bound was exceeded while more is read."""
         return self.size - self.size // _FREED
 
     def yielding(self, connections: Iterable[Each]) -> list[Each]:
-        """The connections that give way, in this order, as long as all hold too much.
+        """Return the connections to close, in this order, as long as all hold too much.
 
-        A connection keeps its fair share, whatever the others do. Of those that send, the latest
-        stays: one answer goes out, however large it is.
+        A connection keeps its fair share, whatever the others hold. Of those that send, the latest
+        stays: so one answer is sent, however large it is.
         """
         fair = max(self.size // self.count, self.least)
         large = [each for each in connections if each.coming + each.leaving > fair]
@@ -71,10 +71,10 @@ class Bounds:
         return [each for each in large if each not in sending[-1:]]
 
     def places(self, connections: Collection[Each], now: float) -> list[Each | None]:
-        """One item for each connection that may be accepted now, `AT_ONCE` at most.
+        """Return one item for each connection that may be accepted now, at most `AT_ONCE`.
 
-        An item is the silent connection that gives way to the new one; None if there is room. The
-        others wait in the kernel: each connection may stay for a moment.
+        An item is the silent connection to close for the new connection; None if there is room.
+        Other new connections wait in the kernel, as each connection may stay for a moment.
         """
         room = max(0, self.count - len(connections))
         if room >= AT_ONCE:
@@ -86,7 +86,7 @@ class Bounds:
 
 
 def has_stalled(connection: Connection, now: float) -> bool:
-    """Whether a client has taken nothing of its answer for so long that it is given up."""
+    """Return whether a client has read nothing of its answer for too long."""
     return connection.leaving > 0 and connection.last_activity < now - _STALLED_S
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Protocol, TypeVar
 
-#: Where the quota is exceeded so much of it is left, so that a file has many objects.
+#: The share of the quota that is left when it is exceeded, so that a file has many objects.
 _LEFT = 0.75
-#: So many bytes go into one file, if there are as many.
+#: The bytes that go into one file, if there are as many.
 _FILE = 1 << 26
 
 
@@ -17,11 +17,11 @@ class Waiting(Protocol):
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """The size in bytes."""
 
     @property
     def since(self) -> float:
-        """When it came, in seconds of a clock."""
+        """When it arrived, in seconds of a clock."""
 
 
 Each = TypeVar("Each", bound=Waiting)
@@ -35,15 +35,15 @@ def due(
     is_full: bool,
     is_waited_for: bool,
 ) -> list[Each]:
-    """The objects that go to disk: the old ones, and of the others the largest above the quota.
+    """Return the objects that go to disk: old objects, then the largest ones above the quota.
 
     Args:
-        waiting: in the order in which they came.
-        ttl_s: after so many seconds an object is old.
-        quota: bytes that they may take in memory.
+        waiting: in the order of arrival.
+        ttl_s: the age in seconds from which an object is old.
+        quota: the bytes that they may take in memory.
         is_full: whether they take more.
-        is_waited_for: whether others wait for room. Else the newest stays, as its consumer may come
-            at once.
+        is_waited_for: whether others wait for memory. Otherwise the newest object stays, as its
+            consumer may come at once.
     """
     found = [each for each in waiting if each.since + ttl_s <= now]
     others = list(waiting[len(found) :]) if is_full else []
@@ -60,12 +60,12 @@ def due(
 
 
 def first_file(due: Sequence[Each]) -> list[Each]:
-    """The first of them, as many as go into one file."""
+    """Return the first of the objects, as many as go into one file."""
     sizes = accumulate(each.size for each in due)
     whole = next((count for count, size in enumerate(sizes, 1) if size >= _FILE), len(due))
     return list(due[:whole])
 
 
 def has_room(taken: int, size: int, free: int) -> bool:
-    """Whether `size` bytes may go to disk: ours take half of what is free without them."""
+    """Return whether `size` more bytes may go to disk: half of what is free without ours."""
     return 2 * (taken + size) <= taken + free

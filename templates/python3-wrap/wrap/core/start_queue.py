@@ -1,8 +1,8 @@
-"""In which order the tasks of one process begin.
+"""The order in which the tasks of one process begin.
 
-Each thread calls the next thread just before the handler that it runs. So tasks begin in the order
-of the plan, each when the handler before lets the GIL go, and none waits for another to end. Few
-threads run what is short, one task after another, which saves wakes.
+Each thread calls the next thread just before its own handler. So tasks begin in the order of the
+plan, each when the handler before it releases the GIL. No task waits for another to end. A few
+threads run short tasks one after another, which saves wakes.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ class StartQueue(Generic[Task]):
         self._preparing: Task | None = None
 
     def add(self, tasks: Iterable[Task]) -> None:
-        """Tasks are to begin, after those that wait."""
+        """Queue tasks."""
         self._waiting.extend(tasks)
 
     def call(self) -> Task | None:
-        """The task for which a thread is to come now, if one is."""
+        """Return the task for which a thread has to come now; None if none has to."""
         if not self._waiting or self._coming or self._preparing is not None:
             return None
         self._coming = True
         return self._waiting[0]
 
     def came(self) -> None:
-        """A thread that was called has come, or none could be had."""
+        """Record that a called thread has come, or that no thread was available."""
         self._coming = False
 
     def take(self, live: Collection[Task] | None = None) -> Task | None:
-        """The next task for a thread, of those that are `live`, if some have been given up."""
+        """Return the next task for a thread; tasks that are not `live` were given up."""
         while self._waiting and self._preparing is None:
             task = self._waiting.popleft()
             if live is None or task in live:
@@ -47,11 +47,11 @@ class StartQueue(Generic[Task]):
         return None
 
     def is_preparing(self, task: Task) -> bool:
-        """Whether others wait until a task has got to its handler."""
+        """Return whether other tasks wait until a task has reached its handler."""
         return task == self._preparing
 
     def prepared(self, task: Task) -> bool:
-        """A task has got to its handler, or never will; whether the next may begin by that."""
+        """Record that a task is no longer being prepared; return whether others waited."""
         if self._preparing != task:
             return False
         self._preparing = None

@@ -1,7 +1,7 @@
-"""Which ends of streams wait, which are in use, and which break off.
+"""The two ends of each stream: which ends wait, which are in use, and which break off.
 
-A stream has two ends: its writer's and its reader's. Either task may ask for its end first; the
-other end then waits here. A stream from another wrap may arrive before its execution begins.
+A stream has a writer's end and a reader's end. Either task may ask for its end first; the other end
+then waits here. A stream from another wrap may arrive before its execution begins.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 
 class StreamId(NamedTuple):
-    """The stream of an execution from the output of that number to one reader, in an attempt."""
+    """Identifies a stream: an execution, an output, one reader of it, and the reader's attempt."""
 
     execution: int
     output: int
@@ -25,22 +25,22 @@ End = TypeVar("End")
 
 
 class OpenStreams(Generic[End]):
-    """The streams of an execution that runs here."""
+    """The streams of an execution that runs in this process."""
 
     def __init__(self, number: int) -> None:
         #: The number of the execution, as `StreamId` has it.
         self.number = number
-        #: The ends that tasks of this process have, as long as the tasks hold them.
+        #: The ends that tasks of this process use, for as long as the tasks hold references.
         self.in_use: dict[StreamId, WeakSet[End]] = {}
-        #: Reader -> its attempt, of the readers that have begun again. Earlier attempts are over.
+        #: Reader -> its current attempt, for restarted readers. Earlier attempts are over.
         self.since: dict[int, int] = {}
 
     def is_over(self, stream: StreamId) -> bool:
-        """Whether a stream is of an attempt that is over."""
+        """Return whether a stream belongs to an attempt that is over."""
         return stream.attempt < self.since.get(stream.reader, 0)
 
     def has_begun(self, stream: StreamId) -> bool:
-        """Whether a stream is of the present attempt of its reader, or of one before."""
+        """Return whether a stream belongs to its reader's current attempt or an earlier attempt."""
         return stream.attempt <= self.since.get(stream.reader, stream.attempt)
 
 
@@ -51,14 +51,14 @@ Running = TypeVar("Running", bound=OpenStreams[Any])
 class Broken(NamedTuple, Generic[End]):
     """The ends of streams that break off."""
 
-    #: The ends that nobody has asked for.
+    #: The ends that no task has asked for.
     waiting: list[End]
     #: The ends that tasks may be blocked on.
     in_use: list[End]
 
 
 class Streams(Generic[End, Running]):
-    """The ends of all streams of a process, and the executions that may ask for them."""
+    """All stream ends of a process, and the executions that may ask for them."""
 
     def __init__(self) -> None:
         self._waiting: dict[StreamId, End] = {}
@@ -70,39 +70,39 @@ class Streams(Generic[End, Running]):
         return any(stream.execution not in self._running for stream in self._waiting)
 
     def expects(self, execution: int) -> bool:
-        """Whether an execution runs here, or ends wait for it."""
+        """Return whether an execution runs here or has ends that wait for it."""
         waits = any(stream.execution == execution for stream in self._waiting)
         return waits or execution in self._running
 
     def get(self, execution: int) -> Running | None:
-        """The execution of a number, while it runs."""
+        """Return the running execution of that number; None if it does not run."""
         return self._running.get(execution)
 
     def is_wanted(self, stream: StreamId) -> bool:
-        """Whether the execution of a stream runs, and the stream's attempt is not over."""
+        """Return whether the stream's execution runs and the stream's attempt is not over."""
         running = self._running.get(stream.execution)
         return running is not None and not running.is_over(stream)
 
     def begin(self, running: Running) -> None:
-        """An execution begins; its tasks may ask for ends."""
+        """Register an execution; its tasks may now ask for ends."""
         self._running[running.number] = running
 
     def end(self, running: Running) -> Broken[End]:
-        """An execution has ended; its streams.
+        """Unregister an execution and return its ends to break off.
 
-        The execution may have begun here once more: the streams of later attempts stay.
+        If the execution has begun again here, streams of later attempts stay.
         """
         if self._running.get(running.number) is running:
             del self._running[running.number]
         return self._break_off(running, running.has_begun)
 
     def begin_attempt(self, running: Running, readers: Iterable[int], attempt: int) -> Broken[End]:
-        """Some readers begin again; their streams of the attempts before."""
+        """Move `readers` to `attempt`, and return their ends of earlier attempts to break off."""
         running.since.update(dict.fromkeys(readers, attempt))
         return self._break_off(running, running.is_over)
 
     def add(self, stream: StreamId, end: End) -> bool:
-        """Keep an end until it is asked for; whether it was kept: not if its attempt is over."""
+        """Store an end until a task asks for it; return False if its attempt is over."""
         running = self._running.get(stream.execution)
         if running is not None and running.is_over(stream):
             return False
@@ -110,11 +110,11 @@ class Streams(Generic[End, Running]):
         return True
 
     def take(self, stream: StreamId) -> End | None:
-        """The end that waits for who asks now; None if none does."""
+        """Remove and return the waiting end of a stream; None if there is none."""
         return self._waiting.pop(stream, None)
 
     def use(self, stream: StreamId, end: End) -> bool:
-        """A task gets an end; whether it may have it: not if its attempt is over."""
+        """Record that a task uses an end; return False if the attempt is over."""
         running = self._running.get(stream.execution)
         if running is None or running.is_over(stream):
             return False
@@ -122,7 +122,7 @@ class Streams(Generic[End, Running]):
         return True
 
     def forget(self, stream: StreamId, end: End) -> bool:
-        """Keep an end no longer if its execution has not begun; whether it was dropped."""
+        """Drop a waiting end if its execution has not begun; return whether it was dropped."""
         if stream.execution in self._running or self._waiting.get(stream) is not end:
             return False
         del self._waiting[stream]

@@ -1,8 +1,8 @@
-"""Which tasks run when, and which of them one call runs: buckets, their triggers, and groups.
+"""Buckets, their triggers, and groups: when tasks run, and which of them one call runs.
 
-A bucket holds back tasks until its trigger fires, which decides by the objects that have come; an
-object is what a task gives, and goes by the task's name. This module is pure and knows no other:
-wraps execute by it, and the predictor simulates by it.
+A bucket holds back tasks until its trigger fires. The trigger decides by the objects that have
+arrived. An object has the name of the task that returns it. This module is pure and imports no
+other module of the project: wraps execute by it, and the predictor simulates by it.
 
 References
 ----------
@@ -18,26 +18,26 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 Task = TypeVar("Task", bound=Hashable)
 Place = TypeVar("Place", bound=Hashable)
 
-#: What tasks wait for: all of the stage before theirs, or the objects that they need.
+#: The kind of trigger: tasks wait for the whole stage before theirs, or for the objects they need.
 TriggerKind = Literal["stage", "data"]
-#: So many instances of tasks are in a process, or at a wrap that is called, at once; others wait.
-#: Step Functions runs as many items of a Map at once.
+#: The most instances that run at once in a process or at a called wrap; others wait. Step Functions
+#: runs as many items of a Map at once.
 MOST_AT_ONCE = 40
 
 
 class Bucket(NamedTuple, Generic[Task]):
-    """Tasks that start together: with the objects of all that it `awaits`, or the request."""
+    """Tasks that start together: with the objects of all tasks in `awaits`, or with the request."""
 
     awaits: tuple[Task, ...]
     starts: tuple[Task, ...]
 
     def trigger(self) -> Trigger[Task]:
-        """A new trigger of this bucket, for one execution."""
+        """Return a new trigger of this bucket for one execution."""
         return BySet(self.awaits) if self.awaits else Immediate()
 
 
 class Group(NamedTuple, Generic[Place]):
-    """The tasks that one call has a place run: when the bucket of that index has fired."""
+    """The tasks that one call starts at a place, when the bucket with that index has fired."""
 
     bucket: int
     place: Place
@@ -48,13 +48,12 @@ def buckets(
     stages: Sequence[Sequence[Task]],
     trigger: TriggerKind,
 ) -> list[Bucket[Task]]:
-    """The buckets of a workflow, each after those whose tasks it awaits.
+    """Return the buckets of a workflow, each after the buckets whose tasks it awaits.
 
     Args:
-        predecessors: for every task those whose objects it needs.
+        predecessors: task -> the tasks whose objects it needs.
         stages: the topological generations of the tasks.
-        trigger: with ``stage`` there is one bucket for each stage; with ``data`` one for all tasks
-            that have the same predecessors.
+        trigger: ``stage`` makes one bucket per stage, ``data`` one per set of predecessors.
 
     >>> needs = {"a": (), "b": (), "c": ("a",), "d": ("a", "b"), "e": ("b", "a")}
     >>> for bucket in buckets(needs, ["ab", "cde"], "data"):
@@ -86,13 +85,13 @@ def _by_data(
 
 
 class TaskTrigger(NamedTuple):
-    """What tasks wait for."""
+    """The rules of a trigger kind."""
 
     #: The buckets of a workflow, as `buckets` returns them.
     buckets: Callable[[Mapping[Any, Iterable[Any]], Sequence[Sequence[Any]]], list[Bucket[Any]]]
     #: Whether a stage begins when the stage before has ended, so that their latencies add up.
     in_stages: bool = False
-    #: Whether tasks may read streams while these are written.
+    #: Whether tasks may read streams while other tasks write them.
     streams: bool = False
 
 
@@ -105,18 +104,19 @@ TASK_TRIGGERS: Mapping[TriggerKind, TaskTrigger] = {
 def groups(
     buckets: Sequence[Bucket[Task]], place_of: Mapping[Task, Place], repeated: Container[Task] = ()
 ) -> dict[Task, Group[Place]]:
-    """The group of every task that has a place.
+    """Return the group of every task that has a place.
 
-    A task is of the group of those that its bucket awaits, if all of these are of one group, in
-    its place: that place sees for itself when the bucket fires. Else its place has to be called
-    when its bucket fires.
+    A task joins the group of the tasks that its bucket awaits, if these share one group at its
+    place. That place then decides itself when the bucket fires. Otherwise the place is called when
+    the bucket fires.
 
     Args:
-        buckets: each after those whose tasks it awaits.
-        place_of: where tasks run. Those that are not here run elsewhere.
-        repeated: tasks that may be called for once more, which what follows them is not to be.
+        buckets: each after the buckets whose tasks it awaits.
+        place_of: task -> its place. Tasks that are missing run elsewhere.
+        repeated: tasks that may be called again; their successors must not be called again with
+            them.
 
-    Only c needs what another place gives:
+    Only c needs an object from another place:
 
     >>> chain = [Bucket((), ("a",)), Bucket(("a",), ("b",)), Bucket(("b",), ("c",))]
     >>> for task, group in groups(chain, {"a": 0, "b": 0, "c": 1}).items():
@@ -138,23 +138,23 @@ def groups(
 
 
 class Trigger(ABC, Generic[Task]):
-    """Decides when a bucket fires, once in an execution, by the events that it is told of.
+    """Decides from events when a bucket fires, once in an execution.
 
-    It has no clock and starts nothing: the same events make every instance decide the same.
+    A trigger has no clock and starts nothing. The same events lead to the same decisions.
     """
 
     @abstractmethod
     def on_object(self, task: Task | None) -> bool:
-        """Take in the object of `task`, None for the request; whether the bucket fires now.
+        """Process the object of `task` (None: the request); return whether the bucket fires now.
 
-        An object that has come before, or that nobody awaits, changes nothing.
+        Duplicates and objects that the bucket does not await are ignored.
         """
 
     def on_source_started(self, task: Task, now_s: float) -> None:
-        """Take note that `task`, whose object is awaited, was started."""
+        """Record the start of `task`, whose object is awaited."""
 
     def due_for_rerun(self, now_s: float) -> tuple[Task, ...]:
-        """The tasks whose objects are overdue, and which are to be run again."""
+        """Return the tasks to run again because their objects are overdue."""
         return ()
 
 
@@ -170,7 +170,7 @@ class Immediate(Trigger[Task]):
 
 
 class BySet(Trigger[Task]):
-    """Fires when the objects of all of some tasks have come."""
+    """Fires when the objects of all awaited tasks have arrived."""
 
     def __init__(self, awaits: Iterable[Task]) -> None:
         self._missing: set[Task | None] = set(awaits)

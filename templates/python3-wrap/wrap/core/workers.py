@@ -1,4 +1,4 @@
-"""Calls of workers: one that is lost gets none before another has taken its place."""
+"""Calls of workers: a lost worker gets none before another worker has taken its place."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class Workers:
     """The workers of one execution.
 
     Args:
-        commands: gets what is to be done.
+        commands: the list to which commands are appended.
     """
 
     def __init__(self, commands: list[Command]) -> None:
-        #: The calls that wait until a lost worker has ended, by its process.
+        #: Worker process -> the calls that wait until this lost worker has ended.
         self.held_back: dict[Place, list[Call]] = {}
         self._commands = commands
 
     def call(self, call: Call) -> None:
-        """Call a worker. Hold the call of a lost worker back until the worker has ended.
+        """Call a worker, or hold the call back until a lost worker has ended.
 
-        The inputs of the call may be gone with the worker.
+        The inputs of the call may be lost with the worker.
         """
         if call.place in self.held_back:
             self.held_back[call.place].append(call)
@@ -36,15 +36,15 @@ class Workers:
     def lose(
         self, process: int, late: Collection[int] = (), error: TaskError | None = None
     ) -> None:
-        """Hold calls back until another worker has taken the place of this one."""
+        """Kill a worker, and hold its calls back until another worker has taken its place."""
         self.held_back[process] = []
         self._commands.append(do.LoseWorker(process, late, error))
 
 
 class Sent(NamedTuple):
-    """What a worker gets with a call."""
+    """The contents of a call to a worker."""
 
-    #: The objects that it has not got.
+    #: The objects that it does not have.
     needs: list[Key]
     #: How many tasks it will be called for later.
     rest: int
@@ -53,7 +53,7 @@ class Sent(NamedTuple):
 
 
 class Worker:
-    """What one worker has got in an execution, and for how many tasks it has not been called.
+    """The objects of one worker in an execution, and how many tasks are left for later calls.
 
     Args:
         keeps: whether it keeps objects for later calls. Instances share none.
@@ -61,7 +61,7 @@ class Worker:
 
     def __init__(self, scope: Scope, process: int, keeps: bool) -> None:
         self._rest = scope.tasks_to_come(process)
-        #: What may be called for once more is not to wait until something else has ended.
+        #: Tasks that may be called again must not wait for the end of other tasks.
         self._in_order = process in scope.in_order
         self._is_live = scope.live
         self._keeps = keeps
@@ -73,13 +73,13 @@ class Worker:
         return not self._rest
 
     def call(self, call: Call) -> Sent:
-        """The worker is called. If it was before, it may have dropped what it got for that."""
+        """Record a call. A repeated call resends all objects, as they may have been dropped."""
         needs = [key for key in call.needs if call.repeated or key not in self._has]
         self.took(needs)
         self._rest -= 0 if call.repeated else len(call.tasks)
         return Sent(needs, self._rest, not self._is_live and (not self._rest or self._in_order))
 
     def took(self, keys: Iterable[Key]) -> None:
-        """The worker has these objects."""
+        """Record that the worker has these objects."""
         if self._keeps:
             self._has.update(keys)

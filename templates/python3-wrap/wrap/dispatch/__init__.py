@@ -1,1 +1,1 @@
-"""Executions: does what the rules say, and tells them what happens."""
+"""The imperative shell of `wrap.core`: performs its commands, and sends it events."""

@@ -1,6 +1,6 @@
-"""Has an execution that needs workers wait for them, here or on another replica.
+"""Has an execution wait for workers, on this replica or another.
 
-The rules are those of `wrap.core.admission`.
+`wrap.core.admission` has the rules.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Admission:
-    """Has an execution wait for workers, as `wrap.workers.mechanisms.mechanism.Candidate`."""
+    """An execution that waits for workers: a `wrap.workers.mechanisms.mechanism.Candidate`."""
 
     def __init__(self, execution: Execution) -> None:
         self._execution = execution
@@ -29,7 +29,7 @@ class Admission:
         self._rules = admission.Admission()
 
     def wait(self) -> None:
-        """Begin when there are workers for it, here or elsewhere."""
+        """Begin when workers are free, here or on another replica."""
         self._wait_here()
         self._offload_later()
 
@@ -40,7 +40,7 @@ class Admission:
                 return False
         begin = partial(execution.event_of, len(execution.part.place_of), execution.begin)
         loop = execution.runtime.loop
-        if loop.is_here:  # another execution has just ended: what waits comes between
+        if loop.is_here:  # another execution has just ended: waiting events go first
             loop.call_at(time.monotonic(), begin)
         else:
             begin()
@@ -51,7 +51,7 @@ class Admission:
         execution = self._execution
         if execution.peers is None:
             return False
-        if execution.live:  # what runs may wait for the other end of a stream
+        if execution.live:  # a task may wait for the other end of a stream
             return True
         busy = execution.threads.running or execution.workers.any_busy
         return not busy and not execution.run.held_back
@@ -66,7 +66,7 @@ class Admission:
         self._look_later()
 
     def _look_later(self) -> None:
-        """Look whether it waits to be admitted because the others wait, now and then."""
+        """Check repeatedly whether it waits because all admitted executions wait too."""
 
         def look() -> None:
             self._mechanism.admit_more()
@@ -77,7 +77,7 @@ class Admission:
             self._execution.runtime.loop.call_at(when, look)
 
     def _offload_later(self) -> None:
-        """Have another replica run it, if it waits for too long and may run there."""
+        """Send it to another replica if it waits too long and may run there."""
         execution = self._execution
         offload, part, data = execution.runtime.offload, execution.part, execution.data
         if offload is None or not self._rules.waits:
@@ -93,7 +93,7 @@ class Admission:
         )
 
     def _is_wanted(self) -> bool:
-        """Whether it still waits; if so, another replica runs the execution from now on."""
+        """Return whether it still waits; if so, it now belongs to the other replica."""
         with self._execution.lock:
             return not self._execution.over and self._rules.offload()
 

@@ -1,4 +1,4 @@
-"""Asks `wrap.core.backpressure` which tasks may begin, and has the loop begin those held back."""
+"""Applies `wrap.core.backpressure` to tasks, and has the loop begin those held back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wrap.event_loop.loop import Timers
 
 
 class _Held(NamedTuple):
-    """What begins tasks that are held back, and whether that is still of use."""
+    """The callback that begins held tasks, and whether it is obsolete."""
 
     begin: Callable[[], None]
     is_over: Callable[[], bool]
@@ -22,8 +22,8 @@ class Pressure:
     """The backpressure of a wrap. Any thread may call its methods.
 
     Args:
-        times: what calls at a time of the clock.
-        clock: seconds.
+        times: calls a function at a time of the clock.
+        clock: returns seconds.
     """
 
     def __init__(self, times: Timers, clock: Callable[[], float] = time.monotonic) -> None:
@@ -31,12 +31,12 @@ class Pressure:
         self._clock = clock
         self._lock = threading.Lock()
         self._rules = backpressure.Pressure[_Held]()
-        #: Whether the loop is to look again.
+        #: Whether the loop will check again.
         self._looks = False
 
     @property
     def matters(self) -> bool:
-        """Whether tasks have given anything large."""
+        """Whether any task has had a large output."""
         return self._rules.matters
 
     @property
@@ -46,17 +46,17 @@ class Pressure:
 
     @property
     def held(self) -> int:
-        """How many tasks are held back."""
+        """The number of tasks held back."""
         return self._rules.held
 
     @property
     def held_s(self) -> float:
-        """For how many seconds so far any was."""
+        """The total time in seconds in which tasks were held back."""
         with self._lock:
             return self._rules.held_s(self._clock())
 
     def lets(self, tasks: int, begin: Callable[[], None], is_over: Callable[[], bool]) -> bool:
-        """Whether so many tasks may begin now; if not, the loop calls `begin` when they may."""
+        """Return whether `tasks` tasks may begin now; if not, the loop calls `begin` later."""
         with self._lock:
             now = self._clock()
             may_begin = self._rules.lets(now, tasks, _Held(begin, is_over))
@@ -65,18 +65,18 @@ class Pressure:
             return may_begin
 
     def gave(self, size: int, seconds: float) -> None:
-        """A task that ran for so many seconds gave so many bytes for other wraps."""
+        """Record a task that ran for `seconds` with an output of `size` bytes for other wraps."""
         with self._lock:
             self._rules.gave(size, seconds)
 
     def leaves(self, to: object, size: int) -> None:
-        """So many bytes are on their way to a destination now."""
+        """Record that `size` bytes are on their way to a destination."""
         if size:
             with self._lock:
                 self._rules.leaves(self._clock(), to, size)
 
     def left(self, to: object, size: int) -> None:
-        """So many of them are there, or lost."""
+        """Record that `size` bytes have arrived at a destination, or are lost."""
         if size:
             with self._lock:
                 now = self._clock()

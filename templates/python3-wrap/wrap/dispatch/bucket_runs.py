@@ -1,8 +1,8 @@
-"""Buckets with what they hold, and what runs of them: performs what `wrap.core.buckets.flow` says.
+"""Buckets, their objects and their runs: performs the firings of `wrap.core.buckets.flow`.
 
-Each firing is a run of one task: by the thread that takes it, or, where that is in a further
-process, as an execution. Events that are held take no thread: as many as may run at once take what
-has fired, one after another.
+Each firing is a run of one task: in the thread that takes it, or as an execution if the task runs
+in a further process. Waiting events occupy no thread. A bounded number of threads takes firings
+from the queue, one after another.
 """
 
 from __future__ import annotations
@@ -36,43 +36,42 @@ from wrap.observe.trace_context import TraceContext
 from wrap.values.quota import Quota
 from wrap.values.value import JSON, Object, quoted
 
-#: How often is looked whether all has ended, in seconds.
+#: The interval of checks whether all runs have ended, in seconds.
 _LOOK_S = 0.01
-#: What requests are numbered with where nothing of them is kept.
+#: The numbers of requests that are not stored.
 _NUMBERS = count(time.time_ns())
-#: The code of errors of triggers that users wrote.
+#: The code of errors of users' triggers.
 _TRIGGER_FAILED = "trigger-failed"
-#: How often a request is there beside its events while it is written.
+#: How many copies of a request exist beside its events while it is written.
 _WRITTEN_COPIES = 2
-#: Has as `serves` the buckets for which a thread takes what has fired.
+#: `serves` is the BucketRuns whose firings this thread takes.
 _own = threading.local()
 
 
 class BucketRuns:
-    """Its methods may be called by any thread.
+    """Any thread may call its methods.
 
     Args:
-        declared: as `wrap.core.buckets.flow.Flow` has it.
-        numbers: the task of each name in it.
-        clock: seconds, by which windows go.
-        offset_s: what `clock` is ahead of the monotonic clock; None where no time passes.
-        deadline: until when all has to end, in seconds of the monotonic clock.
-        watch: what `results` tell.
+        declared: see `wrap.core.buckets.flow.Flow`.
+        numbers: name in `declared` -> its task.
+        offset_s: by how much the clock of windows is ahead of the monotonic clock, in seconds; None
+            if no time passes.
+        deadline: the end of all runs, in seconds of the monotonic clock.
+        watch: what `results` record.
         trace: the trace that all runs are part of.
-        metrics: where it is counted what becomes of events.
-        durable: keeps all until it has ended, where that is to outlive the process.
-        quota: what objects may take; this is one of its takers.
+        metrics: counts what happens to events.
+        durable: stores everything until it has ended, if it is to outlive the process.
+        quota: the memory quota of objects; these buckets are one of its takers.
 
-    Raises TaskError, ``trigger-failed``, where a trigger that a user wrote cannot be made.
+    Raises TaskError, ``trigger-failed``, if a user's trigger cannot be made.
 
     Attributes:
-        quota: what objects may take.
-        results: of all runs, where they are watched; also of those that failed, where they are
-            exported.
-        error: the first one of a firing that has been given up.
-        flow, ready: what the buckets hold, and the firings that wait or run.
-        objects: what buckets have to know of objects.
-        lock: held while either changes.
+        quota: the memory quota of objects.
+        results: of all runs, if they are watched; also of failed runs, if they are exported.
+        error: the first error of a firing that has been given up.
+        flow, ready: the objects in buckets, and the firings that wait or run.
+        objects: the operations on objects.
+        lock: held while `flow` or `ready` changes.
         replica: of durable buckets.
     """
 
@@ -119,13 +118,13 @@ class BucketRuns:
 
     @property
     def size(self) -> int:
-        """Bytes of the objects that wait or are worked on."""
+        """Bytes of the objects that wait or are processed."""
         with self.lock:
             return self.flow.size
 
     @property
     def taken(self) -> int:
-        """The same, and what waits to be written; also for a thread that has this locked."""
+        """The same, and the bytes of answers and unwritten orders; needs no lock."""
         return self.flow.size + self._answered + self._unwritten
 
     @property
@@ -142,14 +141,14 @@ class BucketRuns:
     def load(self) -> tuple[int, int, int]:
         """How many firings run, how many wait, and how many may run at once.
 
-        What is offered to any replica waits where the evaluator is.
+        The evaluator also counts the firings that are offered to any replica.
         """
         offered = self.replica.offered if self.replica is not None else 0
         with self.lock:
             return self.ready.running, len(self.ready) + offered, self.most
 
     def take(self, given: Object, then: Callable[[int], None]) -> None:
-        """Hold events: the items of a JSON list, or what is none as one.
+        """Hold events: the items of a JSON list; another value is a single event.
 
         `then` is called with their number when they are held. Raises TaskError, ``full`` or
         ``too-large``; nothing is held then.
@@ -161,7 +160,7 @@ class BucketRuns:
     def _hold(
         self, given: Object, events: Sequence[Object], cost: int, then: Callable[[int], None]
     ) -> None:
-        count = len(events)  # they are not to be kept for that
+        count = len(events)  # so that `held` does not keep the events
         durable = self.replica.durable if self.replica is not None else None
 
         def held() -> None:
@@ -180,17 +179,17 @@ class BucketRuns:
             held()
 
     def _take_again(self, given: Object, cost: int, then: Callable[[int], None]) -> None:
-        """Hold events that no replica has: this one was taken for dead before they were kept."""
+        """Hold events that were not stored, as other replicas took this replica for dead."""
         self._hold(given, self.objects.items(given), cost, then)
         self.work()
 
     def begin_anew(self) -> None:
-        """Hold nothing, and have nothing wait; with the lock."""
+        """Drop all objects and waiting firings; needs the lock."""
         self.flow = self._new_flow()
         self.ready.forget()
 
     def stop(self, until: float) -> None:
-        """Begin nothing more; returns when what runs has ended, or at that monotonic time."""
+        """Begin nothing more; return when all runs have ended, or at `until` (monotonic time)."""
         self.ready.stopped = True
         if self.replica is not None:
             with self.lock:
@@ -199,13 +198,13 @@ class BucketRuns:
             time.sleep(_LOOK_S)
 
     def drain(self, then: Callable[[], None]) -> None:
-        """Have all that waits fire as soon as nothing runs; call `then` when nothing is left."""
+        """Fire all waiting objects as soon as nothing runs; call `then` when nothing is left."""
         with self.lock:
             self._then = then
         self._go_on()
 
     def answer(self) -> Object:
-        """What no bucket takes, where no time passes: an object with a list for each function."""
+        """Return the outputs that no bucket gets, as a JSON object of lists, if no time passes."""
         fields = []
         for name, items in self._answers.items():
             texts = listed(sorted(items, key=lambda item: item.number))
@@ -219,11 +218,11 @@ class BucketRuns:
             raise TaskError(_TRIGGER_FAILED, str(error)) from error
 
     def now(self) -> float:
-        """Seconds of the clock by which windows go."""
+        """Return the seconds of the clock of windows."""
         return 0.0 if self._offset_s is None else time.monotonic() + self._offset_s
 
     def follow(self, fired: Sequence[Firing[str, Object]]) -> None:
-        """Have what has fired run, and be woken for what is due next; with the lock."""
+        """Queue firings, and set the alarm for the next due time; needs the lock."""
         for fault in self.flow.faults():
             print(f"{_TRIGGER_FAILED}: {fault}")
             self.error = self.error or TaskError(_TRIGGER_FAILED, str(fault))
@@ -243,7 +242,7 @@ class BucketRuns:
         self.work()
 
     def work(self, goes_on: bool = False) -> None:
-        """Have threads take what is ready; one that does that already, and not `goes_on`, does."""
+        """Start threads for waiting firings, one less if this thread serves and not `goes_on`."""
         own = getattr(_own, "serves", None) is self and not goes_on
         with self.lock:
             new = self.ready.call(self.most, own)
@@ -273,12 +272,12 @@ class BucketRuns:
             return self._runs.of(firing, self._numbers[firing.task], self)
 
     def emitted(self, run: FiringRun, result: Result) -> None:
-        """Have buckets take in what a run has emitted, which goes on."""
+        """Put an object that a running firing has emitted into buckets."""
         place, name = result.place, result.emitted
         if place is None or name is None:
             return
         with self.lock:
-            if run.over or run.flow is not self.flow:  # another replica has it
+            if run.over or run.flow is not self.flow:  # another replica owns it
                 return
             firing, value, now_s, full = run.firing, given_by(result.output), self.now(), None
             buckets, _ = self.flow.routes.targets(firing.task, name)
@@ -295,7 +294,7 @@ class BucketRuns:
         self.work(goes_on=True)
 
     def ended(self, run: FiringRun, outcome: Outcome, of_failed: Sequence[Result] = ()) -> bool:
-        """Take in how a run has ended; whether it had not before."""
+        """Process the end of a run; return False if it had ended before."""
         firing, number = run.firing, run.firing.number
         self.results += of_failed
         with self.lock:
@@ -305,7 +304,7 @@ class BucketRuns:
             self._runs.forget(run)
             self.ready.ended()
             now_s, given_up = self.now(), False
-            is_own = run.flow is self.flow  # else another replica has it
+            is_own = run.flow is self.flow  # else another replica owns it
             if is_own and not isinstance(outcome, TaskError):
                 if self._keeps_results:
                     self.results += outcome
@@ -330,7 +329,7 @@ class BucketRuns:
         return True
 
     def _took(self, firing: Firing[str, Object], output: Object | None, now_s: float) -> None:
-        """Take in what a run has given; with the lock. Raises as `EventMemory.given`."""
+        """Process the output of a run; needs the lock. Raises as `EventMemory.given`."""
         value, task = given_by(output), firing.task
         is_first, answers = self.flow.runs(firing.number), task in self._answers
         gives = self.flow.routes.gives(task)
@@ -341,7 +340,7 @@ class BucketRuns:
             self.follow(self.flow.ended(firing.number, value, now_s))
 
     def _go_on(self) -> None:
-        """Run what is ready; fire what waits, where all is to end and nothing runs."""
+        """Run waiting firings. While draining, fire waiting objects when nothing runs."""
         then = None
         with self.lock:
             if self._then is not None and self.flow.idle:

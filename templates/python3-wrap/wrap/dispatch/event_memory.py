@@ -1,4 +1,4 @@
-"""Reserves the memory of events, and of what functions of buckets give, before it is taken."""
+"""Reserves memory for events, and for outputs of functions of buckets, before they are stored."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from wrap.dispatch.event_objects import OBJECT_BYTES, Objects
 from wrap.values.quota import GIVEN, Quota
 from wrap.values.value import Object
 
-#: What reading a list takes for each of its items, in bytes.
+#: Bytes that reading a list takes for each item.
 _READING_BYTES = 72
 
 
 class EventMemory:
-    """What objects will take is known from their sizes and from the buckets that get them.
+    """Computes the memory of objects from their sizes and from the buckets that get them.
 
     Args:
-        copies: how often a request is there in memory beside its events: while it is written, say.
+        copies: how many copies of a request exist beside its events, as while it is written.
     """
 
     def __init__(self, routes: Routes[str], objects: Objects, quota: Quota, copies: int) -> None:
@@ -30,7 +30,7 @@ class EventMemory:
 
     @contextmanager
     def events(self, given: Object) -> Iterator[tuple[Sequence[Object], int]]:
-        """A block that holds a request's events; these, and their bytes. Raises as `given`."""
+        """Reserve memory for a request's events; yield them and their bytes. Raises as `given`."""
         content, what, quota = given.view(), "what came in the request", self._quota
         copies = given.memory + self._copies * len(content)
         most, events = most_items(content), None
@@ -46,7 +46,7 @@ class EventMemory:
     def given(
         self, task: str, gives: Gives, value: Object | None, is_answer: bool
     ) -> AbstractContextManager[None]:
-        """A block that takes in what a task gives, if it does: for buckets, or for the answer.
+        """Reserve memory for an output (None: no memory) to buckets, or to the answer.
 
         Raises TaskError, ``full`` or ``too-large``.
         """

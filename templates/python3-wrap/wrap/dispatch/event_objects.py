@@ -1,4 +1,4 @@
-"""Objects as buckets have them: what they take, their fields and items, lists of them."""
+"""Objects as buckets see them: their memory, their fields and items, and lists of them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from wrap.core.buckets.triggers import Item
 from wrap.values.inputs import Inputs
 from wrap.values.value import JSON, Object
 
-#: What an object takes in memory beside its own bytes: what has it, its number, places in tables.
+#: Bytes of memory of an object beside its content: its holder, its number, table entries.
 OBJECT_BYTES = 500
 
 
 class _Item(Object):
-    """One of a JSON list, and so JSON itself."""
+    """An item of a JSON list, so that its text is JSON."""
 
     __slots__ = ()
 
 
 class Objects:
-    """What buckets have to know of objects."""
+    """The operations of buckets on objects."""
 
     def size(self, value: Object) -> int:
         return value.memory + OBJECT_BYTES
@@ -35,19 +35,19 @@ class Objects:
 
 
 def input_of(firing: Firing[str, Object]) -> Object:
-    """What a run is given."""
+    """Return the input of a run."""
     return firing.items[0].value if firing.single else listed(firing.items)
 
 
 def given_by(output: Object | None) -> Object | None:
-    """What a function has given, if that is an object."""
+    """Return the output of a function; None if it stands for no object."""
     if output is not None and output.size <= NOTHING_BYTES and is_nothing(output.view()):
         return None
     return output
 
 
 def listed(items: Sequence[Item[Object]]) -> Object:
-    """The JSON list of objects. Raises TaskError, ``not-text``, where one is no text."""
-    if all(isinstance(item.value, _Item) for item in items):  # nothing is to be read again
+    """Return the JSON list of objects. Raises TaskError, ``not-text``, if one is no text."""
+    if all(isinstance(item.value, _Item) for item in items):  # all are valid JSON
         return Object(b"[" + b",".join(item.value.view() for item in items) + b"]", JSON)
     return Inputs(dict(enumerate(item.value for item in items))).resolve([*range(len(items))])

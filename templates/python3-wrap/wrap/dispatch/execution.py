@@ -1,10 +1,10 @@
-"""One execution in this wrap: performs the commands of its run, and tells it what happens.
+"""One execution in this wrap: performs the commands of its run, and sends it events.
 
-The rules are those of `wrap.core.run`. An execution has no thread. Whatever thread an event comes
-in handles it: that of the request, of a task that has ended, of a call to another wrap, or the
-loop, which waits for workers and times. The first failure fails the execution. What is still
-running then is stopped: workers are killed, as they share nothing with us; threads are left to end
-by themselves until the deadline, and only then interrupted, as that can hurt what they share.
+`wrap.core.run` has the rules. An execution has no thread of its own. Each event is handled by the
+thread in which it happens: of the request, of an ended task, or of a call to another wrap. The loop
+handles workers and timers. The first error fails the execution. Then workers are killed, because
+they share nothing with this process. Threads may continue until the deadline. Only then are they
+interrupted, because an interrupt can damage what they share.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from wrap.values.budget import HELD_FROM
 from wrap.values.inputs import Inputs
 from wrap.values.value import Object
 
-#: Bytes of all objects of an execution whose answer is made in a moment.
+#: Bytes of an execution's objects up to which its answer is made within a moment.
 _SMALL = 1 << 16
-#: So many tasks or outputs the loop handles in one event; another thread handles more.
+#: How many tasks or outputs the loop handles in one event; more go to another thread.
 _FEW = 100
 
-#: What becomes of an execution: its results, or why there are none.
+#: The outcome of an execution: its results, or its error.
 Outcome = list[Result] | TaskError
-#: The outcome of an execution that nobody waits for any more.
+#: The outcome of an execution whose answer nobody awaits any more.
 CANCELLED = TaskError("cancelled", "nobody waits for it any more")
 
 
@@ -59,11 +59,11 @@ class Execution:
         reply: called once, with the execution and its outcome, by a thread that may block.
         peers: the other wraps that take part. None if the execution has all inputs and only
             answers.
-        prepare: makes further objects when the execution begins, which can wait for free workers.
-        into_buckets: takes what tasks emit into buckets.
+        prepare: returns further objects when the execution begins, which can wait for free workers.
+        into_buckets: puts what tasks emit into buckets.
         client: gets the answer piece by piece. None if the answer is sent as a whole.
-        hand_on: called if a wrap is of another build: it raises TaskError if the execution is over
-            by that. None if the execution waits until the wrap is of its build.
+        hand_on: called if a wrap is of another build; raises TaskError if this ends the execution.
+            None if the execution waits until the wrap is of its build.
     """
 
     def __init__(
@@ -82,12 +82,12 @@ class Execution:
     ) -> None:
         self.runtime = runtime
         self.ident = ident
-        #: Whether somebody gets to know what ran when.
+        #: Whether the times of its tasks are traced or exported.
         self.is_told = ident.watch.traced or ident.is_exported
         self.deadline = deadline
         self.part = program.part
         self.peers = peers
-        #: The objects that are here.
+        #: The objects in this wrap.
         self.data = Inputs(objects, runtime.budget)
         self._program = program
         #: The rules of the execution.
@@ -115,15 +115,15 @@ class Execution:
         #: The timers of the program, by their numbers.
         self.timers: dict[int, Timer] = {}
         self._timer: Timer | None = None
-        #: What has it wait for workers, if it needs some.
+        #: Waits for workers; None if it needs none.
         self.admission: Admission | None = None
         self._outcome: Outcome | Callable[[], Outcome] | None = None
 
     def start(self, work: Work | None = None, is_leaving: bool = False) -> None:
-        """Begin, as soon as there are workers for it.
+        """Begin as soon as workers are available.
 
-        The thread of `work`, if that is the calling one, runs tasks itself where it can; and a
-        thread of the pool that `is_leaving` does so as soon as it is done with what it does.
+        The calling thread runs tasks itself if it is the thread of `work`. A thread of the pool
+        that `is_leaving` does so as soon as its present work is done.
         """
         if missing := self.data.missing:
             self.event(fetched, self, missing, self._start)
@@ -144,12 +144,12 @@ class Execution:
 
     @property
     def is_answering(self) -> bool:
-        """Whether the client has got a part of the answer."""
+        """Whether the client has received a part of the answer."""
         return self.client is not None and self.client.begun
 
     @property
     def live(self) -> bool:
-        """Whether streams are read while they are written."""
+        """Whether tasks read streams while other tasks write them."""
         return self.broker is not None
 
     @property
@@ -159,16 +159,16 @@ class Execution:
 
     @property
     def over(self) -> bool:
-        """Whether it has been decided how it ends."""
+        """Whether its outcome is decided."""
         return self._outcome is not None
 
     def arrived(self, given: Given) -> None:
-        """Other wraps' objects have come, or the names of those that a store has."""
+        """Handle the arrival of other wraps' objects, or of their names in a store."""
         objects = [each for each in given.values() if each is not None]
         self.event_of(len(given), fetched, self, objects, lambda: self._arrived(given))
 
     def took(self, results: list[Result]) -> None:
-        """Another wrap has answered; while an event is handled."""
+        """Handle the answer of another wrap; call it while an event is handled."""
         self.results += results
         self._arrived({each.task: each.output for each in results})
 
@@ -184,8 +184,8 @@ class Execution:
             return self.run.attempts.attempt_of(task)
 
     def begin(self, is_leaving: bool = False) -> None:
-        """Begin what runs first; while an event is handled."""
-        if self._program.evaluates:  # neither the loop nor a thread of the server waits for it
+        """Begin the first tasks; call it while an event is handled."""
+        if self._program.evaluates:  # a thread of the pool evaluates, not the loop or the server
             self.runtime.threads.start(partial(self.threads.serve, self._first))
             return
         if self.peers is not None:
@@ -193,18 +193,18 @@ class Execution:
         self.threads.start(self._first(), is_leaving)
 
     def from_loop(self, handle: Callable[[], list[int]]) -> None:
-        """Handle an event that the loop reports: in another thread where paths are evaluated.
+        """Handle an event from the loop; in another thread if the program evaluates paths.
 
-        That may take until the deadline, and holds the lock.
+        Evaluation may take until the deadline, and holds the lock.
         """
         if self._program.evaluates:
-            with contextlib.suppress(RuntimeError):  # no thread can be had
+            with contextlib.suppress(RuntimeError):  # no thread is available
                 self.runtime.threads.start(partial(self.threads.serve, handle))
                 return
         self.event(lambda: self.threads.start(handle()))
 
     def _first(self) -> list[int]:
-        """What begins in this process with the execution."""
+        """Return the tasks that begin in this process with the execution."""
         if self._prepare is not None:
             self.data.add(self._prepare())
         if self._program.decides or self.part.tasks_at(MAIN):
@@ -212,7 +212,7 @@ class Execution:
         return self.tell(on.Began(time.monotonic(), self.data, self.data.sizes))
 
     def ended(self, results: Iterable[Result]) -> list[int]:
-        """Take in results; which tasks begin in this process. While an event is handled."""
+        """Process results; return the tasks that begin here. Call it while an event is handled."""
         answers = list(results)
         if self.into_buckets is not None:
             for result in answers:
@@ -222,7 +222,7 @@ class Execution:
         return self.tell(on.Ended(time.monotonic(), answers))
 
     def tell(self, event: on.Event) -> list[int]:
-        """Have the rules handle an event, and do what they say; while an event is handled.
+        """Have the rules handle an event, and perform their commands; call it in an event.
 
         Returns the tasks that begin in this process. Raises TaskError if the execution has failed.
         """
@@ -234,17 +234,17 @@ class Execution:
         return begins
 
     def event(self, handle: Callable[..., None], *arguments: Any) -> None:
-        """Handle an event; answer if nothing is left to be done after it."""
+        """Handle an event, and answer if the execution is over after it."""
         with self.lock:
             if self._outcome is not None:
                 return
             try:
                 handle(*arguments)
             except TaskError as error:
-                # Its frames have this execution: all that it holds would be kept until garbage is
-                # collected.
+                # Its frames refer to this execution, whose memory would stay until the garbage
+                # collector runs.
                 self._outcome = error.with_traceback(None)
-            except Exception as error:  # no thread, descriptor or memory could be had
+            except Exception as error:  # no thread, descriptor or memory is available
                 self._outcome = TaskError("wrap-failed", f"{type(error).__name__}: {error}")
             if self._outcome is None:
                 run, peers = self.run, self.peers
@@ -256,31 +256,31 @@ class Execution:
                     timer.cancel()
             self.workers.forget()
         if self.runtime.loop.is_here and not self._ends_at_once():
-            with contextlib.suppress(RuntimeError):  # no thread can be had
+            with contextlib.suppress(RuntimeError):  # no thread is available
                 self.runtime.threads.start(self._finish)
                 return
         self._finish()
 
     def event_of(self, size: int, handle: Callable[..., None], *arguments: Any) -> None:
-        """Handle an event of so many tasks or outputs: many of them not in the loop."""
+        """Handle an event of `size` tasks or outputs; large events leave the loop."""
         if size > _FEW and self.runtime.loop.is_here:
-            with contextlib.suppress(RuntimeError):  # no thread can be had
+            with contextlib.suppress(RuntimeError):  # no thread is available
                 self.runtime.threads.start(partial(self.event, handle, *arguments))
                 return
         self.event(handle, *arguments)
 
     def end_with(self, outcome: Callable[[], Outcome]) -> None:
-        """The execution is over; what it ends with has to be asked for. Within an event."""
+        """End the execution with an outcome that is computed later; call it in an event."""
         self._outcome = outcome
 
     def _ends_at_once(self) -> bool:
-        """Whether there is nothing to be ended and a small answer: either may take time."""
+        """Return whether the end is quick: nothing to stop, and a small answer."""
         running = self.workers.any_taken or self.threads.running or callable(self._outcome)
         quick = self.runtime.store is None and not running
         return quick and not self.is_told and self.data.size <= _SMALL
 
     def _finish(self) -> None:
-        """End what is still running, give back what was taken, and answer."""
+        """Stop what still runs, return the workers, and answer."""
         outcome = self._outcome() if callable(self._outcome) else self._outcome
         try:
             self._end_all()
@@ -293,7 +293,7 @@ class Execution:
         if self.peers is not None:
             self.peers.close()
             self.peers.protocol.remove(self)
-            # They know it too: its objects would stay until cycles are looked for.
+            # A cycle of references would keep its objects until the garbage collector runs.
             self.peers = None
         self.workers.give_back()
         self.threads.end()
@@ -301,10 +301,10 @@ class Execution:
             self._registered_with.end(self.streams)
         if self.admission is not None:
             self.admission.leave()
-            self.admission = None  # it knows the execution
+            self.admission = None  # it refers to the execution
 
     def wake_at(self, when: float) -> None:
-        """Have the rules look at the time then, and no more at the time before."""
+        """Have the rules check the time at `when`, instead of at the earlier wake time."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self.runtime.loop.call_at(when, partial(self.from_loop, self._look))

@@ -1,4 +1,4 @@
-"""Runs firings of buckets: in the calling thread, or in a further process as an execution."""
+"""Runs firings of buckets: in the calling thread, or as an execution in a further process."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ class FiringRun:
         self.firing = firing
         #: The number of its task.
         self.task = task
-        #: The flow that fired. If the buckets have another flow by now, another replica has the
+        #: The flow that fired. If the buckets have another flow by now, another replica owns the
         #: run.
         self.flow = buckets.flow
         #: Whether it has ended.
         self.over = False
-        #: Until when it may run, in seconds of the monotonic clock.
+        #: Its limit, in seconds of the monotonic clock.
         self.limit = limit
         #: The buckets, which get its outputs.
         self.buckets = buckets
-        #: What its thread does, if it runs in this process.
+        #: The work of its thread, if it runs in this process.
         self.work: Work | None = None
 
 
 class FiringRuns:
-    """The runs that go on.
+    """The current runs.
 
     Args:
-        deadline: until when all have to end, in seconds of the monotonic clock.
-        watch, trace: what results tell, and the trace that all are part of.
+        deadline: the end of all runs, in seconds of the monotonic clock.
+        watch, trace: what results record, and the trace that all runs are part of.
     """
 
     def __init__(
@@ -77,19 +77,19 @@ class FiringRuns:
         self._trace = trace
         self._is_exported = trace is not None and trace.is_exported
         self._lock = threading.Lock()
-        #: What runs in this process.
+        #: The runs in this process.
         self._here = set[FiringRun]()
         self._alarm = Alarm(runtime.loop, self._look)
 
     def of(self, firing: Firing[str, Object], task: int, buckets: BucketRuns) -> FiringRun:
-        """A run whose time begins now."""
+        """Return a run whose time begins now."""
         wrap = self._runtime.wrap
         own_s = wrap.timeouts_s.get(wrap.tasks[task], wrap.timeout_s)
         limit = until(time.monotonic(), self._deadline, own_s, wrap.timeout_s)
         return FiringRun(firing, task, limit, buckets)
 
     def begin(self, run: FiringRun) -> bool:
-        """Begin a run. Returns whether this thread may begin another: it may soon be cancelled."""
+        """Begin a run; return whether this thread may begin another: it may soon be cancelled."""
         runtime, task, work = self._runtime, run.task, own_work()
         try:
             if runtime.wrap.process_of[task] == MAIN and not runtime.lost_threads.too_many():
@@ -105,18 +105,18 @@ class FiringRuns:
             execution.start(work)
         except TaskError as error:
             run.buckets.ended(run, error)
-        except BaseException as error:  # its thread is given up, say
+        except BaseException as error:  # for example, its thread is given up
             run.buckets.ended(run, TaskError("wrap-failed", f"{type(error).__name__}: {error}"))
             raise
         return True
 
     def forget(self, run: FiringRun) -> None:
-        """A run has ended, which has no limit any more."""
+        """Stop checking the limit of a run that has ended."""
         with self._lock:
             self._here.discard(run)
 
     def rest(self) -> None:
-        """Wake for nothing while nothing runs here: a timer keeps all objects."""
+        """Clear the timer while nothing runs here, because it keeps all objects alive."""
         with self._lock:
             if not self._here:
                 self._alarm.clear()
@@ -144,7 +144,7 @@ class FiringRuns:
         return run.buckets.ended(run, TaskError.from_dict(result.error, status=500), failed)
 
     def _look(self) -> None:
-        """Give up what runs in this process and takes too long."""
+        """Give up overdue runs of this process."""
         runtime = self._runtime
         with self._lock:
             self._alarm.clear()
@@ -162,7 +162,7 @@ class FiringRuns:
 
 
 def _request(firing: Firing[str, Object]) -> Mapping[Key, Object]:
-    """What an execution is given as its request."""
+    """Return the request of a firing's execution."""
     return {None: input_of(firing)}
 
 

@@ -1,4 +1,4 @@
-"""Performs the commands of an execution's run, one function a command."""
+"""Performs the commands of an execution's run, with one function for each command."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _begin(execution: Execution, command: do.Begin) -> list[int] | None:
 
 
 def _begin_if_let(execution: Execution, command: do.Begin) -> list[int]:
-    """Begin the tasks of a step, unless what they give has nowhere to go."""
+    """Begin the tasks of a step, unless backpressure holds their outputs back."""
     peers, step = execution.peers, command.step
 
     def let_go() -> None:
@@ -87,7 +87,7 @@ def _accept(execution: Execution, command: do.Accept) -> None:
     # A machine can have any number of instances, whose results nobody asks for.
     if command.has_output or execution.is_told or not execution.run.program.decides:
         execution.results.append(result)
-    if result.wrap == execution.runtime.wrap.name:  # else it is counted there
+    if result.wrap == execution.runtime.wrap.name:  # else its own wrap counts it
         execution.runtime.metrics.ran(result)
     if not command.has_output:
         result.output = None
@@ -125,7 +125,7 @@ def _abandon(execution: Execution, command: do.Abandon) -> None:
 
 
 def _begin_attempt(execution: Execution, command: do.BeginAttempt) -> None:
-    """Break off the live streams of the attempts before."""
+    """Break off the live streams of earlier attempts."""
     if execution.broker is not None:
         execution.broker.begin_attempt(execution.streams, command.component, command.attempt)
 
@@ -143,8 +143,8 @@ def _finish(_: Execution, command: do.Finish) -> None:
     raise command.error
 
 
-#: The kinds of commands, and what performs them: each returns the tasks that begin in this process,
-#: and raises TaskError if the execution has failed.
+#: Kind of command -> the function that performs it. The functions return the tasks that begin in
+#: this process, and raise TaskError if the execution has failed.
 PERFORM: Mapping[type, Callable[[Execution, Any], list[int] | None]] = {
     do.CallWrap: _call_wrap,
     do.Begin: _begin,

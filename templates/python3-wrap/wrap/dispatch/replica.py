@@ -1,4 +1,4 @@
-"""This replica of durable buckets: what is kept begins here, or where there is room."""
+"""Connects the buckets of this replica to the store: stored sessions begin here or elsewhere."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Replica:
-    """Has the buckets of this replica do what the store says, and has the store keep what fired.
+    """Applies the answers of the store to the buckets of this replica, and stores what they fire.
 
-    It is the `wrap.cluster.durable.Holder` of the replica. Any thread may call its methods; `keep`
-    and `resign` need the lock of the buckets.
+    This is the `wrap.cluster.durable.Holder` of the replica. Any thread may call its methods;
+    `keep` and `resign` need the lock of the buckets.
     """
 
     def __init__(self, buckets: BucketRuns, durable: DurableBuckets, names: Iterable[str]) -> None:
@@ -45,7 +45,7 @@ class Replica:
 
     @property
     def free(self) -> int:
-        """How many more sessions could begin here at once."""
+        """How many more sessions could begin here now."""
         with self._buckets.lock:
             return self._buckets.ready.free(self._buckets.most)
 
@@ -64,7 +64,7 @@ class Replica:
         return self.durable.offered if self._term else 0
 
     def evaluate(self, term: bytes) -> None:
-        """Be the evaluator: the objects follow with `arrived`."""
+        """Become the evaluator; the objects follow with `arrived`."""
         buckets = self._buckets
         with buckets.lock:
             if not buckets.ready.stopped:
@@ -76,14 +76,14 @@ class Replica:
         buckets.work()
 
     def no_longer_evaluate(self, term: bytes) -> None:
-        """Be the evaluator no longer, if the term is still that one."""
+        """Stop being the evaluator, if `term` is still the current term."""
         with self._buckets.lock:
             if term == self._term:
                 self._term = b""
                 self._buckets.flow.let_go()
 
     def resign(self) -> None:
-        """Let another replica be the evaluator; with the lock."""
+        """Let another replica become the evaluator; needs the lock."""
         term, self._term = self._term, b""
         if term:
             self._buckets.flow.let_go()
@@ -112,7 +112,7 @@ class Replica:
         buckets.work()
 
     def have_room(self) -> None:
-        """There is room again: begin what waits, and take more."""
+        """Begin waiting firings and take more sessions, as there is room again."""
         self._buckets.work()
         self.take_more()
 
@@ -123,16 +123,16 @@ class Replica:
             self.durable.claim(free)
 
     def begin_anew(self) -> list[Order]:
-        """Drop all: other replicas have it. Returns what `DurableBuckets.forget` returns."""
+        """Drop everything: other replicas own it. Return what `DurableBuckets.forget` returns."""
         with self._buckets.lock:
             self._term = b""
             self._buckets.begin_anew()
             return self.durable.forget()
 
     def keep(self, fired: Sequence[Firing[str, Object]]) -> None:
-        """Have the store keep firings that begin sessions, which run then, and outputs of sessions.
+        """Store firings that begin sessions, which run afterwards, and outputs of sessions.
 
-        With the lock.
+        Needs the lock.
         """
         ready, durable = self._buckets.ready, self.durable
         sessions, others = by_session(fired)
@@ -149,7 +149,7 @@ class Replica:
             durable.settled(self._term, settled, partial(self._settled, settled.given))
 
     def _fired(self, firings: Sequence[Firing[str, Object]], is_own: bool, begins: bool) -> None:
-        """The store has kept firings. They begin here, or another replica has them."""
+        """Handle stored firings: they begin here, or another replica runs them."""
         buckets = self._buckets
         with buckets.lock:
             if is_own:
@@ -161,7 +161,7 @@ class Replica:
         buckets.work()
 
     def _settled(self, given: Sequence[Held], is_to_hold: bool) -> None:
-        """The store has kept the outputs of a session; the evaluator holds them."""
+        """Handle a session's stored outputs: the evaluator puts them into its buckets."""
         buckets = self._buckets
         with buckets.lock:
             if is_to_hold:
@@ -171,7 +171,7 @@ class Replica:
         buckets.work()
 
     def _known(self, items: Iterable[Held]) -> Iterator[Held]:
-        """The items whose buckets exist: another version of the wrap may have had others."""
+        """Yield the items of existing buckets; another version of the wrap may have had others."""
         for bucket, item in items:
             if bucket in self._names:
                 yield bucket, item

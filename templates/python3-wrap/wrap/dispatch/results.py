@@ -1,4 +1,4 @@
-"""What is known of the tasks of an execution that has failed."""
+"""The results of the tasks of a failed execution."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _UNENDED = TaskError("cancelled", "another task has failed")
 
 
 def all_results(execution: Execution, error: TaskError) -> list[Result]:
-    """All that is known of what ran here, where the execution has failed with `error`.
+    """Return all results of this wrap, if the execution has failed with `error`.
 
-    Of the tasks that have begun and not ended, those that `error` names have it.
+    Unfinished tasks that `error` names get this error; the others get ``cancelled``.
     """
     wrap, began = execution.runtime.wrap, execution.run.began or {}
     function, code = error.function, error.code
@@ -39,7 +39,7 @@ def all_results(execution: Execution, error: TaskError) -> list[Result]:
 
 
 def failure(execution: Execution, number: int, error: TaskError) -> Result:
-    """The result of a task that gave none."""
+    """Return the result of a task that failed without a result of its own."""
     wrap, now = execution.runtime.wrap, time.monotonic()
     function, ident = wrap.function_of(number), execution.ident.number
     began = (execution.run.began or {}).get(number, now)

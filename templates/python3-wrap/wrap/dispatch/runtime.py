@@ -1,4 +1,4 @@
-"""What a running wrap is made of, and the seams between its parts."""
+"""The parts of a running wrap, as its executions use them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Runtime:
-    """A wrap and what its executions run with."""
+    """A wrap and the resources of its executions."""
 
     wrap: Wrap
     functions: dict[str, FunctionRunner]

@@ -23,9 +23,9 @@ class Events:
     """The buckets of a wrap.
 
     Args:
-        declared, numbers: as `BucketRuns` has them.
-        most_bytes: what objects may take that wait or are worked on.
-        durable: where they are to outlive the process.
+        declared, numbers: see `BucketRuns`.
+        most_bytes: the memory quota of objects that wait or are processed.
+        durable: the store, if they are to outlive the process.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Events:
 
         self._quota = Quota(most_bytes, elsewhere)
         self._metrics = StreamMetrics(declared["buckets"])
-        # The time of day, by which windows go; it does not jump.
+        # Windows follow the time of day; with this offset it never jumps.
         offset_s = time.time() - time.monotonic()
         self._buckets = BucketRuns(
             *(runtime, declared, numbers, offset_s),
@@ -63,8 +63,8 @@ class Events:
         """Hold the events of a request.
 
         `reply` is called once: with their number as soon as they are held, or with the error
-        ``store`` if the store has not confirmed them at the deadline. The store may have them then.
-        Raises as `BucketRuns.take`.
+        ``store`` at the deadline. The store may have received them even then. Raises as
+        `BucketRuns.take`.
         """
         durable = self._durable
         if durable is None:
@@ -95,10 +95,10 @@ class Events:
         reply: Callable[[TaskError | None, list[Result], Object], None],
         trace: TraceContext | None = None,
     ) -> None:
-        """Run what a request's events fire, in buckets of their own, in which no time passes.
+        """Run a request's events to their end, in buckets of their own, in which no time passes.
 
-        What waits for one fires when nothing else is left to run. `reply` is called with the first
-        error, `BucketRuns.results`, and `BucketRuns.answer`. Raises as `BucketRuns.take`.
+        Objects that wait for a time fire when nothing else is left to run. `reply` is called with
+        the first error, `BucketRuns.results`, and `BucketRuns.answer`. Raises as `BucketRuns.take`.
         """
         buckets = BucketRuns(
             *(self._runtime, self._declared, self._numbers, None, deadline, watch),
@@ -123,7 +123,7 @@ class Events:
         buckets.drain(over)
 
     def close(self, within_s: float) -> None:
-        """Have all that waits fire now, or leave it where it is kept; returns when that is done."""
+        """Fire all waiting objects or leave them in the store; return when done or too late."""
         until = time.monotonic() + within_s
         if self._durable is not None:
             self._buckets.stop(until)
@@ -136,7 +136,7 @@ class Events:
 
     @property
     def size(self) -> int:
-        """Bytes of the objects that wait or are worked on."""
+        """Bytes of the objects that wait or are processed."""
         return self._buckets.size
 
     @property
@@ -146,11 +146,11 @@ class Events:
 
     @property
     def is_durable(self) -> bool:
-        """Whether there are dead letters."""
+        """Whether buckets are durable, so that there may be dead letters."""
         return self._durable is not None
 
     def letters(self, verb: str, which: Sequence[str], deadline: float) -> list[dict[str, Any]]:
-        """The dead letters, after what `DurableBuckets.letters` does; TaskError, ``store``."""
+        """Return the dead letters after `DurableBuckets.letters`. Raises TaskError, ``store``."""
         durable, found, done = self._durable, list[Any](), threading.Event()
         if durable is None:
             return []
@@ -173,5 +173,5 @@ class Events:
         ]
 
     def metrics(self) -> list[str]:
-        """Lines of metrics."""
+        """Return lines of metrics."""
         return self._metrics.lines(self._durable.dead_letters if self._durable else None)

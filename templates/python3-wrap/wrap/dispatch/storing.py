@@ -1,4 +1,4 @@
-"""Objects of an execution that a store has, or is to have: others wait until the store has done."""
+"""Reads and writes an execution's objects in a store, while the execution waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def fetched(execution: Execution, objects: Iterable[Object], then: Callable[[], None]) -> None:
-    """Go on when all of `objects` are here; while an event is handled."""
+    """Call `then` when all of `objects` are here; call it while an event is handled."""
     missing = [each for each in objects if each.missing]
     if missing:
         execution.runtime.threads.start(partial(_fetch, execution, missing, then))
@@ -25,7 +25,7 @@ def fetched(execution: Execution, objects: Iterable[Object], then: Callable[[], 
 
 
 def stored(execution: Execution, objects: Mapping[Key, Object], then: Callable[[], None]) -> None:
-    """Go on when the store has all of `objects`, if there is one; while an event is handled."""
+    """Call `then` when the store, if any, has all `objects`; call it while an event is handled."""
     if objects and execution.runtime.store is not None:
         execution.runtime.threads.start(partial(_store, execution, objects, then))
     else:

@@ -1,7 +1,7 @@
-"""The threads of one execution: each runs tasks of this process, or calls other wraps, in turn.
+"""The threads of one execution. Each runs tasks of this process, or calls other wraps, in turn.
 
-A thread whose task has ended waits for the workers that are called then, but only for a moment: so
-what they answer at once wakes no other thread. If another wrap is called then, it calls that wrap.
+A thread whose task has ended polls the workers that are called then, for a moment. So a quick
+answer wakes no other thread. If another wrap is called then, the thread makes that call.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from wrap.net.messages import Request, Result
 if TYPE_CHECKING:
     from wrap.dispatch.execution import Execution
 
-#: How long tasks of this process wait until the calls of other wraps are sent, in seconds;
-#: connecting, or a large input, can take longer. A thread that computes keeps the GIL for a switch
-#: interval, and sending needs it several times.
+#: How long tasks of this process wait until calls to other wraps are sent, in seconds. Connecting,
+#: or a large input, can take longer. A thread that computes keeps the GIL for a switch interval,
+#: and sending needs the GIL several times.
 _SENDING_S = 0.02
-#: For how many milliseconds a thread whose task has ended waits for workers before the loop does:
-#: longer than a message takes, and short beside most tasks.
+#: How long a thread whose task has ended polls workers before the loop does, in milliseconds:
+#: longer than a message takes, and short compared to most tasks.
 _MOMENT_MS = 1
 
 
 @dataclass
 class TaskThread:
-    """What one thread does next."""
+    """The next work of one thread."""
 
-    #: Its work of the pool, by which it can be given up.
+    #: Its work in the pool, used to give the thread up.
     work: Work | None = None
     #: The task that it runs next.
     task: int | None = None
-    #: The wrap that it calls next, for what, and what it calls when that is on its way.
+    #: The wrap that it calls next, the request, and the callback for when the request is sent.
     wrap_call: tuple[str, Request, Callable[[], None]] | None = None
-    #: The workers that it waits for, by their descriptors.
+    #: Descriptor -> the worker that it waits for.
     workers: dict[int, int] = field(default_factory=dict)
 
 
@@ -55,11 +55,11 @@ class TaskThreads:
     """Starts and ends the threads of an execution."""
 
     def __init__(self, execution: Execution) -> None:
-        #: The tasks that run here, by their threads.
+        #: Task -> its thread's work.
         self.running: dict[int, Work] = {}
-        #: Calls of other wraps that no thread makes yet.
+        #: Calls to other wraps that no thread makes yet.
         self.unsent: list[tuple[str, Request]] = []
-        # Else what the execution holds would stay until cycles are looked for.
+        # A strong reference would keep the execution's memory until the garbage collector runs.
         self._execution_ref = weakref.ref(execution)
         self._runtime = execution.runtime
         self._queue: StartQueue[int] = StartQueue()
@@ -69,11 +69,11 @@ class TaskThreads:
 
     @property
     def _execution(self) -> Execution:
-        """The execution, which whoever calls this has in hand."""
+        """The execution, which every caller keeps alive."""
         return cast("Execution", self._execution_ref())
 
     def start(self, begins: Iterable[int], is_leaving: bool = False) -> None:
-        """Run tasks as threads; the loop waits for workers, and further threads for other wraps.
+        """Run tasks as threads; the loop waits for workers, further threads call other wraps.
 
         A thread of the pool that `is_leaving`, with nothing else to do, runs the first task.
         """
@@ -81,10 +81,7 @@ class TaskThreads:
         self._start(self._execution, is_leaving)
 
     def send_first(self, begins: Iterable[int], go_on: Callable[[], None]) -> bool:
-        """Have calls of other wraps sent, then go on; False if that is not needed.
-
-        Tasks of this process would keep the calls from the GIL.
-        """
+        """Send calls to other wraps first, then call `go_on`; return False if there is no need."""
         if not self.unsent:
             return False
         execution = self._execution
@@ -96,20 +93,20 @@ class TaskThreads:
         return True
 
     def serve(self, handle: Callable[[], list[int]], work: Work | None = None) -> None:
-        """Handle an event in this thread, of the pool, and run what begins by it."""
+        """Handle an event in this thread of the pool, and run the tasks that begin by it."""
         thread, execution = TaskThread(work or own_work()), self._execution
         execution.event(lambda: self.go_on(execution, thread, handle()))
         self._serve(execution, thread)
 
     def abandon(self, task: int) -> None:
-        """A task is waited for no longer; while an event is handled."""
+        """Stop waiting for a task; call it while an event is handled."""
         if work := self.running.pop(task, None):
             self._runtime.lost_threads.add(work)
             work.cancel()
         self._prepared(task)
 
     def end(self) -> None:
-        """End what runs: a thread is only interrupted at its limit, as that can hurt others."""
+        """Stop all tasks: threads are only interrupted at their limits, as that can do damage."""
         now, limits = time.monotonic(), self._execution.run.limits
         for task, work in self.running.items():
             self._runtime.lost_threads.add(work)
@@ -119,7 +116,7 @@ class TaskThreads:
                 self._runtime.loop.call_at(limits[task], work.cancel)
 
     def go_on(self, execution: Execution, thread: TaskThread, begins: list[int]) -> None:
-        """Have a thread run the first task that begins; if none does, wait for others."""
+        """Have a thread run the first new task; else it waits for workers or calls a wrap."""
         called = execution.workers.called
         self._queue.add(begins)
         if not self._take_task(execution, thread):
@@ -140,7 +137,7 @@ class TaskThreads:
         self._call(is_leaving)
 
     def _call(self, is_leaving: bool = False) -> None:
-        """Start a thread for the tasks that wait, unless a task is being prepared."""
+        """Start a thread for the waiting tasks, unless a task is being prepared."""
         first = self._queue.call()
         if first is not None:
             thread, name = TaskThread(), self._runtime.wrap.function_of(first)
@@ -157,7 +154,7 @@ class TaskThreads:
         self._take_task(execution, thread)
 
     def _take_task(self, execution: Execution, thread: TaskThread) -> bool:
-        """Have a thread run the first task that waits; False if no task may begin."""
+        """Have a thread run the first waiting task; return False if no task may begin."""
         number = self._queue.take(execution.run.limits)
         if number is None:
             return False
@@ -168,19 +165,19 @@ class TaskThreads:
         return True
 
     def _prepared(self, number: int) -> None:
-        """A task has got to its handler, or never will.
+        """Let the next task begin: this task has reached its handler, or never will.
 
-        The lock keeps others from taking a task while a thread is started, which lets the GIL go.
+        Starting a thread releases the GIL. The lock keeps others from taking a task meanwhile.
         """
         if self._queue.prepared(number):
             self._call()
 
     def _serve(self, execution: Execution, thread: TaskThread) -> None:
-        """Do in this thread what is next, and what begins by its end or within a moment of it."""
+        """Do the thread's next work in a loop, with all that follows within a moment."""
         budget = self._runtime.budget
         while True:
             if budget is not None:
-                budget.make_room()  # what this thread has given may be above the quota
+                budget.make_room()  # this thread's output may exceed the quota
             while thread.workers and not execution.over:
                 self._await_workers(execution, thread)
             if thread.task is not None:
@@ -205,15 +202,15 @@ class TaskThreads:
         execution.event(self._ended, execution, thread, result)
 
     def _emitted(self, result: Result) -> None:
-        """A task that runs here gave one of its outputs."""
+        """Handle an output that a task of this process has emitted."""
         self.start(self._execution.ended([result]))
 
     def _ended(self, execution: Execution, thread: TaskThread, result: Result) -> None:
-        if self.running.pop(result.task, None) is not None:  # else it was given up
+        if self.running.pop(result.task, None) is not None:  # else the task was given up
             self.go_on(execution, thread, execution.ended([result]))
 
     def _await_workers(self, execution: Execution, thread: TaskThread) -> None:
-        """Take in what comes within a moment; else leave it to the loop."""
+        """Handle answers that arrive within a moment; leave later answers to the loop."""
         poll = select.poll()
         for descriptor in thread.workers:
             poll.register(descriptor, select.POLLIN)
@@ -232,7 +229,7 @@ class TaskThreads:
             self.go_on(execution, thread, begins)
 
     def _call_wraps(self) -> list[threading.Event]:
-        """Have other wraps called by threads; each event is set when a call is on its way."""
+        """Start threads that call other wraps; return an event per call, set when it is sent."""
         events: list[threading.Event] = []
         execution, unsent, self.unsent = self._execution, self.unsent, []
         for wrap, request in unsent:
@@ -256,21 +253,21 @@ class TaskThreads:
             error = (
                 cause if isinstance(cause, TaskError) else TaskError("remote", f"{wrap}: {cause}")
             )
-            sent()  # its waiter has the lock, without which there is no event
+            sent()  # whoever waits for this need not wait until its timeout
             error.located(self._runtime.wrap.names(request.tasks) or None, wrap)
             failed = Failed(time.monotonic(), request.tasks, error)
             execution.event(lambda: self.go_on(execution, thread, execution.tell(failed)))
         else:
             sent()
             if execution.over and self._runtime.spans is not None:
-                # Nobody else tells them any more.
+                # No other wrap exports them any more.
                 self._runtime.spans.part(execution.ident, results)
             execution.event(lambda: self.go_on(execution, thread, execution.ended(results)))
 
     def _results(
         self, execution: Execution, wrap: str, request: Request, sent: Callable[[], None]
     ) -> list[Result]:
-        """The results of another wrap, when it is of this build. Raises TaskError.
+        """Return the results of another wrap, once it is of this build. Raises TaskError.
 
         A wrap of another build begins nothing. The execution is over if an entry of another build
         answers the request.
@@ -288,9 +285,9 @@ class TaskThreads:
 
 
 def handed_on(execution: Execution) -> bool:
-    """Hand on the request, as another wrap is of another build; whether the execution is over.
+    """Hand on the request, as a wrap is of another build; return whether the execution is over.
 
-    Not if the client has got a part of the answer.
+    The request stays here if the client has received a part of the answer.
     """
     if execution.hand_on is not None and not execution.is_answering:
         try:
@@ -309,4 +306,4 @@ def _await_sent(
 
 
 def _nothing() -> None:
-    """Nobody waits until a call is on its way."""
+    """A callback for calls whose sending nobody awaits."""

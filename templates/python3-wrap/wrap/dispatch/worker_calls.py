@@ -26,15 +26,15 @@ class _Taken:
     """A worker that the execution has taken."""
 
     process: Process
-    #: When the worker was asked for.
+    #: When the worker was requested.
     asked: float
-    #: What it has got, and was called for.
+    #: Its objects and its calls.
     worker: Worker
-    #: Whether the loop waits for it.
+    #: Whether the loop watches it.
     watched: bool = False
-    #: Whether what the loop has reported of it is still to be handled.
+    #: Whether an event that the loop has reported is still to be handled.
     reported: bool = False
-    #: How the worker ended, if it said that itself.
+    #: How the worker ended, if the cause is known already.
     died: str = ""
 
 
@@ -42,9 +42,9 @@ class WorkerCalls:
     """The workers of one execution."""
 
     def __init__(self, execution: Execution) -> None:
-        #: Workers that were called and that nothing waits for yet, by their descriptors.
+        #: Descriptor -> a called worker for which nothing waits yet.
         self.called: dict[int, int] = {}
-        # Else what the execution holds would stay until cycles are looked for.
+        # A strong reference would keep the execution's memory until the garbage collector runs.
         self._execution_ref = weakref.ref(execution)
         self._runtime = execution.runtime
         self._part = execution.part
@@ -52,7 +52,7 @@ class WorkerCalls:
 
     @property
     def _execution(self) -> Execution:
-        """The execution, which whoever calls this has in hand."""
+        """The execution, which every caller keeps alive."""
         return cast("Execution", self._execution_ref())
 
     @property
@@ -62,11 +62,11 @@ class WorkerCalls:
 
     @property
     def any_busy(self) -> bool:
-        """Whether a worker has not answered all that it was called for."""
+        """Whether a worker has unanswered calls."""
         return any(taken.process.owed for taken in list(self._taken.values()))
 
     def call(self, call: Call) -> None:
-        """Call a worker, which is taken with the first call."""
+        """Call a worker; the first call takes the worker."""
         number, execution = int(call.place), self._execution
         taken = self._taken.get(number) or self._take(number, call)
         sent = taken.worker.call(call)
@@ -86,13 +86,13 @@ class WorkerCalls:
             self.called[taken.process.fileno()] = number
 
     def watch_called(self) -> None:
-        """Have the loop wait for the workers that nothing waits for yet."""
+        """Have the loop watch the called workers for which nothing waits yet."""
         if self.called:
             self.watch(self.called.values())
             self.called.clear()
 
     def watch(self, numbers: Iterable[int]) -> None:
-        """Have the loop wait for workers, unless they have answered all meanwhile."""
+        """Have the loop watch workers, unless they have answered everything meanwhile."""
         execution = self._execution
         for number in numbers:
             taken = self._taken.get(number)
@@ -105,7 +105,7 @@ class WorkerCalls:
                 taken.watched = True
 
     def answered(self, number: int) -> list[int] | None:
-        """Take in what a worker sent; which tasks begin here, None if it was lost meanwhile."""
+        """Process a worker's messages; return the tasks that begin here, None if it is lost."""
         if number not in self._taken:
             return None
         begins = self._received(number)
@@ -115,7 +115,7 @@ class WorkerCalls:
         return begins
 
     def lose(self, number: int, late: Collection[int], error: TaskError | None) -> None:
-        """Go on without a worker, and tell how it ended when it has."""
+        """Give up a worker, and report its end in a `WorkerEnded` event."""
         taken = self._taken.pop(number)
         self._runtime.loop.forget(taken.process)
         if late:
@@ -125,16 +125,16 @@ class WorkerCalls:
         )
 
     def failure(self, execution: Execution, number: int) -> TaskError:
-        """The error of a worker that died; to ask how it ended can take a while."""
+        """Return the error of a worker that died; to find out how it ended can take a while."""
         return self._failure(execution, self._taken[number])
 
     def forget(self) -> None:
-        """Have the loop wait for no worker any more."""
+        """Have the loop watch no worker any more."""
         for taken in self._taken.values():
             self._runtime.loop.forget(taken.process)
 
     def give_back(self) -> None:
-        """The execution has ended."""
+        """Return all workers at the end of the execution."""
         for number, taken in self._taken.items():
             self._give(number, taken.process)
 
@@ -154,9 +154,9 @@ class WorkerCalls:
         self._runtime.mechanism.give(number - 1, process, sound=not process.owed)
 
     def _renew(self, taken: _Taken) -> None:
-        """Have the loop wait on for a worker, once what it has reported is handled.
+        """Have the loop watch a worker again, once its last report is handled.
 
-        Until then it would report the same again and again, each time to a further thread.
+        Before that, the loop would report the same again and again, each time to a further thread.
         """
         if not taken.reported:
             self._runtime.loop.renew(taken.process)
@@ -179,7 +179,7 @@ class WorkerCalls:
         return begins
 
     def _received(self, number: int) -> list[int]:
-        """Take in what a worker has answered; which tasks begin in this process."""
+        """Process the answers of a worker; return the tasks that begin in this process."""
         taken, execution = self._taken[number], self._execution
         process = taken.process
         try:
@@ -191,7 +191,7 @@ class WorkerCalls:
         for result in results:
             if result.ready is not None:
                 result.asked = taken.asked
-                # A worker of a pool was there before its first request.
+                # A worker of a pool was ready before its first request.
                 result.ready = max(result.ready, taken.asked)
         taken.worker.took(result.task for result in results)
         begins = execution.ended(results)

@@ -1,4 +1,4 @@
-"""What a state machine gets that the core does not have: time, chance, JSONata, objects."""
+"""What a state machine needs from outside the core: time, chance, JSONata, objects."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Streams of objects: buckets that outlive executions, their triggers, and what fires; all pure."""
+"""Buckets that outlive executions, their triggers, and what they fire. All modules are pure."""

@@ -1,4 +1,4 @@
-"""What buckets look at in the contents of objects: the items of a list, a field, nothing at all."""
+"""How buckets read the contents of objects: list items, fields, and whether there is an object."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ Content = str | bytes | bytearray | memoryview
 _LIST = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _VALUE = msgspec.json.Decoder().decode
-#: What a function gives that gives no object, and how long that is at most.
+#: The outputs that stand for no object, and their maximum length.
 _NOTHING = (b"", b"null")
 NOTHING_BYTES = max(map(len, _NOTHING))
 
 
 def items_of(content: Content) -> Sequence[bytes] | None:
-    """The texts of a JSON list's items, as they stand there; None where it is no list in UTF-8."""
+    """Return the texts of a JSON list's items, verbatim; None if it is no list in UTF-8."""
     try:
         items = list(map(bytes, _LIST(content)))
-        for item in items:  # which msgspec leaves unread
+        for item in items:  # msgspec does not check it
             if not item.isascii():
                 item.decode()
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -30,7 +30,7 @@ def items_of(content: Content) -> Sequence[bytes] | None:
 
 
 def most_items(content: Content) -> int:
-    """How many items a JSON list has at most, without reading it."""
+    """Return an upper bound for the number of a JSON list's items, without parsing it."""
     whole = content.obj if isinstance(content, memoryview) else content
     if isinstance(whole, str):
         return whole.count(",") + 1
@@ -40,7 +40,7 @@ def most_items(content: Content) -> int:
 
 
 def field_of(content: Content, name: str) -> str:
-    """A field of a JSON object: a string as it is, else its text; empty where there is none."""
+    """Return a field of a JSON object: a string as it is, else its text; empty if it is missing."""
     try:
         found = bytes(_OBJECT(content)[name])
         value: Any = _VALUE(found)
@@ -50,7 +50,7 @@ def field_of(content: Content, name: str) -> str:
 
 
 def is_nothing(content: Content) -> bool:
-    """Whether there is no object: an empty text, or JSON's null."""
+    """Return whether the content stands for no object: an empty text, or JSON's null."""
     if len(content) > NOTHING_BYTES:
         return False
     return (content.encode() if isinstance(content, str) else bytes(content)) in _NOTHING

@@ -1,7 +1,7 @@
-"""What fires in a workflow of buckets: objects and ends go in, runs of functions come out.
+"""A workflow of buckets: objects and ends of runs go in, runs of functions come out.
 
-A pure state machine, as an engine is for one execution; but this one does not end. A wrap performs
-what it says with a clock and threads, the reference executor one after another and without them.
+A pure state machine, as the engine of an execution is; but this state machine never ends. A wrap
+performs the runs with a clock and threads. The reference executor performs them sequentially.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from .own import OwnTrigger, TriggerError
 from .routes import RUN_BYTES, Routes, Task
 from .triggers import TRIGGERS, Batch, Item, Number, StreamTrigger, Value
 
-#: What a character of a name or group takes at most.
+#: The maximum bytes of a character of a name or group.
 _CHARACTER_BYTES = 4
-#: What is emitted comes before what is returned, and has numbers of its own.
+#: Emitted objects sort before returned objects, in a number range of their own.
 _EMITTED = -(1 << 32)
 
 
 class Values(Protocol[Value]):
-    """What has to be known of the objects, which stay what they are."""
+    """The operations on objects, which are opaque here."""
 
     def size(self, value: Value) -> int:
-        """The bytes that it takes."""
+        """Return the size of the object in bytes."""
 
     def field(self, value: Value, name: str) -> str:
-        """A field of a JSON object, as a text; empty where there is none."""
+        """Return a field of a JSON object as a text; empty if it has no such field."""
 
     def items(self, value: Value) -> Sequence[Value]:
-        """Those of a JSON list; what is none is the only one."""
+        """Return the items of a JSON list; another value is its own only item."""
 
 
 class Firing(NamedTuple, Generic[Task, Value]):
-    """A run of a function: on the one object of `items`, or on the list of them.
+    """A run of a function on the only object of `items`, or on the list of them.
 
-    What it gives has its `number`, also where it is run again.
+    Its outputs carry its `number`, also if it runs again.
     """
 
     number: Number
@@ -50,19 +50,19 @@ class Firing(NamedTuple, Generic[Task, Value]):
 
     @property
     def begins_session(self) -> bool:
-        """Whether it is of a session of its own, with others of the same objects."""
+        """Whether this firing begins a session, with the other firings of the same objects."""
         return self.session == self.number[:-1]
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in memory."""
+        """The bytes of memory that the firing takes."""
         return RUN_BYTES + sum(item.size for item in self.items)
 
 
 class Settled(NamedTuple, Generic[Value]):
-    """A session of which nothing runs any more, and what came of it for buckets that begin others.
+    """A session that has ended, and its objects for buckets that fire across sessions.
 
-    Until `Flow.commit` takes it these do not have it: so all of a session can be done again.
+    These buckets get the objects at `Flow.commit`. Until then the whole session can run again.
     """
 
     session: Number
@@ -70,7 +70,7 @@ class Settled(NamedTuple, Generic[Value]):
 
 
 class _Bucket(Generic[Task, Value]):
-    """A declared bucket, and what its functions give to in the end."""
+    """A declared bucket and its trigger."""
 
     def __init__(
         self, name: str, declared: Mapping[str, Any], place: int, faults: list[TriggerError]
@@ -97,18 +97,18 @@ class _Bucket(Generic[Task, Value]):
         return trigger
 
     def let_go(self) -> None:
-        """Hold nothing, and have taken nothing."""
+        """Forget all objects, including which objects have arrived before."""
         self.trigger = self._new_trigger()
 
 
 class _Run(Generic[Task, Value]):
-    """A firing that has not ended: how often it has begun, and how many of these still run."""
+    """A firing that has not ended, with its remaining attempts and the attempts that still run."""
 
     def __init__(self, firing: Firing[Task, Value], attempts: int) -> None:
         self.firing = firing
         self.left = attempts - 1
         self.running = 1
-        #: How many objects it has emitted. A run of it that begins anew emits the same.
+        #: The number of objects it has emitted. A retry emits the same objects.
         self.emitted = 0
 
 
@@ -121,17 +121,17 @@ class Flow(Generic[Task, Value]):
             it emits. ``buckets``: name -> ``trigger`` and its ``options``, the tasks that it
             ``starts``, ``attempts``; each bucket after those whose tasks give to it.
             ``workflow.buckets`` makes it of a document, and `own.loaded` adds the ``class`` of a
-            trigger that a user wrote. ``durable`` is for wraps.
-        in_sessions: whether what comes of a session is held back until `settled` has said and
-            `commit` is told that it has ended.
+            user's trigger. ``durable`` is for wraps.
+        in_sessions: whether buckets across sessions get no object of a session before `commit`,
+            which follows `settled`.
 
-    Raises TriggerError where a trigger that a user wrote cannot be made.
+    Raises TriggerError if a user's trigger cannot be made.
     """
 
     def __init__(
         self, declared: Mapping[str, Any], values: Values[Value], *, in_sessions: bool = False
     ) -> None:
-        #: Which buckets objects go to.
+        #: The buckets that objects go to.
         self.routes = Routes[Task](declared)
         self._values = values
         self._in_sessions = in_sessions
@@ -146,7 +146,7 @@ class Flow(Generic[Task, Value]):
         self._running_size = 0
         buckets = self._buckets.values()
         upstream = self.routes.upstream({each.name: each.trigger.keeps_session for each in buckets})
-        #: Those that wait for the end of tasks, with these.
+        #: The buckets that wait for the end of tasks, with these tasks.
         self._waiting = [
             (each, upstream[each.name]) for each in buckets if each.trigger.waits_for_end
         ]
@@ -155,19 +155,19 @@ class Flow(Generic[Task, Value]):
 
     @property
     def due_s(self) -> float:
-        """When `passed` is to be asked next; infinite where it need not be."""
+        """The time of the next call of `passed`; infinite if none is due."""
         due_s = min(bucket.trigger.due_s for bucket in self._buckets.values())
         return min([due_s, *(trigger.rerun_due_s for trigger in self._with_reruns)])
 
     @property
     def size(self) -> int:
-        """Bytes of the objects that wait, or that runs have."""
+        """Bytes of the objects that wait or belong to runs."""
         waiting = sum(bucket.trigger.size for bucket in self._buckets.values())
         return waiting + self._running_size
 
     @property
     def idle(self) -> bool:
-        """Whether nothing runs whose objects can change anything."""
+        """Whether no object of a current run can change anything."""
         for run in self._runs.values():
             gives = self.routes.gives(run.firing.task)
             takers = [self._buckets[name].trigger for name, _ in gives]
@@ -176,7 +176,7 @@ class Flow(Generic[Task, Value]):
         return True
 
     def take(self, number: int, events: Sequence[Value], now_s: float) -> list[Firing[Task, Value]]:
-        """Take in the events of a request, which is a session; what fires."""
+        """Process the events of a request, as a session; return what fires."""
         fired: list[Firing[Task, Value]] = []
         session = (number,)
         for place, value in enumerate(events):
@@ -186,12 +186,12 @@ class Flow(Generic[Task, Value]):
         return fired
 
     def settled(self) -> list[Settled[Value]]:
-        """The sessions that have ended since this was asked last."""
+        """Return the sessions that have ended since the last call."""
         found, self._settled = self._settled, []
         return found
 
     def faults(self) -> list[TriggerError]:
-        """What triggers that users wrote have done wrong since this was asked last."""
+        """Return the errors of users' triggers since the last call."""
         found = self._faults[:]
         self._faults.clear()
         return found
@@ -199,23 +199,23 @@ class Flow(Generic[Task, Value]):
     def commit(
         self, given: Sequence[tuple[str, Item[Value]]], now_s: float
     ) -> list[Firing[Task, Value]]:
-        """Have buckets hold what came of a session that has ended; what fires."""
+        """Put the objects of an ended session into buckets; return what fires."""
         self.release(given)
         return self.hold(given, now_s)
 
     def release(self, given: Iterable[tuple[str, Item[Value]]]) -> None:
-        """What came of a session that has ended is held elsewhere."""
+        """Stop counting the objects of an ended session: they are held elsewhere."""
         self._running_size -= sum(item.size for _, item in given)
 
     def let_go(self) -> None:
-        """Hold nothing in buckets that fire for many sessions, which are another one's now."""
+        """Empty the buckets that fire across sessions: another replica holds their objects now."""
         for bucket in self._buckets.values():
             if not bucket.trigger.keeps_session:
                 bucket.let_go()
         self._with_reruns = _with_reruns(self._buckets.values())
 
     def withdraw(self, firings: Iterable[Firing[Task, Value]]) -> None:
-        """All that a session has begun with is run elsewhere."""
+        """Remove all first firings of a session: another replica runs the session."""
         for firing in firings:
             if self._runs.pop(firing.number, None) is not None:
                 self._running_size -= firing.size
@@ -224,7 +224,7 @@ class Flow(Generic[Task, Value]):
     def hold(
         self, given: Iterable[tuple[str, Item[Value]]], now_s: float
     ) -> list[Firing[Task, Value]]:
-        """Have buckets hold objects, each in one; what fires."""
+        """Put each object into its bucket; return what fires."""
         fired: list[Firing[Task, Value]] = []
         for name, item in given:
             bucket = self._buckets[name]
@@ -234,7 +234,7 @@ class Flow(Generic[Task, Value]):
     def fired_before(
         self, bucket: str, items: Iterable[Item[Value]], now_s: float
     ) -> list[Firing[Task, Value]]:
-        """What a bucket has fired with `items`, in whatever order, before this flow began."""
+        """Return the firings of a batch, in any order, that a bucket fired before this flow."""
         fired: list[Firing[Task, Value]] = []
         batch = Batch(sorted(items, key=lambda item: item.number), now_s)
         self._fire(self._buckets[bucket], [batch], now_s, fired)
@@ -249,10 +249,10 @@ class Flow(Generic[Task, Value]):
         value: Value | None,
         now_s: float,
     ) -> list[Firing[Task, Value]]:
-        """Take in what a run has emitted before its end, which may be nothing; what fires.
+        """Process an object that a run emitted before its end (None: nothing); return what fires.
 
-        `place` is how many it has emitted before. What another run of the firing has emitted in
-        that place counts, and so it does when the firing has ended.
+        `place` counts the run's earlier emissions. Duplicates from other attempts, and emissions
+        after the end, are ignored.
 
         Raises as `targets`.
         """
@@ -269,9 +269,9 @@ class Flow(Generic[Task, Value]):
         return fired
 
     def ended(self, number: Number, value: Value | None, now_s: float) -> list[Firing[Task, Value]]:
-        """Take in what a run has given, which may be nothing; what fires.
+        """Process the output of a run, which may be None; return what fires.
 
-        Of a firing that runs twice the first end counts.
+        If several attempts of a firing run, the first end counts.
         """
         fired: list[Firing[Task, Value]] = []
         run = self._runs.pop(number, None)
@@ -290,7 +290,7 @@ class Flow(Generic[Task, Value]):
         return fired
 
     def failed(self, number: Number, now_s: float) -> list[Firing[Task, Value]]:
-        """A run has failed: it fires again, if it may; else it is given up, and gives nothing."""
+        """Return the retry of a failed run. After its last attempt it ends without an output."""
         run = self._runs.get(number)
         if run is None:
             return []
@@ -300,11 +300,11 @@ class Flow(Generic[Task, Value]):
         return self.ended(number, None, now_s) if not run.running else []
 
     def runs(self, number: Number) -> bool:
-        """Whether that firing has not ended."""
+        """Return whether that firing has not ended."""
         return number in self._runs
 
     def passed(self, now_s: float) -> list[Firing[Task, Value]]:
-        """What fires because a time has passed, and what runs for too long and is run again."""
+        """Return what fires at this time, and the overdue runs to start again."""
         fired: list[Firing[Task, Value]] = []
         for bucket in self._buckets.values():
             self._fire(bucket, bucket.trigger.on_time(now_s), now_s, fired)
@@ -315,7 +315,7 @@ class Flow(Generic[Task, Value]):
         return fired
 
     def drain(self, now_s: float) -> list[Firing[Task, Value]]:
-        """What waits for a time or for more fires: of the first bucket that has something."""
+        """Fire what waits for a time or for objects, in the first bucket that holds something."""
         fired: list[Firing[Task, Value]] = []
         for bucket in self._buckets.values():
             self._fire(bucket, bucket.trigger.drain(now_s), now_s, fired)
@@ -396,7 +396,7 @@ class Flow(Generic[Task, Value]):
                 self._put(bucket, number, own, firing.session, giver, now_s, fired)
 
     def _end_sources(self, session: Number, now_s: float, fired: list[Firing[Task, Value]]) -> None:
-        """Tell buckets, one after those that give to it, that nothing more of a session comes."""
+        """Tell the waiting buckets, in order of dependence, that a session sends no more."""
         for bucket, upstream in self._waiting:
             if upstream.isdisjoint(self._live.get(session, ())):
                 found = bucket.trigger.on_sources_ended(session, now_s)

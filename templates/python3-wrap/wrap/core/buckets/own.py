@@ -1,6 +1,6 @@
-"""Triggers that users write: classes in files of the workflow's folder, of which none is trusted.
+"""Triggers that users write: classes in files of the workflow's folder. None is trusted.
 
-Whatever one does wrong is a fault of its bucket alone, which is told; the others go on.
+An error of a trigger is reported as a fault of its bucket; other buckets continue.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 from .triggers import Batch, Item, Number, Recent, StreamTrigger, Value
 
-#: What users' files import the base class from, wherever they run.
+#: The module from which users' files import the base class, wherever they run.
 MODULE = "chiron_triggers"
 
 
 class TriggerError(Exception):
-    """A trigger that a user wrote has failed; `bucket` is where."""
+    """An error of a user's trigger in `bucket`."""
 
     def __init__(self, bucket: str, what: str, error: BaseException | str) -> None:
         said = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
@@ -26,17 +26,17 @@ class TriggerError(Exception):
 
 
 def is_own(trigger: str) -> bool:
-    """Whether a document says FILE.CLASS, and no trigger that there is."""
+    """Return whether a document names FILE.CLASS instead of a built-in trigger."""
     return "." in trigger
 
 
 def file_of(trigger: str) -> str:
-    """The file in the workflow's folder that has a trigger, FILE.CLASS."""
+    """Return the file of a trigger FILE.CLASS, in the workflow's folder."""
     return f"{trigger.partition('.')[0]}.py"
 
 
 def loaded(declared: Mapping[str, Any], load: Callable[[str], object]) -> dict[str, Any]:
-    """`declared` with the classes of users' triggers; `load` runs their file. TriggerError."""
+    """Return `declared` with users' trigger classes; `load` runs a file. Raises TriggerError."""
     modules = dict[str, object]()
     buckets = dict[str, Any]()
     for bucket, its in declared["buckets"].items():
@@ -57,13 +57,13 @@ def loaded(declared: Mapping[str, Any], load: Callable[[str], object]) -> dict[s
 
 
 class OwnTrigger(StreamTrigger[Value]):
-    """Asks a trigger that a user wrote, and answers for it.
+    """Wraps a user's trigger, checks its answers and reports its errors.
 
     Args:
-        kind, options: the class, and what it is made with.
-        faults: gets what it does wrong.
+        kind, options: the class and its arguments.
+        faults: the list to which errors are appended.
 
-    Raises TriggerError where it cannot be made.
+    Raises TriggerError if the trigger cannot be made.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class OwnTrigger(StreamTrigger[Value]):
         return self._fires("drain", now_s)
 
     def _fires(self, method: str, *arguments: Any) -> list[Batch[Value]]:
-        """The batches that a method answers, but for those that cannot be."""
+        """Return the valid batches that a method returned."""
         batches = list[Batch[Value]]()
         for each in self._ask(method, *arguments):
             wrong = self._wrong(each)
@@ -118,7 +118,7 @@ class OwnTrigger(StreamTrigger[Value]):
         return batches
 
     def _wrong(self, batch: Any) -> str:
-        """What is wrong with a batch; it fires where nothing is."""
+        """Return the error of a batch; empty if it may fire."""
         if not isinstance(batch, Batch) or not isinstance(batch.due_s, int | float):
             return f"answers {type(batch).__name__}: a list of Batch(items, now_s) is needed"
         if not batch.items or not all(isinstance(item, Item) for item in batch.items):
@@ -143,7 +143,7 @@ class OwnTrigger(StreamTrigger[Value]):
 
 
 def _place(error: BaseException | str) -> str:
-    """Where an error was raised, in the user's file."""
+    """Return the line of the user's file at which an error was raised."""
     traceback, place = None if isinstance(error, str) else error.__traceback__, ""
     while traceback is not None:
         if traceback.tb_frame.f_globals.get("__name__", "").startswith("_triggers_"):

@@ -1,4 +1,4 @@
-"""Which firings begin next, and how many at once."""
+"""The queue of firings: which begin next, and how many at once."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .flow import Firing
 from .routes import Task
 from .triggers import Number, Value
 
-#: With so many firings in hand, what fires next is offered to other replicas too.
+#: The number of firings in hand from which new sessions are offered to other replicas too.
 _AT_HAND = 4
-#: From so many times the quota of memory on, firings run one after another.
+#: The multiple of the memory quota above which firings run one after another.
 _SLOW = 1.5
 
 
 class Memory(Protocol):
-    """What objects of buckets may take, and take, in bytes."""
+    """The quota and the use of memory for objects of buckets, in bytes."""
 
     @property
     def most(self) -> int: ...
@@ -29,12 +29,12 @@ class Ready(Generic[Task, Value]):
     """Firings that wait, and the counts of those that run or are about to."""
 
     def __init__(self) -> None:
-        #: How many run.
+        #: The number of firings that run.
         self.running = 0
-        #: Whether nothing more is to begin.
+        #: Whether no further firing may begin.
         self.stopped = False
         self._waiting = deque[Firing[Task, Value]]()
-        #: Threads that are about to take what waits; firings that begin once they are kept.
+        #: Threads on their way to take a waiting firing; firings that begin once they are stored.
         self._coming = self._promised = 0
 
     def __len__(self) -> int:
@@ -42,20 +42,20 @@ class Ready(Generic[Task, Value]):
 
     @property
     def in_hand(self) -> int:
-        """Firings that run, are about to, or wait."""
+        """The number of firings that run, wait, or are about to begin."""
         return self.running + len(self._waiting) + self._promised
 
     @property
     def has_hands(self) -> bool:
-        """Whether so little is in hand that another session begins here, whoever else could."""
+        """Whether so few firings are in hand that another session begins here in any case."""
         return self.in_hand < _AT_HAND
 
     def free(self, most: int) -> int:
-        """How many further firings would begin where `most` may run at once."""
+        """Return how many further firings could begin if `most` may run at once."""
         return 0 if self.stopped else most - self.in_hand
 
     def add(self, fired: Iterable[Firing[Task, Value]]) -> None:
-        """Windows and batches, which have waited, come before what fires at once."""
+        """Queue firings. Windows and batches go first, because their objects have waited."""
         for firing in fired:
             if firing.begins_session:
                 self._waiting.appendleft(firing)
@@ -63,22 +63,22 @@ class Ready(Generic[Task, Value]):
                 self._waiting.append(firing)
 
     def promise(self, count: int) -> None:
-        """So many firings are to be added as soon as they are kept."""
+        """Announce `count` firings, to be added as soon as they are stored."""
         self._promised += count
 
     def kept(self, count: int) -> None:
-        """So many that were promised are added now, or never."""
+        """Remove `count` announced firings: they are added now, or never."""
         self._promised -= count
 
     def forget(self) -> None:
-        """Nothing waits, and nothing is promised."""
+        """Clear the queue and all announced firings."""
         self._waiting.clear()
         self._promised = 0
 
     def call(self, most: int, serving: bool) -> int:
-        """How many threads are to come for what waits, beside the calling one if it is `serving`.
+        """Return how many more threads to call, besides the calling thread if it is `serving`.
 
-        Each that comes says `came`.
+        Each called thread reports `came`.
         """
         free = min(len(self._waiting), most - self.running) - self._coming
         new = max(0, free - serving)
@@ -86,18 +86,18 @@ class Ready(Generic[Task, Value]):
         return new
 
     def came(self) -> None:
-        """A thread that was called has come."""
+        """Record that a called thread has come."""
         self._coming -= 1
 
     def next(self, most: int) -> Firing[Task, Value] | None:
-        """The firing that begins now, where `most` may run at once."""
+        """Return the firing that begins now; None if none waits or `most` already run."""
         if not self._waiting or self.running >= most or self.stopped:
             return None
         self.running += 1
         return self._waiting.popleft()
 
     def waits_for(self, memory: Memory, unwritten: int) -> bool:
-        """Whether nothing more is to begin before what runs has ended, or has been written.
+        """Return whether nothing may begin until runs have ended or writes are done.
 
         `unwritten` are the bytes that wait to be written to a store.
         """
@@ -106,14 +106,14 @@ class Ready(Generic[Task, Value]):
         return self.running > 0 and memory.taken > _SLOW * memory.most
 
     def ended(self) -> None:
-        """A firing runs no more."""
+        """Record that a firing has ended."""
         self.running -= 1
 
 
 def by_session(
     fired: Iterable[Firing[Task, Value]],
 ) -> tuple[dict[Number, list[Firing[Task, Value]]], Sequence[Firing[Task, Value]]]:
-    """The firings that begin sessions, by these; and those of sessions that have begun."""
+    """Return session -> the firings that begin it, and the firings of running sessions."""
     begin: dict[Number, list[Firing[Task, Value]]] = {}
     others = list[Firing[Task, Value]]()
     for firing in fired:

@@ -1,4 +1,4 @@
-"""Which buckets objects go to, as a workflow declares it, and what they take of memory there."""
+"""The routes of objects between buckets, as a workflow declares them, and their memory there."""
 
 from __future__ import annotations
 
@@ -8,23 +8,19 @@ from typing import Any, Generic, TypeVar
 from .triggers import SESSION_BYTES, TRIGGERS
 
 Task = TypeVar("Task", bound=Hashable)
-#: Names of buckets, each with whether each item of a list is an object there.
+#: Pairs of a bucket's name and whether each item of a list is an object there.
 Gives = Sequence[tuple[str, bool]]
 
-#: The name under which a function that runs alone answers, as one JSON list, all that it has
-#: emitted: triples of a name, a group or null, and a text.
+#: The name under which a function that runs alone returns all its emissions: one JSON list of
+#: triples of a name, a group or null, and a text.
 ALL = "*"
-#: What a run takes in memory beside its objects, in bytes: the firing, its number, what is noted of
-#: its attempts and of its session.
+#: Bytes of memory of a run beside its objects: the firing, its number, and the records of its
+#: attempts and its session.
 RUN_BYTES = 800
 
 
 class Routes(Generic[Task]):
-    """The ways of objects through the buckets of a workflow.
-
-    Args:
-        declared: as `wrap.core.buckets.flow.Flow` has it.
-    """
+    """The routes of objects through the buckets of a workflow, as `Flow` has them `declared`."""
 
     def __init__(self, declared: Mapping[str, Any]) -> None:
         #: The buckets that events go to.
@@ -33,21 +29,21 @@ class Routes(Generic[Task]):
         self._gives: Mapping[Task, Gives] = declared["gives"]
 
     def gives(self, task: Task) -> Gives:
-        """The buckets that a task gives to."""
+        """Return the buckets that get the output of a task."""
         return self._gives.get(task, ())
 
     def answers(self, task: Task) -> bool:
-        """Whether no bucket takes what a task gives."""
+        """Return whether no bucket gets the output of a task."""
         return not self._gives.get(task)
 
     def targets(self, task: Task, name: str) -> tuple[Sequence[str], str]:
-        """As the function `targets` says."""
+        """Return what the function `targets` returns."""
         return targets(self._declared, task, name)
 
     def upstream(self, keeps_session: Mapping[str, bool]) -> dict[str, set[Task]]:
-        """The tasks of whose end a session's objects in each bucket may wait.
+        """Return bucket -> the tasks whose end a session's objects in it may wait for.
 
-        `keeps_session` says of each bucket whether what it fires stays in the session. Each bucket
+        `keeps_session` tells for each bucket whether its firings stay in the session. Each bucket
         comes after those whose functions give to it.
         """
         before: dict[Task, set[Task]] = {}
@@ -63,13 +59,13 @@ class Routes(Generic[Task]):
         return found
 
     def cost(self, gives: Iterable[tuple[str, bool]], size: int, items: int, overhead: int) -> int:
-        """Bytes that buckets will take for a value.
+        """Return the bytes that buckets will take for a value.
 
         Args:
             gives: the buckets that get it, and whether each of its items is an object there.
             size: its bytes.
-            items: how many items it has.
-            overhead: what an object takes beside its own bytes.
+            items: its number of items.
+            overhead: the bytes of an object beside its content.
         """
         total = 0
         for name, each in gives:
@@ -82,7 +78,7 @@ class Routes(Generic[Task]):
 
 
 def targets(declared: Mapping[str, Any], task: Any, name: str) -> tuple[Sequence[str], str]:
-    """The buckets that get what `task` emits as `name`, and its name there; ValueError if none."""
+    """Return the buckets of what `task` emits as `name`, and its name there; ValueError if none."""
     gives = [bucket for bucket, _ in declared["gives"].get(task, ())]
     emits = declared["emits"].get(task, ())
     if name in gives:

@@ -1,8 +1,8 @@
-"""The triggers of buckets that outlive executions: which of the objects that come fire together.
+"""The triggers of buckets that outlive executions: which arriving objects fire together.
 
-Where a trigger of an execution fires once (`wrap.core.triggers`), one of these fires again and
-again. They have no clock: times are given to them, in seconds, and they say when they are to be
-asked again. Whatever the order in which objects come, and however often one does, it is taken once.
+A trigger of an execution fires once (`wrap.core.triggers`); these triggers fire repeatedly. They
+have no clock: callers pass times in seconds, and triggers tell when to be called next. Objects may
+arrive in any order and repeatedly; each object counts once.
 
 References
 ----------
@@ -18,93 +18,93 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 Value = TypeVar("Value")
-#: Of an object: that of what gave it, and its place in what that gave. So what is run again gives
-#: the same numbers.
+#: The number of an object: the number of its source, and its position in the source's output. So a
+#: retry gives its objects the same numbers.
 Number = tuple[int, ...]
 
-#: What is noted of a session whose objects wait takes in memory, in bytes.
+#: The bytes of memory for the records of a session whose objects wait.
 SESSION_BYTES = 400
-#: So many numbers of what has been taken are remembered, for those that come again.
+#: How many numbers of processed objects are remembered, to detect duplicates.
 _REMEMBERED = 10_000
 
 
 class Item(NamedTuple, Generic[Value]):
     """An object in a bucket."""
 
-    #: Which one it is.
+    #: The identity of the object.
     number: Number
     value: Value
-    #: What it came of: a request with its events, or a window that has fired.
+    #: Its origin: a request with its events, or a window that has fired.
     session: Number = ()
-    #: What triggers go by that ask for them.
+    #: The name and the group, for triggers that use them.
     name: str = ""
     group: str = ""
-    #: Its bytes.
+    #: The size in bytes.
     size: int = 0
 
 
 class Batch(NamedTuple, Generic[Value]):
-    """Objects that fire together, at least one, and when they were due to."""
+    """Objects that fire together (at least one object), and when they were due."""
 
     items: Sequence[Item[Value]]
     due_s: float
 
 
 class StreamTrigger(ABC, Generic[Value]):
-    """Decides when a bucket fires, again and again; base class of those that users write."""
+    """Decides repeatedly when a bucket fires. The base class of users' triggers."""
 
-    #: Whether functions get the one object that has fired, and no list.
+    #: Whether functions get the single fired object instead of a list.
     single: ClassVar[bool] = False
-    #: Whether what fires is of the session of its objects. Else it begins one.
+    #: Whether firings stay in the session of their objects. Otherwise each begins a session.
     keeps_session: ClassVar[bool] = False
-    #: Whether `on_sources_ended` is to be called.
+    #: Whether to call `on_sources_ended`.
     waits_for_end: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        #: When `on_time` is to be asked next; infinite where it need not be.
+        #: The time of the next call of `on_time`; infinite if none is due.
         self.due_s = math.inf
         #: Bytes of the objects that wait.
         self.size = 0
-        #: A source that has been running for so long is to be run again.
+        #: The run time in seconds after which a source is run again.
         self.rerun_after_s = math.inf
         self._started = OrderedDict[Number, float]()
 
     @abstractmethod
     def on_object(self, item: Item[Value], now_s: float) -> Sequence[Batch[Value]]:
-        """Take an object in; what fires now. One that has come before changes nothing."""
+        """Process an object and return what fires now. Duplicates change nothing."""
 
     def on_source_started(self, source: Number, now_s: float) -> None:
-        """Take note that a function was started whose objects come here."""
+        """Record the start of a function whose objects come here."""
         if self.rerun_after_s < math.inf:
             self._started[source] = now_s
             self._started.move_to_end(source)
 
     @property
     def rerun_due_s(self) -> float:
-        """When `due_for_rerun` is to be asked next."""
+        """The time of the next call of `due_for_rerun`."""
         return next(iter(self._started.values()), math.inf) + self.rerun_after_s
 
     def due_for_rerun(self, now_s: float) -> Sequence[Number]:
-        """The sources that are to be run again if they still run; each is said once a start."""
+        """Return the sources to run again if they still run; each is returned once per start."""
         late = list[Number]()
         while self._started and self.rerun_due_s <= now_s:
             late.append(self._started.popitem(last=False)[0])
         return late
 
     def on_time(self, now_s: float) -> Sequence[Batch[Value]]:
-        """What fires because a time has passed."""
+        """Return what fires at this time."""
         return ()
 
     def wants(self, session: Number) -> bool:
-        """Whether further objects of a session can change anything."""
+        """Return whether further objects of a session can change anything."""
         return True
 
     def on_sources_ended(self, session: Number, now_s: float) -> Sequence[Batch[Value]]:
-        """What fires because nothing more comes of a session; nothing is kept of it then."""
+        """Return what fires at the end of a session, and forget the session."""
         return ()
 
     def drain(self, now_s: float) -> Sequence[Batch[Value]]:
-        """What would fire in time fires now, as nothing more is to come."""
+        """Fire now what would fire in time, because no further object comes."""
         return self.on_time(self.due_s) if self.due_s < math.inf else ()
 
 
@@ -122,7 +122,7 @@ class Immediate(StreamTrigger[Value]):
 
 
 class ByName(Immediate[Value]):
-    """Fires with each object of some names, and drops the others."""
+    """Fires with each object of some names, and drops all others."""
 
     def __init__(self, names: Iterable[str]) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class ByName(Immediate[Value]):
 
 
 class _Window(StreamTrigger[Value]):
-    """Has objects that fire together, whatever they came of."""
+    """Collects objects that fire together, across sessions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ class _Window(StreamTrigger[Value]):
         self._taken = Recent()
 
     def _add(self, item: Item[Value]) -> bool:
-        """Take an object in; whether it is new."""
+        """Add an object; return whether it is new."""
         if item.number in self._items or item.number in self._taken:
             return False
         self._items[item.number] = item
@@ -149,7 +149,7 @@ class _Window(StreamTrigger[Value]):
         return True
 
     def _take(self, due_s: float) -> Sequence[Batch[Value]]:
-        """All that is held, if there is something, in the order of the numbers."""
+        """Return all held objects, if any, as one batch in the order of their numbers."""
         self.due_s = math.inf
         if not self._items:
             return ()
@@ -164,7 +164,7 @@ class _Window(StreamTrigger[Value]):
 
 
 class ByBatchSize(_Window[Value]):
-    """Fires with every so many objects; with fewer where the first has waited for long enough."""
+    """Fires with every `size` objects, or with fewer after the first has waited for `wait_s`."""
 
     def __init__(self, size: int, wait_s: float = math.inf) -> None:
         super().__init__()
@@ -183,9 +183,9 @@ class ByBatchSize(_Window[Value]):
 
 
 class ByTime(_Window[Value]):
-    """Fires at the end of each window in which something came.
+    """Fires at the end of each window in which objects arrived.
 
-    A window has what comes from a multiple of its length on until before the next one.
+    A window begins at a multiple of its length and ends before the next multiple.
     """
 
     def __init__(self, window_s: float) -> None:
@@ -203,7 +203,7 @@ class ByTime(_Window[Value]):
 
 
 class _InSession(StreamTrigger[Value]):
-    """Has the objects of each session until nothing more can come of it."""
+    """Collects the objects of each session until nothing more can come of it."""
 
     keeps_session = waits_for_end = True
 
@@ -243,11 +243,11 @@ class _InSession(StreamTrigger[Value]):
         return items
 
     def _complete(self, items: Mapping[Number, Item[Value]]) -> Sequence[Item[Value]]:
-        """What fires of a session's objects, the last of which has just come; mostly nothing."""
+        """Return what fires after the arrival of a session's latest object; usually nothing."""
         return ()
 
     def _at_end(self, items: Sequence[Item[Value]]) -> Iterable[Sequence[Item[Value]]]:
-        """What fires of a session that has not fired and whose objects are all there."""
+        """Return what fires of a complete session that has not fired."""
         return ()
 
     def on_sources_ended(self, session: Number, now_s: float) -> Sequence[Batch[Value]]:
@@ -259,8 +259,7 @@ class _InSession(StreamTrigger[Value]):
 
 
 class BySet(_InSession[Value]):
-    """Fires once a session, when objects of all names have come: with the first of each, in their
-    order."""
+    """Fires once a session, with the first object of each name, in the order of the names."""
 
     def __init__(self, names: Iterable[str]) -> None:
         super().__init__()
@@ -277,7 +276,7 @@ class BySet(_InSession[Value]):
 
 
 class Redundant(_InSession[Value]):
-    """Fires once a session, with the first k objects, of the n that may come."""
+    """Fires once a session, with the first k of the n objects that may come."""
 
     def __init__(self, k: int) -> None:
         super().__init__()
@@ -288,14 +287,14 @@ class Redundant(_InSession[Value]):
 
 
 class DynamicJoin(_InSession[Value]):
-    """Fires once a session, when all that were started for it have ended: with what they gave."""
+    """Fires once a session, when all its functions have ended: with all their objects."""
 
     def _at_end(self, items: Sequence[Item[Value]]) -> Iterable[Sequence[Item[Value]]]:
         return (items,)
 
 
 class DynamicGroup(_InSession[Value]):
-    """Fires when all that were started for a session have ended, once for each group."""
+    """Fires when all functions of a session have ended, once for each group."""
 
     def _at_end(self, items: Sequence[Item[Value]]) -> Iterable[Sequence[Item[Value]]]:
         groups: dict[str, list[Item[Value]]] = {}
@@ -304,7 +303,7 @@ class DynamicGroup(_InSession[Value]):
         return groups.values()
 
 
-#: What a document calls the triggers.
+#: Name in a document -> trigger.
 TRIGGERS: Mapping[str, type[StreamTrigger[Any]]] = {
     "immediate": Immediate,
     "by-name": ByName,
@@ -318,7 +317,7 @@ TRIGGERS: Mapping[str, type[StreamTrigger[Any]]] = {
 
 
 class Recent:
-    """The last numbers that were added, so many."""
+    """The most recently added numbers, at most 10,000."""
 
     def __init__(self) -> None:
         self._numbers = set[Number]()
@@ -328,7 +327,7 @@ class Recent:
         return number in self._numbers
 
     def adds(self, number: Number) -> bool:
-        """Add a number; whether it was not there."""
+        """Add a number; return whether it is new."""
         if number in self._numbers:
             return False
         self._numbers.add(number)
