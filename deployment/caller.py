@@ -20,7 +20,7 @@ CONNECTIONS = 256
 
 @dataclass(frozen=True)
 class Reply:
-    """What a function answered, and how long that took on the client's clock."""
+    """A function's answer, and its latency on the client's clock."""
 
     status: int
     body: bytes
@@ -54,8 +54,8 @@ class Caller:
     ) -> Reply:
         """POST `body` to the function `name`; any status is a reply.
 
-        Raises ``no-gateway`` where nothing answers; ``timeout`` after `timeout_s`, if that is less
-        than what all calls may take.
+        Raises ``no-gateway`` if nothing answers; ``timeout`` after the smaller of `timeout_s` and
+        the timeout of all calls.
         """
         patience_s = min(self._timeout_s, timeout_s or self._timeout_s)
         url = f"{self._url}/function/{quote(name, safe='')}"
