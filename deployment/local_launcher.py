@@ -121,7 +121,7 @@ class LocalLauncher:
         plan: Plan,
         prefix: Callable[[str], Sequence[str]],
     ) -> Iterator[Running]:
-        """Do `launch`, with the arguments `prefix` of a wrap's name before the wrap's command."""
+        """Like `launch`, with the arguments `prefix` of a wrap's name before the wrap's command."""
         sources = Sources.read(
             WorkflowFolder(folder.path, workflow), store=self.store.url
         ).untriggered
