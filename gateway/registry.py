@@ -174,7 +174,7 @@ class Registry:
             await asyncio.wait(self._background)
 
     def _present(self, name: str) -> Function:
-        """Like `get`, but raise for a function that is being removed: its service is gone already."""
+        """Like `get`, but raise for a function that is being removed: its service is gone."""
         function = self.get(name)
         if function.name in self._leaving:
             raise GatewayError("unknown-function", f'services "{name}" not found', 404)
