@@ -23,9 +23,9 @@ BUSY = 0.1
 def others_share(seconds: float = LOOK_S) -> float | None:
     """Return the share of this process's cores that others use in `seconds` of sleep.
 
-    Steal time of a hypervisor counts as use, waiting for disks does not. The share of others
-    *during* requests would need the CPU times of all processes that serve them, in containers and
-    after their end; so the caller must have nothing running. None if the kernel does not report it.
+    Steal time of a hypervisor counts as use, waiting for disks does not. None if the kernel does
+    not report it. The caller must have nothing running: otherwise the CPU times of all its
+    processes would be needed, in containers and after their end.
     """
     try:
         busy = psutil.cpu_percent(seconds, percpu=True)

@@ -14,7 +14,7 @@ from chiron.deployment.function_error import late
 from chiron.openfaas.function_headers import function_headers
 from chiron.workflow.errors import ChironError
 
-#: Connections kept open: a one-to-one stage of this width opens no new one per request.
+#: Connections kept open: a one-to-one stage of this width opens no connection per request.
 CONNECTIONS = 256
 
 
@@ -29,7 +29,7 @@ class Reply:
 
 
 class Caller:
-    """Keep-alive connections to the functions behind one gateway; safe to share by threads."""
+    """Keep-alive connections to the functions behind one gateway; threads may share them."""
 
     def __init__(self, url: str, timeout_s: float = 60.0) -> None:
         self._url = url.rstrip("/")

@@ -30,7 +30,7 @@ _DIRECT_SECRET = "chiron-direct"  # noqa: S105 (its name)
 _READY_TIMEOUT_S = 60.0
 _PARALLEL = 8
 #: Retries of a failed removal, and the pause before each in seconds. On faasd the first removal
-#: fails if a function takes more than 30 s to end, and faasd then kills the function.
+#: fails if a function takes more than 30 s to end: faasd then kills it.
 _FURTHER_REMOVALS, _PAUSE_S = 2, 1.0
 
 
@@ -65,7 +65,7 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
                 if is_wrap:
                     asking_for[name] = trace_header(spec.env_vars[KEY_VARIABLE])
                 if name in new:
-                    created.append(name)  # before the call: one that times out may still create it
+                    created.append(name)  # before the call: a timed-out call may still create it
                 _finished(gateway.deploy, spec)
             for name in names:  # they start in parallel, whatever the order of waiting
                 ours = stack.functions[name].lang in (WRAP, *STYLES)  # no handler gets OPTIONS

@@ -89,7 +89,7 @@ class Invoker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)  # nobody awaits what still runs
+        self._threads.shutdown(wait=False, cancel_futures=True)  # nobody awaits the running calls
         self._caller.close()
 
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:

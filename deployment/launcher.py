@@ -75,7 +75,7 @@ class Launcher:
         return url
 
     def sources(self, folder: WorkflowFolder) -> Sources:
-        """Read the code of `folder`, for functions that reach the gateway at its URL for them.
+        """Read the code of `folder`, with the URL by which functions reach the gateway.
 
         Raises ``unknown-function`` for tasks whose function is neither in stack.yaml nor deployed,
         ``no-store`` if Maps read or write S3 without a store.

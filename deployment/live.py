@@ -160,7 +160,7 @@ class Lookout:
             each.failed > (before[name][-1].failed if name in before else 0)
             for name, each in said.items()
         )
-        if news and function.annotations.get(ROLE) != "wrap":  # entries tell of executions
+        if news and function.annotations.get(ROLE) != "wrap":  # only entries log executions
             with suppress(ChironError):  # it may have been removed
                 lines = self.gateway.logs(function.name, _LINES)
                 self._failures[function.name] = failed_executions(lines)[:_FAILURES]

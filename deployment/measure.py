@@ -113,9 +113,9 @@ def measure(
 ) -> Measurement:
     """Measure the latencies of up to `samples` requests, after `warm_up` with `warm_up_s`.
 
-    Each payload is sent as often as its weight says. Measuring stops early when `ends_with`, called
-    with each latency and how late the request was sent, returns true, or after `limit_s` seconds.
-    With `per_s` requests arrive at random at that rate, otherwise one after another.
+    Each payload is sent as often as its weight says. Measuring stops after `limit_s` seconds, or
+    when `ends_with` returns true, which is called with each latency and how late the request was
+    sent. With `per_s` requests arrive at random at that rate, otherwise one after another.
 
     Raises ``wrong-output`` if a check rejects an answer.
     """

@@ -27,11 +27,11 @@ def publish(stack_file: Path) -> None:
     """Build the functions of `stack_file` in Docker and push their images to their registry.
 
     Templates that are not beside `stack_file` are fetched from OpenFaaS's store. faas-cli itself
-    fetches templates with a source in stack.yaml. Functions with ``skip_build`` are left out, as by
-    faas-cli.
+    fetches templates with a source in stack.yaml. Functions with ``skip_build`` are left out.
 
-    Raises ``no-builder`` without faas-cli, ``no-registry`` if an image names no registry from which
-    the gateway's nodes could pull it, ``build-failed`` with the function and faas-cli's last lines.
+    Raises ``no-builder`` without faas-cli. Raises ``no-registry`` if an image names no registry
+    from which the gateway's nodes could pull it, ``build-failed`` with the function and faas-cli's
+    last lines.
     """
     if shutil.which(_FAAS_CLI) is None:
         raise ChironError(

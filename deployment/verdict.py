@@ -2,10 +2,10 @@
 
 A request exceeds the SLO with an unknown probability. The SLO is kept if that probability is at
 most the share that its percentile allows. Two hypotheses are tested after each request: "at most
-that share" and "at least that share". The test compares each with a mixture of alternatives by the
-ratio of likelihoods, and rejects it when the ratio reaches the inverse of an error. By Ville's
-inequality (1939) a true hypothesis is rejected with at most the probability of that error, however
-often one tests: Wald's sequential test (1945) with the mixtures of Robbins (1970). If requests or
+that share" and "at least that share". Each is compared with a mixture of alternatives by the ratio
+of likelihoods, and rejected when the ratio reaches the inverse of an error. By Ville's inequality
+(1939) a true hypothesis is rejected with at most the probability of that error, however often one
+tests. This is Wald's sequential test (1945) with the mixtures of Robbins (1970). If requests or
 time run out first, the exact binomial test (Clopper and Pearson, 1934) decides, with its own error.
 
 The test assumes independent requests. They are not: on a shared machine the speed changes by the
@@ -30,7 +30,7 @@ Verdict = Literal["kept", "broken", "unsure"]
 WHILE, AT_END = 0.035, 0.015
 #: Requests before any verdict: fewer are no evidence of how long requests take.
 FEWEST = 20
-#: The most requests of one plan, unless the percentile, the rate or `LONG_S` needs more.
+#: The most requests of one plan, unless the percentile or the rate needs more.
 MOST = 1000
 #: Requests for a percentile of 100, of which none may exceed the SLO.
 _FOR_EVERY = 400
@@ -40,8 +40,8 @@ _LIMIT_S = 30.0
 LONG_S = 10.0
 #: The upper bound of every time limit in seconds, however slow the requests are.
 BUDGET_S = 120.0
-#: At a rate, a request is late if the client sends it later than `LATE` times the SLO after it is
-#: due. If more than the share `_MOST_LATE` is late, the client did not keep the rate.
+#: A request at a rate is late if it is sent more than `LATE` times the SLO after it is due. If more
+#: than the share `_MOST_LATE` is late, the client did not keep the rate.
 LATE, _MOST_LATE = 0.1, 0.05
 #: The alternatives: the odds of a request over the SLO as a factor of the allowed odds, and the
 #: share of the mixture.
@@ -52,7 +52,7 @@ _MORE = ((2.0, 1 / 3), (4.0, 1 / 3), (16.0, 1 / 3))
 def clean_requests(percentile: float) -> int:
     """Return how many requests within the SLO, with none over it, are enough for ``kept``."""
     allowed = 1 - percentile / 100
-    if not allowed:  # no number of requests shows that there is never one
+    if not allowed:  # no number of requests proves that none is ever over the SLO
         return _FOR_EVERY
     (_, share), *_ = _FEWER
     return max(FEWEST, math.ceil(math.log(share * WHILE) / math.log1p(-allowed)))
@@ -140,7 +140,7 @@ class Trial:
         return self.tries * self._enough
 
     def usual_s(self, expected_ms: float) -> float:
-        """Return the usual duration of the trial of a plan that keeps the SLO, in seconds."""
+        """Return the usual seconds of the trial of a plan that keeps the SLO with that latency."""
         each_s = 1 / self.per_s if self.per_s else min(self.slo_ms, expected_ms) / 1000
         needed_s = max(clean_requests(self.percentile) * each_s, min(LONG_S, self._enough * each_s))
         return min(BUDGET_S, needed_s)

@@ -1,8 +1,8 @@
 """Tests whether the functions of a finished deployment disturb each other.
 
 Requests one after another rarely show it. Concurrent requests mix up state that functions share as
-threads of one process. And an answer that should vary, such as a random number, is suspect only if
-it is the same in every request.
+threads of one process. An answer that should vary, such as a random number, is wrong only if it is
+the same in every request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PAUSE_S = 1.1
 def verify(target: Invokable, workflow: Workflow, plan: Plan, known: Sequence[Known]) -> None:
     """Send each payload twice at once and at once with the next payload, and compare the answers.
 
-    Raises ``wrong-output`` if an answer differs from that of the functions alone,
+    Raises ``wrong-output`` if an answer differs from that of the functions alone. Raises
     ``constant-output`` if a value that varied there in each run is the same in all answers.
     """
     outputs: dict[str, list[str]] = {payload.name: [] for payload, _ in known}

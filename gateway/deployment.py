@@ -144,7 +144,7 @@ class Deployment(_Body):
         return math.ceil(1000 * cpu_cores(requested)) if requested else 0
 
     def behind_watchdog(self) -> Deployment:
-        """Return a copy for a wrap that must wake of-watchdog at its end, without further requests.
+        """Return a copy for a wrap that must wake of-watchdog when it ends, as no requests follow.
 
         The Dockerfile of its template's image sets the same variable.
         """

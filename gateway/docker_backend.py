@@ -121,8 +121,8 @@ class DockerBackend:
     def _settings(self, order: Order, image: str) -> dict[str, Any]:
         """Return the arguments of docker-py's `containers.create` for a replica.
 
-        The function runs as the image's user without capabilities, on a copy of the image's files,
-        writable unless the deployment says read-only. It can read its secrets.
+        The function runs as the image's user without capabilities, and can read its secrets. It has
+        a copy of the image's files, writable unless the deployment says read-only.
         """
         deployment = order.deployment
         environment = deployment.environment(_SECRETS_FOLDER, self.inner_url)
@@ -285,7 +285,7 @@ class Container(Child):
                 self._container = None
 
     def _pass_on(self, output: Any) -> None:
-        """Log the output; while reading pauses, the engine buffers less and the function waits."""
+        """Log the output; while reading pauses, the engine holds back and the container waits."""
         from docker.utils.socket import read
 
         pauses = Pauses()

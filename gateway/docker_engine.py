@@ -1,9 +1,9 @@
 """The Docker engine of this machine, through docker-py; as a program, its containers' supervisor.
 
 The containers' parent is the Docker engine, so they do not end with the gateway. The supervisor
-holds one end of a channel, and only the gateway holds the other. When the channel closes, even by
-SIGKILL, the supervisor removes that gateway's containers and temporary files, but no containers if
-the gateway reported that none is left. It imports little, as it runs as long as the gateway.
+holds one end of a channel, and only the gateway holds the other. The channel closes with the
+gateway, even by SIGKILL. Then the supervisor removes the gateway's temporary files, and its
+containers unless it reported that none is left. It lives as long, so it imports little.
 """
 
 from __future__ import annotations

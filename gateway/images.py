@@ -41,8 +41,8 @@ _TAGS_KEPT = 5
 def home() -> Path:
     """Return ``$CHIRON_HOME``, or the user's cache folder; for root, the system's.
 
-    Functions that root's gateway runs as another user must be able to read their images, which they
-    could not in root's home. Other users' folders are private, as they hold code.
+    Functions that root's gateway runs as another user must read their images: in root's home they
+    could not. Other users' folders are private, as they hold code.
     """
     configured = os.environ.get("CHIRON_HOME")
     if configured:

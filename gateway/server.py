@@ -53,7 +53,7 @@ class Settings:
     host: str = "127.0.0.1"
     #: 0 for a free port.
     port: int = 8080
-    #: What a replica is.
+    #: The kind of replicas.
     backend: BackendName = "process"
     #: Folder of the image store; ``$CHIRON_HOME/images`` if None.
     images: Path | None = None

@@ -8,9 +8,9 @@ the supervisor kills all functions. If the supervisor is killed, each init proce
 function. No descendant can gain a privilege by a set-user-ID program. The supervisor also enforces
 memory limits, away from the gateway's event loop.
 
-It watches resident memory because RLIMIT_AS and RLIMIT_DATA count address space (a thread's stack
-is 8 MB of it), for each process alone. A container's limit covers the memory of all its processes.
-The price: a burst between two samples is detected late.
+It watches resident memory. RLIMIT_AS and RLIMIT_DATA count address space (a thread's stack is 8 MB
+of it), of each process alone. A container's limit covers the memory of all its processes. The
+price: a burst between two samples is detected late.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Supervisor:
         table = self._below.snapshot() if limited else {}
         for init, function in limited.items():
             pids = processes.descendants([init], table) - {init}
-            # Resident memory bounds the proportional one from above and costs far less to read.
+            # Resident memory is an upper bound of proportional memory, and much cheaper to read.
             if sum(table[pid].resident_bytes for pid in pids) <= function["memory"]:
                 continue
             used = processes.proportional_bytes(pids)

@@ -62,7 +62,7 @@ def check_cgroup(root: Path = Path("/sys/fs/cgroup")) -> Finding:
 
 
 def check_docker() -> Finding:
-    """Whether docker-py is installed and the engine that it is configured for answers."""
+    """Whether docker-py is installed, and whether the engine of its configuration answers."""
     try:
         docker = importlib.import_module("docker")
     except ImportError:

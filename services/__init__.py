@@ -13,7 +13,7 @@ PORT = 20230
 
 
 def state_folder(variables: Mapping[str, str] = os.environ) -> Path:
-    """The default folder of jobs and watchers' events: in CHIRON_HOME, or else in the user's state.
+    """Return the default folder of jobs and watchers' events, in CHIRON_HOME or the user's state.
 
     It is a private subfolder, as CHIRON_HOME may have to be readable for others.
     """

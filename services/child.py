@@ -1,7 +1,7 @@
 """Runs work in a process of its own, which ends by its limits, on demand, or with the server.
 
-The fork server forks the process. Results are sent over a pipe as JSON. If the pipe closes, because
-the server was killed or stopped waiting, the work is interrupted, and killed a little later.
+The fork server forks the process. Results are sent over a pipe as JSON. The pipe closes if the
+server was killed or stopped waiting. The work is then interrupted, and killed a little later.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _start(work: Work, limits: Limits) -> tuple[BaseProcess, Connection]:
             process.start()
         except (EOFError, ConnectionError):
             ours.close()
-            time.sleep(_POLL_S)  # its sockets are closed a moment before it has ended
+            time.sleep(_POLL_S)  # a fork server closes its sockets just before it ends
         else:
             return process, ours
         finally:

@@ -1,10 +1,10 @@
 """Bounds for client connections: waitress, with authentication first and limits on everything.
 
-waitress itself reads a body before it checks credentials. It accepts no connection beyond its
-limit, even if the open ones are silent, and buffers bodies and answers for as long as they trickle.
-Here a connection serves one request: it waits for its head, transfers (a body in, an answer out),
-or is being worked on. Each state has a maximum of connections, the first two have a timeout. Beyond
-the maximum, the connection that waited longest is closed, so new clients are served.
+waitress itself reads a body before it checks credentials. At its limit it accepts no connection,
+even if all are silent. It buffers bodies and answers for as long as they trickle. Here a connection
+serves one request: it waits for its head, transfers (a body in, an answer out), or is being worked
+on. Each state has a maximum of connections, the first two have a timeout. Beyond the maximum, the
+connection that waited longest is closed, so new clients are served.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         try:
             while self._map and not ended.is_set():
                 wasyncore.loop(timeout=1, use_poll=True, map=self._map, count=1)
-                self._close_overdue()  # not in the loop, which may have events for them
+                self._close_overdue()  # not in the loop, which may have events for these
         except (SystemExit, KeyboardInterrupt):
             pass
         self.task_dispatcher.shutdown()

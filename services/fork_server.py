@@ -1,8 +1,8 @@
 """The fork server: a single-threaded process with the components imported, which forks others.
 
-It imports the modules of the server and of the forked processes, and the program's main module,
-which each of them would otherwise run again. If `prepare` is called before the server's imports,
-both import in parallel on two cores; so this module imports nothing of the project.
+It imports the modules of the server and of the forked processes. It also imports the program's main
+module, which each process would otherwise run again. If `prepare` is called before the server's
+imports, both import in parallel on two cores; so this module imports nothing of the project.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def prepare() -> None:
     fork server would print a traceback. Later it ignores these signals, as do its children.
     """
     numbers = signal.SIGINT, signal.SIGQUIT
-    before = {each: signal.signal(each, signal.SIG_IGN) for each in numbers}  # which is inherited
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in numbers}  # inherited by it
     try:
         forkserver.ensure_running()
     finally:

@@ -90,8 +90,8 @@ class Job(JobSummary):
 
 @dataclass(frozen=True)
 class Submission:
-    """A job to queue, with the client's idempotency `key` and the request's `fingerprint`, by which
-    another request with the same key is refused."""
+    """A job to queue. Its `key` is the client's, for repeating the request; its `fingerprint` tells
+    another request with the same key apart."""
 
     id: str
     kind: str
@@ -185,7 +185,7 @@ class JobStore:
                 _end(connection, job, "failed", partial, problem)
 
     def cancel(self, job: str, kind: str | None = None) -> Job:
-        """Cancel a job, which must still stop if it is running; raises ``not-found``, ``ended``."""
+        """Cancel a queued job, or mark a running job to be stopped; ``not-found``, ``ended``."""
         self.get(job, kind)
         with self._writing() as connection:
             row = connection.execute(

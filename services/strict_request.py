@@ -62,8 +62,8 @@ class StrictRequest(Request):
     def get_json(self, force: bool = False, silent: bool = False, cache: bool = True) -> Any:
         """Return the body as the text of checked JSON.
 
-        It is text because flask-openapi3 validates text in pydantic's JSON mode, the only mode in
-        which strict models accept arrays for tuples.
+        It is text because flask-openapi3 validates text in pydantic's JSON mode. Only in that mode
+        do strict models accept arrays for tuples.
 
         Raises ``bad-json`` or ``duplicate-key``.
         """

@@ -23,7 +23,7 @@ Runner = Callable[[Mapping[str, Any], Progress, Stop], Any]
 _RETRY_S = 1.0
 #: The time that ended jobs are kept.
 KEPT = timedelta(days=7)
-#: The longest pause between deletions of expired jobs, in seconds.
+#: The pause between deletions of expired jobs while no job runs, in seconds.
 _EXPIRE_S = 3600.0
 _log = logging.getLogger("services")
 

@@ -59,7 +59,7 @@ def _add_showing(dash: Dash) -> None:
         Output("front-table", "children"),
         Output("points", "data"),
         Output("points-of", "data"),
-        Input("planned-first", "data"),  # the plan of another workflow, which comes first
+        Input("planned-first", "data"),  # the first plan of another workflow
         Input(options.identity(), "value"),
         State("known", "data"),
         State(options.identity(), "id"),

@@ -30,7 +30,7 @@ def field(name: str) -> Component:
     default = _YES_OR_NO[choice["default"]] if is_flag else choice["default"]
     label, about = name.replace("_", " ").capitalize().replace("mib", "MiB"), f"about-{name}"
     labelled = f"choose-{name}"
-    if values:  # assets/selects.js ties them
+    if values:  # assets/selects.js keeps the select and the input equal
         listed = [html.Option(value, value=value, selected=value == default) for value in values]
         tied: dict[str, Any] = {"data-for": _as_text(identity(name)), "aria-describedby": about}
         entries: list[Component] = [

@@ -32,9 +32,8 @@ class Verdict(NamedTuple):
 def verdict(live: LiveWorkflow) -> Verdict:
     """Return whether the requests of the last minute met the SLO of a deployed workflow.
 
-    If they are too few for a verdict, all requests count that its replicas have answered since they
-    started, such as the measurement of `chiron deploy`. The words are ``met``, ``missed`` and
-    ``unknown``.
+    If they are too few, the verdict is on all requests since the replicas started, such as those of
+    the measurement by `chiron deploy`. The words are ``met``, ``missed`` and ``unknown``.
     """
     predicted, latency, when = live.deployed.predicted, live.latency, ""
     if latency is None or latency.requests < FEWEST:
