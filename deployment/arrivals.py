@@ -1,4 +1,4 @@
-"""Requests that arrive at random, whether those before have been answered or not (open loop)."""
+"""Requests that arrive at random, independent of answers to earlier requests (open loop)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from typing import NamedTuple
 
 from chiron.deployment.caller import CONNECTIONS
 
-#: The requests of the first second do not count, at most so many: queues and replicas warm up.
+#: The most requests of the first second to leave out, while queues and replicas warm up.
 _WARM_UP = 100
-#: Of the random arrivals: measurements of several plans have the same.
+#: The seed of the arrivals: measurements of several plans have the same arrivals.
 _SEED = "arrivals"
 
-#: Sends a request; the name of its payload, and its latency in milliseconds.
+#: Sends a request; returns the name of its payload and its latency in milliseconds.
 Call = Callable[[], tuple[str, float]]
 
 
 class Sent(NamedTuple):
-    """A request: its payload, its latency, and how long after it was due it was sent.
+    """A request: its payload, its latency, and how late it was sent.
 
-    The latency counts from when the request was due, so that a client which falls behind hides
-    nothing.
+    The latency counts from the due time, so that a client that falls behind hides nothing.
     """
 
     payload: str
@@ -35,18 +34,18 @@ class Sent(NamedTuple):
 
 
 def gaps_s(per_s: float) -> Iterator[float]:
-    """The seconds between arrivals of a Poisson process, `per_s` in the mean."""
+    """Yield the seconds between arrivals of a Poisson process with the mean rate `per_s`."""
     random = Random(_SEED)  # noqa: S311
     while True:
         yield random.expovariate(per_s)
 
 
 def at_rate(per_s: float, calls: Iterable[Call]) -> Iterator[Sent]:
-    """Do `calls` as they arrive, `per_s` in the mean; what came of each, in their order.
+    """Do `calls` at random times with the mean rate `per_s`; yield the results in order.
 
-    With the generator the arrivals end; the calls that are under way are awaited.
+    Closing the generator stops the arrivals and waits for the running calls.
 
-    Raises what the first call raises that fails.
+    Raises the error of the first failed call.
     """
     sent, ended = SimpleQueue[Future[Sent] | None](), Event()
 

@@ -1,6 +1,6 @@
-"""How busy others keep the cores of this machine, looked at while nothing of ours runs.
+"""Measures how busy other programs keep this machine's cores, while this program is idle.
 
-What profiles, platforms and predictions say is for a machine that has nothing else to do.
+Profiles, platforms and predictions are for a machine that runs nothing else.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from statistics import fmean
 
 import psutil
 
-#: A short look, between two rounds of requests; many of them make one figure.
+#: A short sample in seconds, between rounds of requests; the mean of many is one figure.
 LOOK_S = 0.05
-#: A look that has to do by itself.
+#: A sample in seconds that is used by itself.
 LONG_LOOK_S = 0.25
-#: The share of the cores from which on others are worth a word; daemons of a quiet machine have
-#: 0.01 to 0.03.
+#: The lowest share of the cores that is reported; daemons of a quiet machine use 0.01 to 0.03.
 BUSY = 0.1
 
 
 def others_share(seconds: float = LOOK_S) -> float | None:
-    """The share of this process's cores that others have in the next `seconds`; this one sleeps.
+    """Return the share of this process's cores that others use in `seconds` of sleep.
 
-    What a hypervisor takes (steal time) is theirs, waiting for disks is nobody's. To take our part
-    off what is busy *during* requests would need the times of all that serve them, in containers
-    and after their end; so whoever asks has nothing running. None where the kernel does not say.
+    Steal time of a hypervisor counts as use, waiting for disks does not. None if the kernel does
+    not report it. The caller must have nothing running: otherwise the CPU times of all its
+    processes would be needed, in containers and after their end.
     """
     try:
         busy = psutil.cpu_percent(seconds, percpu=True)
@@ -36,38 +35,38 @@ def others_share(seconds: float = LOOK_S) -> float | None:
 
 
 def mean_share(looks: Iterable[float | None]) -> float | None:
-    """The mean of several looks, as it is stored; None where none told anything."""
+    """Return the mean of several samples, rounded for storage; None if no sample has a value."""
     known = [share for share in looks if share is not None]
     return round(fmean(known), 3) if known else None
 
 
 def disturbance(share: float | None) -> str | None:
-    """In words what others had, where that is enough to disturb; None where it is not."""
+    """Return the sentence on the load by others if it is enough to disturb, else None."""
     if share is None or share < BUSY:
         return None
     return f"{share:.0%} of the cores were busy with something else"
 
 
 def is_quiet() -> bool:
-    """Whether others leave the cores alone just now."""
+    """Return whether others leave the cores idle now."""
     return disturbance(others_share(LONG_LOOK_S)) is None
 
 
 def await_quiet(limit_s: float) -> None:
-    """Return once others leave the cores alone, or after `limit_s` seconds."""
+    """Return when others leave the cores idle, or after `limit_s` seconds."""
     deadline = time.monotonic() + limit_s
     while not is_quiet() and time.monotonic() < deadline:
         pass
 
 
 def busy_line(share: float | None) -> str | None:
-    """What to say beside a prediction and what was measured meanwhile; None where all was quiet."""
+    """Return the warning for a prediction and a measurement; None if the machine was quiet."""
     busy = disturbance(share)
     return f"{busy} during the measurement: predictions are for an idle machine" if busy else None
 
 
 def busy_share() -> float:
-    """The share of this process's cores that were busy, ours too, since the last call."""
+    """Return the share of this process's cores that were busy since the last call, with ours."""
     try:
         busy = psutil.cpu_percent(None, percpu=True)
     except OSError:  # a sandbox without /proc/stat
@@ -76,5 +75,5 @@ def busy_share() -> float:
 
 
 def _own(cores: list[float]) -> list[float]:
-    """What of `cores` this process may use, unless a container numbers them in its own way."""
+    """Return the elements of `cores` that this process may use; all if a container renumbers."""
     return [cores[each] for each in os.sched_getaffinity(0) if each < len(cores)] or cores

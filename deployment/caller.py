@@ -14,13 +14,13 @@ from chiron.deployment.function_error import late
 from chiron.openfaas.function_headers import function_headers
 from chiron.workflow.errors import ChironError
 
-#: Connections kept open: a one-to-one stage of this width opens no new one per request.
+#: Connections kept open: a one-to-one stage of this width opens no connection per request.
 CONNECTIONS = 256
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a function answered, and how long that took on the client's clock."""
+    """A function's answer, and its latency on the client's clock."""
 
     status: int
     body: bytes
@@ -29,7 +29,7 @@ class Reply:
 
 
 class Caller:
-    """Keep-alive connections to the functions behind one gateway; safe to share by threads."""
+    """Keep-alive connections to the functions behind one gateway; threads may share them."""
 
     def __init__(self, url: str, timeout_s: float = 60.0) -> None:
         self._url = url.rstrip("/")
@@ -54,8 +54,8 @@ class Caller:
     ) -> Reply:
         """POST `body` to the function `name`; any status is a reply.
 
-        Raises ``no-gateway`` where nothing answers; ``timeout`` after `timeout_s`, if that is less
-        than what all calls may take.
+        Raises ``no-gateway`` if nothing answers; ``timeout`` after the smaller of `timeout_s` and
+        the timeout of all calls.
         """
         patience_s = min(self._timeout_s, timeout_s or self._timeout_s)
         url = f"{self._url}/function/{quote(name, safe='')}"

@@ -25,29 +25,28 @@ from chiron.workflow.tracing import KEY_VARIABLE, trace_header
 #: Builds (and pushes) the images of a stack.yaml, so that the gateway can start them.
 Builder = Callable[[Path], None]
 
-#: With which wraps, and replicas of one, prove to each other that they are of one deployment.
+#: The secret by which wraps, and replicas of a wrap, prove that they are of one deployment.
 _DIRECT_SECRET = "chiron-direct"  # noqa: S105 (its name)
 _READY_TIMEOUT_S = 60.0
 _PARALLEL = 8
-#: How often a removal that fails is tried again, and the pause before, in seconds. On faasd the
-#: first one fails where a function takes more than 30 s to end, which is killed then.
+#: Retries of a failed removal, and the pause before each in seconds. On faasd the first removal
+#: fails if a function takes more than 30 s to end: faasd then kills it.
 _FURTHER_REMOVALS, _PAUSE_S = 2, 1.0
 
 
 def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -> list[str]:
-    """Deploy the functions of a generated stack.yaml and wait until they answer.
+    """Deploy the functions of a generated stack.yaml and wait until they are ready.
 
-    Supporting functions that run unchanged are left alone; of those that others have deployed, none
-    is marked to be removed with the wraps that call it. The gateway keeps `store_password` for
-    wraps that need it; where it is empty, it has to have it already. Where something fails, what
-    was created here is removed again. Returns the functions that were created and not merely
-    updated.
+    Unchanged supporting functions are left alone. Supporting functions that somebody else deployed
+    are not marked for removal with the wraps that call them. The gateway stores `store_password`
+    for wraps that need it; if it is empty, the gateway must have it already. On an error, the
+    functions created here are removed. Returns the functions that were created, not those updated.
     """
     stack = read_stack(stack_file, {})
     existing = {function.name: function for function in gateway.functions()}
     created: list[str] = []
     with removed_on_failure(gateway, created):
-        # What is new is ready before those that call it are exchanged for those that do.
+        # New functions are ready before the existing functions, which will call them, are replaced.
         new = [name for name in stack.functions if name not in existing]
         for names in (new, [name for name in stack.functions if name in existing]):
             asking_for = dict[str, dict[str, str]]()
@@ -66,9 +65,9 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
                 if is_wrap:
                     asking_for[name] = trace_header(spec.env_vars[KEY_VARIABLE])
                 if name in new:
-                    created.append(name)  # before the call: one that times out may still create it
+                    created.append(name)  # before the call: a timed-out call may still create it
                 _finished(gateway.deploy, spec)
-            for name in names:  # they get ready side by side, however they are asked
+            for name in names:  # they start in parallel, whatever the order of waiting
                 ours = stack.functions[name].lang in (WRAP, *STYLES)  # no handler gets OPTIONS
                 key = asking_for.get(name)
                 wait_ready(gateway, name, _READY_TIMEOUT_S, key, answers_options=ours)
@@ -76,7 +75,7 @@ def deploy_stack(gateway: Gateway, stack_file: Path, store_password: str = "") -
 
 
 def spec_of(stack: StackFile, name: str, folder: Path) -> FunctionSpec:
-    """How a function of a generated stack.yaml in `folder` is deployed, as `deploy_stack` says."""
+    """Return the specification with which `deploy_stack` deploys the function `name`."""
     spec = deployment(stack, name, folder)
     wraps = [each for each, function in stack.functions.items() if function.lang == WRAP]
     others = len(wraps) > 1 or "pool_concurrency" in spec.env_vars  # replicas help each other
@@ -88,7 +87,7 @@ def spec_of(stack: StackFile, name: str, folder: Path) -> FunctionSpec:
 
 @contextmanager
 def removed_on_failure(gateway: Gateway, created: Sequence[str]) -> Iterator[None]:
-    """Where the block fails, remove the functions `created`, whose logs the error then tells of."""
+    """If the block fails, remove the functions `created`, and name their logs in the error."""
     try:
         with explained(gateway):
             yield
@@ -97,7 +96,7 @@ def removed_on_failure(gateway: Gateway, created: Sequence[str]) -> Iterator[Non
             keep_logs(gateway, created, error)
         try:
             remove_all(gateway, created)
-        except ChironError as kept:  # the first error is the one that tells what is wrong
+        except ChironError as kept:  # the first error is the cause
             tell = error.add if isinstance(error, ChironError) else error.add_note
             tell(kept.message)
         raise
@@ -118,19 +117,19 @@ def remove_outdated(gateway: Gateway, stack_file: Path) -> None:
 
 
 def remove_all(gateway: Gateway, names: Sequence[str]) -> None:
-    """Remove those of `names` that are deployed; one that cannot be does not keep the others.
+    """Remove the deployed functions among `names`; one that fails does not stop the others.
 
-    A removal that fails is tried again. Whoever is interrupted here removes them all the same.
+    Retries failed removals. An interruption takes effect after the removals.
 
-    Raises the gateway's own error, with the names of those that stay and what removes them.
+    Raises the gateway's error, with the functions that stay and the command that removes them.
     """
     _finished(_remove, gateway, names)
 
 
 def _finished(call: Callable[..., None], *arguments: object) -> None:
-    """Do `call` to its end: an interruption meanwhile, which could leave functions, comes after."""
+    """Do `call` to its end: an interruption, which could leave functions, takes effect later."""
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(int).result()  # one that is just being started would not be waited for
+        thread.submit(int).result()  # a thread that is still starting would not be awaited
         thread.submit(call, *arguments).result()
 
 
@@ -148,7 +147,7 @@ def _remove(gateway: Gateway, names: Sequence[str]) -> None:
 
 
 def _tried_to_remove(gateway: Gateway, names: Sequence[str]) -> dict[str, ChironError]:
-    """Why those of `names` are not removed that are not."""
+    """Return the errors of those of `names` that could not be removed."""
     try:
         deployed = {function.name for function in gateway.functions()} if names else set()
     except ChironError as error:

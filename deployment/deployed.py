@@ -1,4 +1,4 @@
-"""Which workflows a gateway runs, told by the annotations of its functions."""
+"""The workflows that a gateway runs, by the annotations of its functions."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from chiron.workflow.names import shown
 
 
 class DeployedWorkflow(Document):
-    """A workflow as one planner of it is deployed.
+    """A workflow as deployed by one planner.
 
-    Its `functions` are its wraps, which call functions that are deployed by themselves, `called`.
-    Other functions may be there that its handlers use. Its `calls` are those of the functions that
-    clients call, as the gateway counts them.
+    `functions` are its wraps, and `called` the separately deployed functions that they call. Other
+    functions, used by its handlers, may exist. `calls` counts the calls by clients, as the gateway
+    reports them.
     """
 
     workflow: str
@@ -49,12 +49,12 @@ class Deployments(Document):
 
 
 def deployed(gateway: Gateway) -> Deployments:
-    """The workflows that are deployed on `gateway`."""
+    """Return the workflows that are deployed on `gateway`."""
     return Deployments(deployments=tuple(each for each, _ in with_functions(gateway)))
 
 
 def with_functions(gateway: Gateway) -> list[tuple[DeployedWorkflow, list[FunctionStatus]]]:
-    """The workflows that are deployed on `gateway`, each with the status of its wraps."""
+    """Return the workflows that are deployed on `gateway`, each with the status of its wraps."""
     wraps = sorted(
         (f for f in gateway.functions() if WORKFLOW in f.annotations),
         key=lambda f: (*_identity(f), f.name),
@@ -64,7 +64,7 @@ def with_functions(gateway: Gateway) -> list[tuple[DeployedWorkflow, list[Functi
 
 
 def wraps_of(gateway: Gateway, workflow: str, planner: str | None = None) -> tuple[str, ...]:
-    """The functions of `workflow`, as `planner` or all of its planners; ``not-deployed``."""
+    """Return the wraps of `workflow`, deployed by `planner` or by any; raises ``not-deployed``."""
     everything = deployed(gateway).deployments
     found = [
         name
@@ -81,7 +81,7 @@ def wraps_of(gateway: Gateway, workflow: str, planner: str | None = None) -> tup
 
 
 def check_member(gateway: Gateway, wraps: Collection[str], function: str) -> None:
-    """Raise ``unknown-function``, with those there are, unless `wraps` run or are `function`."""
+    """Raise ``unknown-function``, listing the known, unless `wraps` run, call or are `function`."""
     running = [each for each in gateway.functions() if each.name in wraps]
     there = {name for wrap in running for name in read_functions(wrap)}
     there.update(_called_by(running))
@@ -96,9 +96,9 @@ def called_by(gateway: Gateway, wraps: Collection[str]) -> tuple[str, ...]:
 
 
 def only_for(gateway: Gateway, wraps: Collection[str]) -> tuple[str, ...]:
-    """The functions that were deployed because `wraps` call them, and that no other wrap calls.
+    """Return the functions that were deployed for `wraps` and that no other wrap calls.
 
-    What was deployed before, or by others, is none of these.
+    Functions deployed before, or by somebody else, are not included.
     """
     functions = gateway.functions()
     called = _called_by(each for each in functions if each.name in wraps)
@@ -116,7 +116,7 @@ def _identity(function: FunctionStatus) -> tuple[str, str]:
 
 
 def available(gateway: Gateway, function: FunctionStatus) -> int:
-    """Its replicas that are ready, which faasd's list does not say."""
+    """Return the number of ready replicas, which faasd's list leaves out."""
     if function.available_replicas or not function.replicas:
         return function.available_replicas
     with suppress(ChironError):

@@ -1,4 +1,4 @@
-"""What a function says where it fails: as an error of ours, and as States Language names it."""
+"""The error of a failed function: as a `ChironError`, and by its name in States Language."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import NamedTuple
 from chiron.workflow.errors import ChironError
 from chiron.wrap.core.statemachine.errors import StatesError, failure_of
 
-#: Characters of a function's own words that an error repeats.
+#: The most characters of a function's message that an error repeats.
 _SHOWN = 300
-#: What a gateway answers if no replica takes a further request.
+#: The gateway's status if no replica accepts a further request.
 TOO_MANY = 429
 
 
 class Told(NamedTuple):
-    """What a wrap, or the gateway, answers of an error."""
+    """The content of an error answer of a wrap or the gateway."""
 
-    #: Empty where there was none.
+    #: Empty if the answer has no code.
     code: str = ""
     sentence: str = ""
-    #: The function that failed, where the answer has it.
+    #: The function that failed, if the answer names it.
     function: str | None = None
-    #: The class of the exception and what it says, where a handler raised it.
+    #: The class and the message of the exception, if a handler raised it.
     caught: tuple[str, str] | None = None
 
 
 class FunctionFailedError(ChironError):
-    """A function failed; ``told`` is what it answered."""
+    """A function failed; ``told`` is the content of its answer."""
 
     told = Told()
 
     def as_dict(self) -> dict[str, object]:
-        """The error with the ``error`` and ``cause`` that Retry and Catch see."""
+        """Return the error, with the ``error`` and ``cause`` that Retry and Catch see."""
         failure = self.failure
         return {**super().as_dict(), "error": failure.name, "cause": failure.cause}
 
@@ -40,8 +40,8 @@ class FunctionFailedError(ChironError):
     def failure(self) -> StatesError:
         """The error as Retry and Catch see it.
 
-        Its name is the class of what a handler has raised, ``States.Timeout``, another code that a
-        wrap tells, or else ``States.TaskFailed``.
+        Its name is the class of a handler's exception, ``States.Timeout``, another code of a wrap,
+        or else ``States.TaskFailed``.
         """
         code, sentence, _, caught = self.told
         failure = failure_of(code or "States.TaskFailed", sentence, caught)
@@ -50,7 +50,7 @@ class FunctionFailedError(ChironError):
 
 
 def told_by(body: bytes, status: int) -> Told:
-    """What `body` tells of the error that a wrap, or the gateway, answered with `status`."""
+    """Parse the `body` of an error answer with `status` from a wrap or the gateway."""
     try:
         told = json.loads(body)
         caught = (str(told["error"]), str(told["cause"])) if "error" in told else None
@@ -61,7 +61,7 @@ def told_by(body: bytes, status: int) -> Told:
 
 
 def function_error(name: str, status: int, body: bytes) -> FunctionFailedError:
-    """What the function `name` tells of with another status than 200."""
+    """Return the error for an answer of the function `name` with an error status."""
     told = told_by(body, status)
     code, sentence, function, _ = told
     shown = " ".join(sentence.split())[:_SHOWN]
@@ -76,7 +76,7 @@ def function_error(name: str, status: int, body: bytes) -> FunctionFailedError:
 
 
 def late(name: str, timeout_s: float) -> FunctionFailedError:
-    """The function `name` did not answer in time."""
+    """Return the error for a function that did not answer in time."""
     message = f"function {name} did not answer within {timeout_s:g} s"
     error = FunctionFailedError("timeout", message, functions=[name], status=504)
     error.told = Told("timeout", message)

@@ -1,4 +1,4 @@
-"""The verb `invoke`: runs a deployed workflow, whoever calls its wraps."""
+"""The verb `invoke`: runs a deployed workflow, whether the client or a wrap calls its functions."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from chiron.workflow.tracing import KEY_ANNOTATION, trace_header
 from chiron.workflow.units import LONGEST_S
 from chiron.wrap.config.declaration import NumberedSource
 
-#: From here on a status is one of failure.
+#: The lowest HTTP status of a failure.
 _FAILED = 400
-#: The roles of functions that clients call.
+#: The roles of the functions that a client calls.
 _CALLED = ("entry", "task")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A workflow's answer: its output, the client's latency, what wraps did where that was asked.
+    """A workflow's answer: its output, the client's latency and, if asked for, timelines.
 
-    ``timelines`` has every wrap that the client called, by its clock.
+    ``timelines`` has the timeline of every wrap that the client called, by its clock.
     """
 
     output: str
@@ -54,7 +54,7 @@ class Answer:
 
     @property
     def timeline(self) -> Timeline:
-        """That of the request, which has to have been traced."""
+        """The timeline of the request, which must have been traced."""
         first, *others = self.timelines
         spans = in_order(span for each in self.timelines for span in each.spans)
         arrived_ms = 0.0 if others else first.arrived_ms
@@ -66,8 +66,8 @@ class Answer:
 class Invoker:
     """Runs one deployed workflow along its `route`; a context manager that closes its connections.
 
-    Wraps tell their timelines to those who know the `trace_key` of their build. ``prediction`` is
-    what was predicted of the plan, where that is known.
+    Wraps return their timelines only to holders of their build's `trace_key`. ``prediction`` is the
+    plan's prediction, if known.
     """
 
     def __init__(
@@ -82,21 +82,21 @@ class Invoker:
         self.prediction = prediction
         self._caller = Caller(url, timeout_s)
         self._trace_key = trace_key
-        # Requests may be invoked at once; a thread is only made when no other is idle.
+        # Several requests may run at once; the pool starts a thread only if none is idle.
         self._threads = ThreadPoolExecutor(max(route.most_at_once, CONNECTIONS))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)  # nobody awaits what still runs
+        self._threads.shutdown(wait=False, cancel_futures=True)  # nobody awaits the running calls
         self._caller.close()
 
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
-        """The workflow's answer to `request`, along the route.
+        """Run the route with `request`; return the workflow's answer.
 
-        Raises ``function-failed`` and the like where it fails; ``not-traced`` where a wrap knows
-        another key.
+        Raises the error of a failed call (``function-failed``); ``not-traced`` for another build's
+        key.
         """
         trace_key = self._trace_key if trace else None
         calls = _Calls(self._caller, self._threads, trace_key, self.route.is_one_call)
@@ -107,13 +107,13 @@ class Invoker:
                 waits = steps.send(calls.ended(*waits))
         except StopIteration as end:
             output: str = end.value
-        # A single call is all that there is: what the client does around it is none of its time.
+        # The latency of a single call excludes the client's own work around the call.
         taken_ms = calls.last_ms if self.route.is_one_call else calls.now_ms
         return Answer(output, taken_ms, tuple(calls.timelines))
 
 
 class _Calls:
-    """The calls of one request, each on a thread; `trace_key` is None where none is traced."""
+    """The calls of one request, each on a thread; without `trace_key` they are not traced."""
 
     def __init__(
         self, caller: Caller, threads: ThreadPoolExecutor, trace_key: str | None, is_one_call: bool
@@ -121,10 +121,10 @@ class _Calls:
         self._caller = caller
         self._threads = threads
         self._traced, self._is_one_call = trace_key is not None, is_one_call
-        # One id for all: what they print is of one execution. Where a wrap has buckets, the
-        # request's events get their own ones, and it is answered with what comes of them.
+        # One id: all output belongs to one execution. In a wrap with buckets, the request's events
+        # get buckets of their own, and their results are the answer.
         self._headers = {"X-Call-Id": str(uuid4()), "X-Chiron-Alone": "1"}
-        if not is_one_call:  # else its trace begins in the wrap
+        if not is_one_call:  # a single call's trace begins in the wrap
             self._headers["traceparent"] = _traceparent()
         if trace_key is not None:
             self._headers |= trace_header(trace_key)
@@ -135,11 +135,11 @@ class _Calls:
 
     @property
     def now_ms(self) -> float:
-        """How long ago the request was."""
+        """Milliseconds since the request began."""
         return (time.perf_counter() - self._start) * 1000
 
     def begin(self, asked: Asked) -> Future[str]:
-        """A call that begins when it is waited for."""
+        """Register a call, which starts when it is waited for."""
         future = Future[str]()
         self._asked[future] = asked
         return future
@@ -147,13 +147,13 @@ class _Calls:
     def ended(
         self, futures: Collection[Future[str]], timeout_s: float | None
     ) -> Collection[Future[str]]:
-        """Those that have ended once the first of them has, or after `timeout_s`.
+        """Return the calls that have ended when the first of them has, or after `timeout_s`.
 
-        After `LONGEST_S` none may have: a state machine may wait longer than a thread can.
+        After `LONGEST_S`, the longest wait of a thread, possibly none has ended.
         """
         timeout_s = None if timeout_s is None else min(timeout_s, LONGEST_S)
         if len(futures) == len(self._asked) == 1 and timeout_s is None:
-            # One call alone does without the way to another thread and back.
+            # A call that is alone runs here, without a switch to another thread and back.
             self._call(*self._asked.popitem())
             return list(futures)
         for future, asked in self._asked.items():
@@ -170,7 +170,7 @@ class _Calls:
             future.set_exception(error)
 
     def _answer(self, asked: Asked) -> str:
-        # A single call is all that there is.
+        # The timeline of a single call starts with the call.
         begun_ms = 0.0 if self._is_one_call else self.now_ms
         reply = self._caller.call(asked.function, asked.body, self._headers, asked.timeout_s)
         self.last_ms = reply.latency_ms
@@ -188,12 +188,12 @@ class _Calls:
 
 
 def _traceparent() -> str:
-    """That of a new trace, by which the spans of several wraps are in one (W3C Trace Context)."""
+    """Return the traceparent of a new trace, common to all wraps' spans (W3C Trace Context)."""
     return f"00-{os.urandom(16).hex()}-{os.urandom(8).hex()}-01"
 
 
 def _annotated(workflow: str, functions: Sequence[FunctionStatus]) -> Route:
-    """The route that the tasks' functions tell of; its tasks are called by their numbers."""
+    """Return the route in the annotations of the tasks' functions; their numbers name the tasks."""
     flows = [(read_flow(function.annotations), function.name) for function in functions]
     machine = next(filter(None, (read_machine(each.annotations) for each in functions)), None)
     if machine is not None:
@@ -221,7 +221,7 @@ def _annotated(workflow: str, functions: Sequence[FunctionStatus]) -> Route:
 
 
 def find_invoker(gateway: Gateway, workflow: str, planner: str | None = None) -> Invoker:
-    """What runs `workflow` on `gateway`, by annotations; ``not-deployed``, ``ambiguous``."""
+    """Return the invoker of `workflow` on `gateway`; raises ``not-deployed``, ``ambiguous``."""
     functions = gateway.functions()
     called = [
         function
@@ -253,7 +253,7 @@ def find_invoker(gateway: Gateway, workflow: str, planner: str | None = None) ->
 
 
 def _named(source: NumberedSource) -> Source:
-    """A numbered source in the form that `resolve` takes, with the numbers as names."""
+    """Return a numbered source in the form for `resolve`, with the numbers as names."""
     if source is None:
         return None
     if isinstance(source, int):
@@ -262,7 +262,7 @@ def _named(source: NumberedSource) -> Source:
 
 
 def _traced(function: str, text: str) -> Traced:
-    """The answer to a traced call."""
+    """Parse the answer to a traced call."""
     try:
         return Traced.model_validate_json(text)
     except ValueError:
@@ -271,6 +271,6 @@ def _traced(function: str, text: str) -> Traced:
 
 
 def _called(wrap: str, timeline: Timeline, begun_ms: float) -> Timeline:
-    """`timeline` with the way of the call to its wrap."""
+    """Return `timeline` with the transfer from the client to its wrap."""
     way = Span(kind="transfer", start_ms=begun_ms, end_ms=timeline.arrived_ms, wrap=wrap)
     return timeline.model_copy(update={"spans": (way, *timeline.spans)})

@@ -1,4 +1,4 @@
-"""What watchers told of deployed workflows, kept for others: a bounded file of JSON lines."""
+"""The events that watchers report of deployed workflows: a bounded file of JSON lines."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pydantic import ValidationError
 
 from chiron.workflow.documents import Document
 
-#: From so many bytes on, only the newer half stays.
+#: The size in bytes above which the older half is deleted.
 LARGEST = 512 * 1024
 
 
 class Told(Document):
-    """An event of a watcher: when (RFC 3339), of which workflow, its kind, and a line for people.
+    """An event of a watcher: its time (RFC 3339), workflow, kind, and a line for people.
 
-    ``outside`` is how many windows in a row were out of the predicted range then.
+    ``outside`` is how many windows in a row were outside the predicted range at that time.
     """
 
     at: str
@@ -33,12 +33,12 @@ class Told(Document):
 
 @dataclass(frozen=True)
 class Journal:
-    """What is kept in `folder`, made on demand; several programs may write to it at once."""
+    """The journal in `folder`, created on demand; several programs may write to it at once."""
 
     folder: Path
 
     def note(self, told: Told) -> None:
-        """Keep it; raises OSError where that cannot be."""
+        """Append the event; raises OSError if that fails."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(self._file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         with open(descriptor, "rb+") as file:  # noqa: PTH123  # it is a descriptor
@@ -52,16 +52,16 @@ class Journal:
                 file.write(b"".join(lines[len(lines) // 2 :]))
 
     def of(self, gateway: str) -> list[Told]:
-        """What was told of workflows on the gateway with that URL, the newest first."""
+        """Return the events of workflows on the gateway with that URL, newest first."""
         try:
             with self._file.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH)
                 lines = file.read().splitlines()
-        except OSError:  # nothing has been kept
+        except OSError:  # no event was written yet
             return []
         found = []
         for line in reversed(lines):
-            with suppress(ValidationError):  # another version may have kept something else
+            with suppress(ValidationError):  # another version may use another format
                 told = Told.model_validate_json(line)
                 found += [told] if told.gateway == gateway else []
         return found

@@ -1,4 +1,4 @@
-"""What people have set on deployed wraps: the wraps that take their place keep it."""
+"""Keeps the settings that people changed on deployed wraps when other wraps replace them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from chiron.generator.given import Given, digested, given_of, is_ours, is_told
 from chiron.openfaas.objects import FunctionStatus, Resources
 from chiron.openfaas.stack import StackFile, StackFunction, StackResources, read_stack, write_stack
 
-#: Labels that providers give the functions themselves: faas-netes, and its operator.
+#: Labels that providers add to functions: faas-netes and its operator.
 _PROVIDERS = frozenset({"app", "controller", "faas_function", "uid"})
-#: Secrets and variables that this program, or the provider, adds to what stack.yaml gives.
+#: Prefixes of secrets and variables that this program or the provider adds to stack.yaml's.
 _ADDED_SECRETS, _ADDED_VARIABLES = "chiron-", "OPENFAAS_"
-#: The variable of a wrap's memory limit, of which it plans to use a share.
+#: The variable with a wrap's memory limit; the wrap plans to use a share of it.
 _MEMORY = "WRAP_MEMORY_MIB"
 
 
 class _Changed(NamedTuple):
-    """What somebody has set of what a plan decides."""
+    """Changes that somebody made to settings which a plan decides."""
 
     environment: Mapping[str, str]
     limits: Mapping[str, str]
@@ -28,19 +28,19 @@ class _Changed(NamedTuple):
 
     @property
     def named(self) -> str:
-        """The fields that there are, in words."""
+        """The names of the changed fields, joined by "and"."""
         return " and ".join(name for name, value in self._asdict().items() if value)
 
 
 def merged(
     new: Mapping[str, str], given: Mapping[str, str], now: Mapping[str, str]
 ) -> dict[str, str]:
-    """What a function is to have that takes the place of another one.
+    """Return the settings of a function that replaces another function.
 
     Args:
-        new: what its own stack.yaml says.
-        given: what the stack.yaml of the other one said.
-        now: what the other one has: where that differs from `given`, somebody has set it.
+        new: the settings in the stack.yaml of the new function.
+        given: the settings in the stack.yaml of the old function.
+        now: the current settings of the old function; those that differ from `given` were changed.
 
     >>> merged({"team": "b"}, {"team": "a"}, {"team": "a", "tier": "gold"})
     {'team': 'b', 'tier': 'gold'}
@@ -53,12 +53,12 @@ def merged(
 
 
 def keeping(function: StackFunction, before: FunctionStatus) -> StackFunction:
-    """`function` with what somebody has set on the one `before` it.
+    """Return `function` with the settings that somebody changed on its predecessor `before`.
 
-    Variables, limits and requests are those of the functions inside: a wrap of other functions does
-    not get them, see `not_kept`. Some providers do not tell of all fields: what they leave out
-    counts as unchanged, so only labels and annotations can be removed by hand. Without a record of
-    what `before` was given, nothing is known to be set by others.
+    Variables, limits and requests are for the functions inside: a wrap of other functions does not
+    get them, see `not_kept`. Some providers do not report all fields, and a missing field counts as
+    unchanged; so people can remove only labels and annotations. If `before` has no record of its
+    stack.yaml, no change can be detected.
     """
     given = given_of(before.annotations)
     if given is None:
@@ -84,7 +84,7 @@ def keeping(function: StackFunction, before: FunctionStatus) -> StackFunction:
 
 
 def not_kept(stack: StackFile, before: Mapping[str, FunctionStatus]) -> Iterator[str]:
-    """A line for each function of `stack` that does not get what was set on the one `before` it."""
+    """Yield a warning for each function of `stack` that loses changes made to its predecessor."""
     for name, old in before.items():
         given = given_of(old.annotations)
         if given is None or name not in stack.functions:
@@ -98,7 +98,7 @@ def not_kept(stack: StackFile, before: Mapping[str, FunctionStatus]) -> Iterator
 
 
 def left_behind(gone: Iterable[FunctionStatus]) -> Iterator[str]:
-    """A line for each function with something set by hand whose place nothing takes."""
+    """Yield a warning for each removed function that has changed settings and no successor."""
     for old in gone:
         if (given := given_of(old.annotations)) is None:
             continue
@@ -113,7 +113,7 @@ def left_behind(gone: Iterable[FunctionStatus]) -> Iterator[str]:
 
 
 def all_keeping(stack: StackFile, before: Mapping[str, FunctionStatus]) -> StackFile:
-    """`stack`, each function of which keeps what was set on the one `before` it."""
+    """Return `stack`; each function keeps the settings that somebody changed on its predecessor."""
     functions = {
         name: keeping(function, before[name]) if name in before else function
         for name, function in stack.functions.items()
@@ -122,7 +122,7 @@ def all_keeping(stack: StackFile, before: Mapping[str, FunctionStatus]) -> Stack
 
 
 def keep_in(stack_file: Path, before: Mapping[str, FunctionStatus]) -> list[str]:
-    """Have a stack.yaml's wraps keep what was set on those `before` them; lines of `not_kept`."""
+    """Have the wraps in stack.yaml keep changed settings; return the lines of `not_kept`."""
     stack = read_stack(stack_file, {})
     write_stack(stack_file, all_keeping(stack, before))
     return list(not_kept(stack, before))
@@ -133,18 +133,18 @@ def _runs_the_same(function: StackFunction, before: FunctionStatus) -> bool:
 
 
 def _added(now: Iterable[str], given: Iterable[str]) -> list[str]:
-    """Those that there are `now` and were not `given`, however they are spaced."""
+    """Return the elements of `now` that are not in `given`; spaces do not count."""
     known = {_compact(each) for each in given}
     return [each for each in now if _compact(each) not in known]
 
 
 def _compact(constraint: str) -> str:
-    """``key=value``, which providers make of ``key == value``."""
+    """Return ``key=value``, the form that providers make of ``key == value``."""
     return "".join(constraint.split()).replace("==", "=")
 
 
 def _changed(given: Given, before: FunctionStatus) -> _Changed:
-    """What of `before` is not as it was given."""
+    """Return the variables, limits and requests of `before` that differ from `given`."""
     known = given.environment if is_told(before.env_vars) else None
     environment = {
         name: value
@@ -160,7 +160,7 @@ def _changed(given: Given, before: FunctionStatus) -> _Changed:
 
 
 def _resized(given: Resources | None, now: Resources | None) -> dict[str, str]:
-    """Memory and CPU that differ: as quantities, since Kubernetes writes them in its own way."""
+    """Return changed memory and CPU, compared as quantities: Kubernetes rewrites them."""
     given, now = given or Resources(), now or Resources()
     found = dict[str, str]()
     if now.memory_mib not in (0, given.memory_mib):
@@ -171,7 +171,7 @@ def _resized(given: Resources | None, now: Resources | None) -> dict[str, str]:
 
 
 def _with(function: StackFunction, changed: _Changed) -> StackFunction:
-    """`function` with what was `changed`; Kubernetes refuses a limit below the request."""
+    """Return `function` with the changes; Kubernetes refuses a limit below the request."""
     limits = (function.limits or StackResources()).model_copy(update=changed.limits)
     requests = (function.requests or StackResources()).model_copy(update=changed.requests)
     environment = {**function.environment, **changed.environment}

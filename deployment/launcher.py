@@ -1,4 +1,4 @@
-"""Deploys a plan for the length of a ``with`` block: generate, build, deploy, and remove again."""
+"""Deploys a plan for the duration of a ``with`` block: generate, build, deploy, then remove."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from chiron.workflow.model import Workflow
 from chiron.workflow.plan import Plan
 from chiron.workflow.tracing import new_key
 
-#: The hosts of URLs that lead to this machine.
+#: The hosts in URLs that stand for this machine.
 _HERE = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """A plan that is deployed: `names` are its wraps' functions in the order of the plan, which
-    trace requests with the `trace_key`."""
+    """A deployed plan: `names` are its wraps' functions in the plan's order, and requests with the
+    `trace_key` are traced."""
 
     gateway: Gateway
     names: tuple[str, ...]
@@ -38,18 +38,17 @@ class Deployment:
     trace_key: str
 
     def invoke(self, request: bytes, *, trace: bool = False) -> Answer:
-        """The workflow's answer to `request`."""
+        """Return the workflow's answer to `request`."""
         return self.invoker.invoke(request, trace=trace)
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """Deploys plans on one gateway, whose images `build` makes.
+    """Deploys plans on one gateway; `build` makes the images.
 
-    ``left`` are functions that could not be removed after their block: `remove_left` tries again.
-    ``gateway_url`` is where functions reach the gateway, where its provider does not tell;
-    ``store`` is for plans whose objects go by one. ``langs`` are the languages that `build` knows;
-    it knows all where there are none.
+    ``left`` are functions whose removal after their block failed: `remove_left` retries it.
+    ``gateway_url`` is the gateway's URL for functions, if its provider does not report it.
+    ``store`` is for plans that pass objects by one. `build` supports ``langs``, all if empty.
     """
 
     gateway: Gateway
@@ -66,9 +65,9 @@ class Launcher:
 
     @property
     def place(self) -> str:
-        """Where plans run, as profiles and platforms name it: what is measured elsewhere differs.
+        """The place where plans run; profiles and platforms name it and hold only there.
 
-        That is the gateway's URL, or this machine for its embedded gateway, which takes any port.
+        It is the gateway's URL, or this machine for its embedded gateway, whose port may change.
         """
         info, url = self.gateway.info(), self.gateway.url
         if info.embedded and urlsplit(url).hostname in _HERE:
@@ -76,10 +75,10 @@ class Launcher:
         return url
 
     def sources(self, folder: WorkflowFolder) -> Sources:
-        """The code of `folder`, for functions that reach the gateway from where they run.
+        """Read the code of `folder`, with the URL by which functions reach the gateway.
 
         Raises ``unknown-function`` for tasks whose function is neither in stack.yaml nor deployed,
-        ``no-store`` where Maps read or write S3 and the store is none.
+        ``no-store`` if Maps read or write S3 without a store.
         """
         url_inside = self.gateway_url or self.gateway.info().url_inside
         sources = Sources.read(folder, gateway_url=url_inside, store=self.store.url)
@@ -98,18 +97,19 @@ class Launcher:
         return sources.buildable(self.langs) if self.langs else sources
 
     def deploy(self, stack_file: Path) -> list[str]:
-        """Deploy what was generated; which functions were created: see `deploy_stack`."""
+        """Deploy the generated functions; return those that were created, see `deploy_stack`."""
         return deploy_stack(self.gateway, stack_file, self.store.password)
 
     @contextmanager
     def launch(
         self, workflow: Workflow, folder: WorkflowFolder, plan: Plan
     ) -> Iterator[Deployment]:
-        """`plan` of `workflow`, with the code of `folder`, deployed for the length of the block.
+        """Deploy `plan` of `workflow`, with the code of `folder`, for the duration of the block.
 
         The supporting functions of the folder's stack.yaml are deployed too, unless they run
-        unchanged. Functions that were there before stay. What only the folder's own workflow has
-        supports nothing: it may need what wraps alone have. No connector calls what is deployed.
+        unchanged. Existing functions stay. Functions of the folder's own workflow that `workflow`
+        leaves out are not supporting: they may need features of wraps. No connector calls the
+        deployed functions.
         """
         key = new_key()
         sources = self.sources(WorkflowFolder(folder.path, workflow)).untriggered
@@ -130,12 +130,12 @@ class Launcher:
                 names = tuple(wrap.name for wrap in plan.wraps)
                 yield Deployment(self.gateway, names, invoker, key)
             self.left.update(created)
-            with suppress(ChironError):  # what was measured meanwhile is worth no less for that
+            with suppress(ChironError):  # measurements in the block are valid all the same
                 remove_all(self.gateway, created)
                 self.left.difference_update(created)
 
     def remove_left(self) -> None:
-        """Remove what `launch` could not; the error names what stays, and how to remove it."""
+        """Retry the removals that failed in `launch`; an error says what stays, and its removal."""
         remove_all(self.gateway, sorted(self.left))
 
 
@@ -146,9 +146,9 @@ def invoker_for(
     given_timeout_s: float | None = None,
     trace_key: str = "",
 ) -> Invoker:
-    """What runs `plan` of `workflow` once it is deployed behind the gateway at `url`.
+    """Return the invoker of `plan` of `workflow`, deployed behind the gateway at `url`.
 
-    `given_timeout_s` is what its wraps were given, and `trace_key` what `generate` was.
+    `given_timeout_s` is the timeout its wraps were generated with, `trace_key` that of `generate`.
     """
     timeout_s = client_timeout_s(wrap_environment(plan, plan.wraps[0], given_timeout_s))
     return Invoker(url, route_of(plan, workflow), timeout_s, trace_key)

@@ -1,4 +1,4 @@
-"""What the deployed workflows of a gateway do at the moment: load, latencies and failures."""
+"""The current state of a gateway's deployed workflows: load, latencies and failures."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from chiron.openfaas.objects import FunctionStatus
 from chiron.workflow.documents import Document
 from chiron.workflow.errors import ChironError
 
-#: Rates and latencies are of so many seconds at most.
+#: The window of rates and latencies in seconds.
 OVER_S = 60.0
-#: Functions that are asked at once.
+#: Functions whose metrics are read at the same time.
 _AT_ONCE = 8
-#: Lines of a log that are looked through for failures, and failures that are told of a workflow.
+#: Log lines to search for failures, and failures to report of a workflow.
 _LINES, _FAILURES = 1000, 5
 
 
-#: What a replica said, and what it said later.
+#: Two metrics readings of a replica, the earlier first.
 Pair = tuple[Said, Said]
-#: What a replica says that has just started.
+#: The metrics of a replica that has just started.
 _NOTHING = Said("", 0.0, {})
 
 
 class Latency(Document):
-    """How long requests took that were answered without an error, in milliseconds.
+    """Latencies of the requests that were answered without an error, in milliseconds.
 
-    They begin when the entry wrap has the whole request. Percentiles are those of a histogram:
-    interpolated in the bucket where they are, and the largest bound of the buckets where they are
-    above that. ``met`` is how many of the ``requests`` met the SLO, None without one.
+    A request begins when the entry wrap has received all of it. Percentiles are those of a
+    histogram: interpolated within the bucket, or the largest finite bound if they are above it.
+    ``met`` is how many of the ``requests`` met the SLO, None without an SLO.
     """
 
     requests: int
@@ -52,15 +52,15 @@ class Latency(Document):
 
     @property
     def within_slo(self) -> float | None:
-        """The share of the requests that met the SLO; None without one."""
+        """The share of the requests that met the SLO; None without an SLO."""
         return None if self.met is None else self.met / self.requests
 
 
 class WrapLoad(Document):
-    """What all replicas of a wrap have, together, going by those that were heard.
+    """The load of all replicas of a wrap together, extrapolated from the replicas that answered.
 
-    ``held_bytes`` wait in the sink, ``spilled_bytes`` of it on disk, ``leaving_bytes`` are on
-    their way; ``pressure`` is the share of the time in which tasks were held back.
+    ``held_bytes`` wait in the sink, ``spilled_bytes`` of them on disk; ``leaving_bytes`` are in
+    transfer. ``pressure`` is the share of the time in which tasks were held back.
     """
 
     in_hand: float
@@ -72,8 +72,8 @@ class WrapLoad(Document):
 
 
 class LiveWrap(Document):
-    """A wrap, the functions that it runs, and how many replicas it should have, has, and were
-    heard; None where none was."""
+    """A wrap and its functions, its wanted, available and answering replicas, and its load, None if
+    no replica answered."""
 
     function: str
     runs: tuple[str, ...]
@@ -84,9 +84,9 @@ class LiveWrap(Document):
 
 
 class LiveBucket(Document):
-    """What a bucket fires: how often, how often a run of it fails, and how late it has ended.
+    """How often a bucket fires, how often a run of its firings fails, and how late the firings end.
 
-    Delays count from when it had to fire, in milliseconds; they are None where nothing has fired.
+    Delays count from the due time, in milliseconds; they are None if nothing has fired.
     """
 
     bucket: str
@@ -97,11 +97,11 @@ class LiveBucket(Document):
 
 
 class LiveWorkflow(Document):
-    """A deployed workflow; what is None is not known, or not yet.
+    """A deployed workflow; None stands for a value that is not known yet, or not at all.
 
-    Of a workflow whose tasks the client calls there are neither rates nor latencies.
-    ``failed_per_s`` are answers of 500 and above, ``events_per_s`` those that were taken into
-    buckets. ``ever`` is of all requests that the replicas have answered since they started.
+    There are neither rates nor latencies of a workflow whose tasks the client calls.
+    ``failed_per_s`` counts answers of 500 and above, ``events_per_s`` the events added to buckets.
+    ``ever`` covers all requests that the replicas have answered since they started.
     """
 
     deployed: DeployedWorkflow
@@ -116,7 +116,7 @@ class LiveWorkflow(Document):
 
 
 class Live(Document):
-    """All workflows of the gateway with that URL, as of ``at`` (RFC 3339)."""
+    """All workflows of the gateway with that URL, at the time ``at`` (RFC 3339)."""
 
     gateway: str
     at: str
@@ -125,19 +125,19 @@ class Live(Document):
 
 @dataclass
 class Lookout:
-    """Looks at the deployed workflows of a gateway; rates are those since earlier looks."""
+    """Polls the deployed workflows of a gateway; rates are those since earlier polls."""
 
     gateway: Gateway
-    #: What each replica of a function said in the last `OVER_S` seconds, in the order of time.
+    #: The readings of each replica of a function in the last `OVER_S` seconds, in order of time.
     _said: dict[str, dict[str, list[Said]]] = field(init=False, default_factory=dict)
     #: The failures in each function's log.
     _failures: dict[str, list[FailedExecution]] = field(init=False, default_factory=dict)
 
     def look(self) -> Live:
-        """What there is now.
+        """Poll the workflows and return their current state.
 
-        Only functions whose annotations say that they are wraps are asked anything, and of these
-        none that is scaled to zero, which would start it. Raises what the gateway does.
+        Polls only wraps, by their annotations, and no wrap that is scaled to zero: a request would
+        start it. Raises the gateway's errors.
         """
         found = with_functions(self.gateway)
         functions = [function for _, members in found for function in members]
@@ -153,21 +153,21 @@ class Lookout:
         )
 
     def _hear(self, function: FunctionStatus) -> Mapping[str, Said]:
-        """What its replicas say; where that are more failures than before, its log is read."""
+        """Read the metrics of its replicas; if they report new failures, read its log too."""
         said = hear(self.gateway, function).said
         before = self._said.get(function.name)
         news = before is None or any(
             each.failed > (before[name][-1].failed if name in before else 0)
             for name, each in said.items()
         )
-        if news and function.annotations.get(ROLE) != "wrap":  # entries tell of executions
+        if news and function.annotations.get(ROLE) != "wrap":  # only entries log executions
             with suppress(ChironError):  # it may have been removed
                 lines = self.gateway.logs(function.name, _LINES)
                 self._failures[function.name] = failed_executions(lines)[:_FAILURES]
         return said
 
     def _with(self, function: str, said: Mapping[str, Said]) -> dict[str, list[Said]]:
-        """What is known of the replicas that have `said` something now."""
+        """Return the readings of the last `OVER_S` seconds of each replica in `said`."""
         since = time.monotonic() - OVER_S
         before = self._said.get(function, {})
         return {
@@ -221,20 +221,20 @@ class Lookout:
         )
 
     def _pairs(self, function: FunctionStatus) -> list[Pair]:
-        """The first and the last of what each replica said, where that is not the same."""
+        """Return the first and the last reading of each replica that has at least two."""
         told = self._said[function.name].values()
         return [(said[0], said[-1]) for said in told if len(said) > 1]
 
 
 def _per_s(pairs: Sequence[Pair], replicas: int, count: Callable[[Said], float]) -> float | None:
-    """How fast `count` grows in all `replicas`, going by those of which there are `pairs`."""
+    """Return the rate of `count` in all `replicas`, extrapolated from the replicas in `pairs`."""
     if not pairs:
         return None
     return replicas * fmean((count(b) - count(a)) / (b.at - a.at) for a, b in pairs)
 
 
 def _buckets(pairs: Sequence[Pair], replicas: int) -> Iterator[LiveBucket]:
-    """What each bucket has fired between the two times of each pair."""
+    """Yield what each bucket fired between the two readings of each pair."""
     for bucket in sorted({name for _, after in pairs for name in after.fired}):
 
         def fired(said: Said, bucket: str = bucket) -> float:
@@ -259,7 +259,7 @@ def _buckets(pairs: Sequence[Pair], replicas: int) -> Iterator[LiveBucket]:
 def grown(
     counts: Iterable[tuple[Mapping[float, float], Mapping[float, float]]],
 ) -> list[tuple[float, float]]:
-    """By how much histograms have grown, together, by their bounds; nothing where not at all."""
+    """Return the summed growth of histograms, by upper bound; empty if there is no growth."""
     grown = defaultdict[float, float](float)
     for before, after in counts:
         for bound, count in after.items():
@@ -269,7 +269,7 @@ def grown(
 
 
 def _latency(pairs: Sequence[Pair], slo_ms: float | None) -> Latency | None:
-    """Of the requests that were answered between the two times of each pair; None for none."""
+    """Return the latencies of the requests answered between the readings of each pair, or None."""
     within = grown((before.within, after.within) for before, after in pairs)
     if not within:
         return None
@@ -288,23 +288,23 @@ def _latency(pairs: Sequence[Pair], slo_ms: float | None) -> Latency | None:
 
 
 def within_slo(within: Sequence[tuple[float, float]], slo_ms: float | None) -> float | None:
-    """How much of what a histogram has counted met the SLO; None where that is none of its bounds.
+    """Return how many values of a histogram met the SLO; None if the SLO is none of its bounds.
 
-    `within` is as `quantile` takes it.
+    `within` has the form that `quantile` describes.
     """
     met = (count for bound, count in within if slo_ms and math.isclose(1000 * bound, slo_ms))
     return next(met, None)
 
 
 def quantile(within: Sequence[tuple[float, float]], share: float) -> float:
-    """The value that a `share` of what a histogram has counted does not exceed.
+    """Return the value that a `share` of the values of a histogram does not exceed.
 
-    It is interpolated in its bucket, as Prometheus's ``histogram_quantile`` does; above the
-    largest finite bound it is that.
+    The value is interpolated in its bucket, as by Prometheus's ``histogram_quantile``. Above the
+    largest finite bound it is that bound.
 
     Args:
-        within: each upper bound with how much is not above it, in their order; the last one is
-            infinite.
+        within: each upper bound with the count of values up to it, in ascending order; the last
+            bound is infinite.
     """
     wanted = share * within[-1][1]
     low, below = 0.0, 0.0

@@ -1,8 +1,8 @@
-"""Runs the wraps of a plan as plain processes of this interpreter, where no gateway is wanted.
+"""Runs the wraps of a plan as plain processes of this interpreter, without a gateway.
 
-The code is what `generate` writes and the runtime is the template's, but nothing is built or
-installed: the functions see the packages of this interpreter. The processes end with this one, also
-where it is killed.
+The code is the output of `generate` and the runtime is the template's, but nothing is built or
+installed: the functions use the packages of this interpreter. The processes end with this process,
+even if it is killed.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from chiron.workflow.tracing import new_key
 _TEMPLATE = "python3-wrap"
 _READY_S, _STOP_S = 30.0, 6.0
 _POLL_S = 0.02
-#: A wrap answers within its own timeout, or not at all.
+#: The timeout of a call, longer than a wrap's own timeout.
 _ANSWER_S = 90.0
 
 
 @dataclass(frozen=True)
 class Ports:
-    """Calls wraps by their names on the ports where they listen.
+    """Calls wraps by name on the ports where they listen.
 
-    ``url`` is what the functions have for a gateway: a real one, or a port that answers nothing.
+    ``url`` is the gateway's URL for the functions: a real gateway, or a port that never answers.
     """
 
     url: str
@@ -62,7 +62,7 @@ class Ports:
     def invoke(
         self, name: str, body: bytes, headers: Mapping[str, str] | None = None
     ) -> requests.Response:
-        """The answer of the wrap `name`; ``no-answer`` where its process has ended."""
+        """Return the answer of the wrap `name`; ``no-answer`` if its process does not answer."""
         url = f"http://127.0.0.1:{self.port_of[name]}/"
         try:
             sent = {**function_headers(body), **(headers or {})}
@@ -72,14 +72,14 @@ class Ports:
             raise ChironError("no-answer", f"its process does not answer ({why})") from None
 
     def logs(self, name: str, tail: int) -> list[LogLine]:
-        """The last `tail` lines that the wrap `name` wrote, without their times."""
+        """Return the last `tail` lines of the log of the wrap `name`, without timestamps."""
         lines = self.log_of[name].read_text(errors="replace").splitlines()[-tail:]
         return [LogLine(name=name, text=line) for line in lines]
 
 
 @dataclass(frozen=True)
 class Running:
-    """The wraps of a plan, running; ``names`` are in its order, ``trace_key`` is that of all."""
+    """The running wraps of a plan; ``names`` are in its order, ``trace_key`` is common to them."""
 
     gateway: Ports
     names: tuple[str, ...]
@@ -88,10 +88,10 @@ class Running:
 
 @dataclass(frozen=True)
 class LocalLauncher:
-    """Starts the wraps of plans; `progress` is told what goes without.
+    """Starts the wraps of plans; `progress` gets a line on the functions that are missing.
 
-    Their functions find the supporting ones on `gateway`, where there is one.
-    ``store`` is for Maps that read or write S3.
+    The wraps call supporting functions through `gateway`, if there is one. ``store`` is for Maps
+    that read or write S3.
     """
 
     progress: Callable[[str], None]
@@ -100,16 +100,16 @@ class LocalLauncher:
 
     @property
     def place(self) -> str:
-        """Where plans run, as for `Launcher`: on this machine, without a gateway."""
+        """The place where plans run, as in `Launcher`: this machine, without a gateway."""
         return f"{platform.node()} (no gateway)"
 
     def launch(
         self, workflow: Workflow, folder: WorkflowFolder, plan: Plan
     ) -> AbstractContextManager[Running]:
-        """`plan` of `workflow`, with the code of `folder`, running for the length of the block.
+        """Run `plan` of `workflow`, with the code of `folder`, for the duration of the block.
 
-        Raises ``not-ready`` with the names of all wraps that do not start, and the last words of
-        the first; what `generate` raises.
+        Raises ``not-ready`` with the names of all wraps that do not start and the last log line of
+        the first; the errors of `generate`.
         """
         return self.launch_under(workflow, folder, plan, lambda _: ())
 
@@ -121,7 +121,7 @@ class LocalLauncher:
         plan: Plan,
         prefix: Callable[[str], Sequence[str]],
     ) -> Iterator[Running]:
-        """As `launch`, each wrap started by the command `prefix` of its name, before its own."""
+        """Like `launch`, with the arguments `prefix` of a wrap's name before the wrap's command."""
         sources = Sources.read(
             WorkflowFolder(folder.path, workflow), store=self.store.url
         ).untriggered
@@ -157,7 +157,7 @@ class LocalLauncher:
 
 @dataclass(frozen=True)
 class _Wrap:
-    """A wrap's process, which writes to `log`."""
+    """A wrap's process; its output goes to `log`."""
 
     name: str
     port: int
@@ -167,15 +167,15 @@ class _Wrap:
 
 @cache
 def _compiled_template() -> Path:
-    """The folder of the wrap's template, compiled."""
+    """Compile the wrap's template and return its folder."""
     compileall.compile_dir(TEMPLATES / _TEMPLATE, quiet=2)
     return TEMPLATES / _TEMPLATE
 
 
 def _assemble(code: Path, image: Path) -> None:
-    """The folder that an image of the wrap would have, compiled; ``not-ready``.
+    """Make the folder of the wrap's image, compiled; raises ``not-ready``.
 
-    The runtime is a link, unless what is compiled of Java is to be written beside it.
+    The runtime is a link, unless compiled Java classes are to be written beside it.
     """
     shutil.copytree(code, image / "function")
     in_java = any(image.glob("function/functions/*/function/src/main/java"))
@@ -198,7 +198,7 @@ def _assemble(code: Path, image: Path) -> None:
 def _process(
     name: str, image: Path, command: Sequence[str], given: Mapping[str, str]
 ) -> Iterator[_Wrap]:
-    """The process of a wrap, which runs for the length of the block."""
+    """Run the process of a wrap for the duration of the block."""
     log = image.with_suffix(".log")
     with socket.create_server(("127.0.0.1", 0)) as listener, log.open("wb") as output:
         process = subprocess.Popen(
@@ -234,7 +234,7 @@ def _environment(image: Path, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _await_all(wraps: Sequence[_Wrap]) -> None:
-    """Return once all answer; the error has all that do not."""
+    """Return when all wraps answer; the error names every wrap that does not."""
     deadline = time.monotonic() + _READY_S
     silent = [wrap for wrap in wraps if not _answers(wrap, deadline)]
     if silent:
@@ -254,7 +254,7 @@ def _answers(wrap: _Wrap, deadline: float) -> bool:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the process and what it has started."""
+    """Stop the process and its descendants."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_STOP_S)

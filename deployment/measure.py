@@ -1,4 +1,4 @@
-"""Invokes a deployed workflow many times and says how long it took."""
+"""Invokes a deployed workflow many times and measures the latencies of its requests."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from chiron.workflow.profile import LONGEST_MS, Profile
 
 
 class Check(Protocol):
-    """Holds answers against what is expected."""
+    """Compares an answer with the expected answer."""
 
     def __call__(self, output: str, *, failure: ChironError | None = None) -> None:
-        """Raise ``wrong-output`` for an answer that is wrong.
+        """Raise ``wrong-output`` if the answer is wrong.
 
-        A workflow that has failed by itself answers `failure`, of which `output` is the text.
-        Raises that unless it is expected.
+        `failure` is the error of a workflow that ended in a failure; `output` is then its text.
+        Raises `failure` unless the profile expects that failure.
         """
 
 
-#: A payload, and what checks the answers to it.
+#: A payload, and the check of its answers.
 Checked = tuple[Payload, Check]
-#: Requests before the first one that counts: connections, caches and worker pools warm up.
+#: Requests before the first measured request, to warm up connections, caches and worker pools.
 WARM_UP = 5
-#: The statuses of requests that are refused, or not answered in time.
+#: The statuses of refused requests and of timeouts.
 _REFUSED = (TOO_MANY, 503, 504)
 
 
 class Measurement(Document):
     """End-to-end latencies on the client's clock, in milliseconds, of `samples` warm requests.
 
-    Of several payloads, ``payloads`` has each by its file, if it had a turn.
-    ``others`` is the share of this machine's cores that other programs had right before and after;
-    None where that is not known.
+    With several payloads, ``payloads`` has the latencies of each by its file, if it was sent.
+    ``others`` is the share of this machine's cores that other programs used right before and after;
+    None if unknown.
     """
 
     samples: int
@@ -62,12 +62,12 @@ class Measurement(Document):
 
     @property
     def busy(self) -> str | None:
-        """What to say beside a prediction where others had enough of the cores to disturb."""
+        """The warning for a prediction if other programs disturbed the measurement, else None."""
         return busy_line(self.others)
 
     @classmethod
     def of(cls, latencies_ms: Sequence[float], others: float | None = None) -> Measurement:
-        """The summary of at least one latency; `low_ms` and `high_ms` are the quartiles."""
+        """Summarise at least one latency; `low_ms` and `high_ms` are the quartiles."""
         return cls(
             samples=len(latencies_ms),
             mean_ms=round(statistics.fmean(latencies_ms), 3),
@@ -80,17 +80,17 @@ class Measurement(Document):
 
 
 class Invokable(Protocol):
-    """What answers a workflow's requests: an invoker or a deployment."""
+    """Answers a workflow's requests: an invoker or a deployment."""
 
     def invoke(self, request: bytes) -> Answer:
-        """The workflow's answer to `request`."""
+        """Return the workflow's answer to `request`."""
         ...
 
 
 def check_of(
     workflow: Workflow, expected: ExpectedAnswer | None, payload: str = PAYLOAD_FILE
 ) -> Check:
-    """What holds an answer of `workflow` against `expected`; against nothing where that is None."""
+    """Return the check of answers against `expected`; if None, any output is accepted."""
     if expected is None:
         return _unchecked
     return partial(expected.check, workflow=workflow, payload=payload)
@@ -111,13 +111,13 @@ def measure(
     *,
     warm_up_s: float = 0.0,
 ) -> Measurement:
-    """The latencies of `samples` requests after a `warm_up` of `warm_up_s` seconds at least.
+    """Measure the latencies of up to `samples` requests, after `warm_up` with `warm_up_s`.
 
-    Payloads come as often as they weigh. There are fewer requests where `ends_with`, which is
-    called with each latency and how late the request was sent, ends them, or after `limit_s`
-    seconds. With `per_s` they arrive at random at that rate, otherwise one after another.
+    Each payload is sent as often as its weight says. Measuring stops after `limit_s` seconds, or
+    when `ends_with` returns true, which is called with each latency and how late the request was
+    sent. With `per_s` requests arrive at random at that rate, otherwise one after another.
 
-    Raises ``wrong-output`` where an answer is refused.
+    Raises ``wrong-output`` if a check rejects an answer.
     """
     before = others_share(LONG_LOOK_S)
     warm_up(target, checked, warm_up_s)
@@ -139,9 +139,9 @@ def measure(
 def _sent(
     target: Invokable, checked: Sequence[Checked], per_s: float | None
 ) -> Generator[Sent, None, None]:
-    """Requests without end, one after another or at a rate.
+    """Send requests without end, one after another or at the rate `per_s`.
 
-    At a rate no client waits for the refused and the late: they count as `LONGEST_MS`.
+    At a rate, refused requests and timeouts count as `LONGEST_MS`: no client waits for them.
     """
 
     def invoke(payload: Payload, check: Check) -> tuple[str, float]:
@@ -160,7 +160,7 @@ def _sent(
 
 
 def warm_up(target: Invokable, checked: Sequence[Checked], least_s: float = 0.0) -> None:
-    """Invoke `target` with each payload, a few times and `least_s` seconds; ``wrong-output``."""
+    """Send `WARM_UP` requests or each payload once, and for `least_s` seconds; ``wrong-output``."""
     until = time.monotonic() + least_s
     for number, (payload, check) in enumerate(cycle(checked)):
         if number >= max(WARM_UP, len(checked)) and time.monotonic() >= until:
@@ -175,9 +175,9 @@ def checked_payloads(
     check: bool,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Checked]:
-    """The payloads of `folder`, each with what holds answers against what `profile` knows of them.
+    """Return the payloads of `folder`, each with the check of its answers against `profile`.
 
-    `progress` is told of payloads of which it knows nothing, unless there is to be no `check`.
+    With `check`, `progress` gets a line for each payload whose answer is not in the profile.
     """
     found: list[Checked] = []
     for payload in folder.payloads():
@@ -190,19 +190,19 @@ def checked_payloads(
 
 
 def in_turn(checked: Sequence[Checked]) -> Iterator[Checked]:
-    """Which of them comes next, for ever: each as often as it weighs."""
+    """Yield payloads without end, each as often as its weight says."""
     checks = {payload.name: check for payload, check in checked}
     for payload in turns([payload for payload, _ in checked]):
         yield payload, checks[payload.name]
 
 
 def checked_invoke(target: Invokable, request: bytes, check: Check) -> float:
-    """The latency of one request in milliseconds, once `check` has had its answer."""
+    """Return the latency of one request in milliseconds, after `check` has accepted its answer."""
     return answer_of(target, request, check).latency_ms
 
 
 def answer_of(target: Invokable, request: bytes, check: Check) -> Answer:
-    """The answer to one request, once `check` has had it."""
+    """Return the answer to one request, after `check` has accepted it."""
     begun = time.perf_counter()
     try:
         answer = target.invoke(request)
@@ -219,6 +219,6 @@ def answer_of(target: Invokable, request: bytes, check: Check) -> Answer:
 
 
 def percentile(values: Sequence[float], fraction: float) -> float:
-    """The smallest of `values` that is not below `fraction` of them (nearest rank)."""
+    """Return the smallest of `values` with `fraction` of them not above it (nearest rank)."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(fraction * len(ordered)) - 1)]

@@ -1,4 +1,4 @@
-"""What is left of functions that failed: what mends it, in the error, and their logs, in a file."""
+"""Explains failed functions: adds the fix to the error, and saves their logs to a file."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from chiron.openfaas.objects import FunctionStatus, LogLine
 from chiron.workflow.documents import Document
 from chiron.workflow.errors import ChironError
 
-#: Lines of each function that are kept.
+#: The log lines to save of each function.
 _KEPT = 2000
-#: How a wrap begins a line: the function, and the execution where it is known.
+#: The prefix of a wrap's log line: the function, and the execution if known.
 _PRINTED = re.compile(r"\[([\w-]+)(?: ([\w-]+))?\] ")
-#: What an entry wrap says then of an execution that failed: the error's code, and its message.
+#: The rest of an entry wrap's line on a failed execution: the error's code and its message.
 _FAILED = re.compile(r"failed with ([\w-]+): (.*)")
 
 
 class Printed(NamedTuple):
-    """A line of a log: the function and the execution that it is of, both empty where unknown."""
+    """A line of a log, with its function and execution, both empty if unknown."""
 
     function: str
     execution: str
@@ -34,8 +34,8 @@ class Printed(NamedTuple):
 class FailedExecution(Document):
     """An execution that was answered with an error.
 
-    ``at`` is RFC 3339, ``execution`` the beginning of its X-Call-Id; ``function`` is the one that
-    failed, or else the wrap.
+    ``at`` is RFC 3339, ``execution`` the start of its X-Call-Id; ``function`` the one that failed,
+    or else the wrap.
     """
 
     at: str
@@ -47,20 +47,20 @@ class FailedExecution(Document):
 
 @contextmanager
 def explained(gateway: Gateway) -> Iterator[None]:
-    """Errors of the block that come of a memory limit also say what mends it.
+    """Add the fix to errors of the block that a memory limit caused.
 
-    They get the functions that ran there, the line of stack.yaml and the end of the log.
+    The error then also has the functions that ran there, the line of stack.yaml and the log's end.
     """
     try:
         yield
     except ChironError as error:
-        with suppress(ChironError):  # of the two errors the first one tells what is wrong
+        with suppress(ChironError):  # the first of the two errors is the cause
             _explain(gateway, error)
         raise
 
 
 def keep_logs(gateway: Gateway, names: Sequence[str], error: ChironError) -> None:
-    """Write what the functions `names` printed to a file that `error` then names."""
+    """Save the output of the functions `names` to a file, and name the file in `error`."""
     lines: list[LogLine] = []
     for name in names:
         with suppress(ChironError):  # it was never deployed, or the gateway is gone
@@ -68,7 +68,7 @@ def keep_logs(gateway: Gateway, names: Sequence[str], error: ChironError) -> Non
     if not lines:
         return
     with (
-        suppress(OSError),  # there may be no room for it
+        suppress(OSError),  # the disk may be full
         tempfile.NamedTemporaryFile(
             "w", prefix="chiron-", suffix=".log", delete=False, encoding="utf-8"
         ) as file,
@@ -78,13 +78,13 @@ def keep_logs(gateway: Gateway, names: Sequence[str], error: ChironError) -> Non
 
 
 def in_order(lines: Iterable[LogLine]) -> list[str]:
-    """Lines of several functions in the order of time, each with its time and its function."""
+    """Return lines of several functions in order of time, each with its time and function."""
     ordered = sorted(lines, key=lambda line: line.timestamp)
     return [f"{line.timestamp} {line.name} {line.text}" for line in ordered]
 
 
 def printed(line: LogLine) -> Printed:
-    """Whose line it is, as a wrap says it, and what is left of it."""
+    """Split a log line of a wrap into its function, its execution and its text."""
     found = _PRINTED.search(line.text)
     if found is None:
         return Printed("", "", line.text)
@@ -93,7 +93,7 @@ def printed(line: LogLine) -> Printed:
 
 
 def failed_executions(lines: Iterable[LogLine]) -> list[FailedExecution]:
-    """The executions of which entry wraps say in their logs that they failed, the newest first."""
+    """Return the failed executions in the logs of entry wraps, newest first."""
     told = ((line.timestamp, *printed(line)) for line in lines)
     found = [
         FailedExecution(
@@ -120,7 +120,7 @@ def _explain(gateway: Gateway, error: ChironError) -> None:
 
 
 def _concerned(error: ChironError, deployed: Sequence[FunctionStatus]) -> FunctionStatus | None:
-    """The function that `error` names or, where it names one within a wrap, that wrap."""
+    """Return the function that `error` names, or the wrap of the function that it names."""
     words = set(re.findall(r"[\w-]+", error.message))
     named = [each for each in deployed if each.name in words]
     if named:

@@ -13,26 +13,25 @@ from chiron.workflow.errors import ChironError
 
 _FAAS_CLI = "faas-cli"
 _TEMPLATES = "template"
-#: The lang of functions whose folder has a Dockerfile, and no template.
+#: The lang of functions with a Dockerfile in their folder instead of a template.
 _DOCKERFILE = "dockerfile"
-#: Building may fetch base images and install packages.
+#: The timeout of a command in seconds: it may fetch base images and install packages.
 _LONGEST_S = 1800
-#: What colours words on a terminal (ECMA-48, control sequences).
+#: Control sequences that colour words on a terminal (ECMA-48).
 _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-#: Lines of what faas-cli said that an error repeats.
+#: The last lines of faas-cli's output that an error repeats.
 _SHOWN_LINES = 6
 
 
 def publish(stack_file: Path) -> None:
     """Build the functions of `stack_file` in Docker and push their images to their registry.
 
-    Templates that are not beside it are fetched from OpenFaaS's store, but for those of which
-    stack.yaml names the source: faas-cli fetches them from there as it builds. As with faas-cli,
-    functions with ``skip_build`` are left out.
+    Templates that are not beside `stack_file` are fetched from OpenFaaS's store. faas-cli itself
+    fetches templates with a source in stack.yaml. Functions with ``skip_build`` are left out.
 
-    Raises ``no-builder`` without faas-cli, ``no-registry`` where images name none from which the
-    gateway's nodes could pull them, ``build-failed`` with the function and faas-cli's own last
-    words.
+    Raises ``no-builder`` without faas-cli. Raises ``no-registry`` if an image names no registry
+    from which the gateway's nodes could pull it, ``build-failed`` with the function and faas-cli's
+    last lines.
     """
     if shutil.which(_FAAS_CLI) is None:
         raise ChironError(
@@ -63,7 +62,7 @@ def publish(stack_file: Path) -> None:
 
 
 def _run(arguments: Sequence[str], folder: Path, functions: Sequence[str]) -> None:
-    """Run faas-cli in `folder` for `functions`, which an error names."""
+    """Run faas-cli in `folder`; an error names `functions`."""
     command = [_FAAS_CLI, *arguments]
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The replicas of a wrap: waits for them, and asks for their metrics through the gateway."""
+"""The replicas of a wrap: waits for them, and reads their metrics through the gateway."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from chiron.openfaas.objects import MIN_LABEL, FunctionStatus
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan
 
-#: So many times for each replica is asked, as the gateway picks who answers.
+#: Requests for metrics per replica: the gateway chooses which replica answers.
 _ASKED = 3
-#: How long one may take to answer, in seconds, and how many may not until no more are asked.
+#: The timeout of one request in seconds, and the timeouts after which no more are sent.
 _TIMEOUT_S, _SILENT = 0.5, 3
-#: How long between two looks at how many there are, in seconds.
+#: The pause between polls of the number of replicas, in seconds.
 _LOOK_S = 0.1
 _METRICS = "/metrics"
 _IN_HAND, _WAITING, _AT_ONCE, _PRESSURE, _INFO = (
@@ -34,35 +34,34 @@ _ANSWERS, _SECONDS = "http_requests_total", "http_request_duration_seconds"
 _EVENTS, _DELAY, _MISSED = (
     f"chiron_{name}" for name in ("events_total", "firing_delay_seconds", "firing_failures_total")
 )
-#: The method of requests that run nothing: they ask whether a build is there.
+#: The method of requests that only check for a build and run nothing.
 _ASKS = "options"
-#: How the status of an answer begins that is none of an error, and the least one of a failure.
+#: The first digit of the status of a success, and the lowest status of a failure.
 _GOOD, _FAILURE = "2", "500"
 
 
 @dataclass(frozen=True)
 class Said:
-    """What a replica said, by its metrics, and when, in seconds of the monotonic clock."""
+    """The metrics of a replica at the time ``at``, in seconds of the monotonic clock."""
 
     replica: str
     at: float
-    #: Those of metrics without labels.
+    #: The values of metrics without labels.
     values: Mapping[str, float]
-    #: How many requests it has answered with each status.
+    #: The number of requests answered with each status.
     answers: Mapping[str, float] = field(default_factory=dict)
-    #: How long those took, together, that were answered without an error, in seconds.
+    #: The total duration of the requests answered without an error, in seconds.
     good_s: float = 0.0
-    #: How many of these took no longer than so many seconds, by these bounds.
+    #: The number of those requests within each upper bound in seconds.
     within: Mapping[float, float] = field(default_factory=dict)
-    #: Of each bucket, how much of what it has fired has ended within so many seconds, by these
-    #: bounds.
+    #: For each bucket, the number of firings that ended within each upper bound in seconds.
     fired: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
-    #: Of each bucket, how many runs of what it has fired have failed.
+    #: For each bucket, the number of failed runs of its firings.
     misfired: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def read(cls, text: str, at: float) -> Said | None:
-        """None where these are not the metrics of a wrap."""
+        """Parse the metrics; None if they are not a wrap's."""
         try:
             families = list(text_string_to_metric_families(text))
             samples = [sample for family in families for sample in family.samples]
@@ -94,17 +93,17 @@ class Said:
 
     @property
     def in_hand(self) -> float:
-        """Requests that it works on."""
+        """Requests being processed."""
         return self.values[_IN_HAND]
 
     @property
     def waiting(self) -> float:
-        """Requests that wait there."""
+        """Requests in the queue."""
         return self.values[_WAITING]
 
     @property
     def at_once(self) -> float:
-        """How many requests it works on at most."""
+        """The most requests processed at the same time."""
         return self.values[_AT_ONCE]
 
     @property
@@ -114,41 +113,41 @@ class Said:
 
     @property
     def held_bytes(self) -> float:
-        """Those of objects that wait in its memory."""
+        """Bytes of objects that wait in its memory."""
         return self.values.get(_HELD, 0.0)
 
     @property
     def spilled_bytes(self) -> float:
-        """Those of objects that wait on its disk."""
+        """Bytes of objects that wait on its disk."""
         return self.values.get(_SPILLED, 0.0)
 
     @property
     def leaving_bytes(self) -> float:
-        """Those on their way to other wraps."""
+        """Bytes in transfer to other wraps."""
         return self.values.get(_LEAVING, 0.0)
 
     @property
     def events(self) -> float:
-        """Events that it has taken in."""
+        """Events received so far."""
         return self.values.get(_EVENTS, 0.0)
 
     @property
     def answered(self) -> float:
-        """Requests that it has answered."""
+        """Requests answered so far."""
         return sum(self.answers.values())
 
     @property
     def good(self) -> float:
-        """Requests that it has answered without an error."""
+        """Requests answered without an error."""
         return sum(count for code, count in self.answers.items() if code.startswith(_GOOD))
 
     @property
     def failed(self) -> float:
-        """Requests that it has answered with 500 and above."""
+        """Requests answered with 500 and above."""
         return sum(count for code, count in self.answers.items() if code >= _FAILURE)
 
     def started(self, at: float) -> Said:
-        """What it would have said at its start, which was about `at`: nothing is counted yet."""
+        """Return its metrics at its start, which was about `at`: every count is 0."""
         return Said(self.replica, at, dict.fromkeys(self.values, 0.0))
 
     def pressure_since(self, before: Said) -> float:
@@ -157,7 +156,7 @@ class Said:
         return min(1.0, max(0.0, seconds / (self.at - before.at)))
 
     def computing_since(self, before: Said) -> float:
-        """The share of the time since `before` in which its cores computed for it."""
+        """The share of its cores' time since `before` in which they computed for it."""
         seconds = self.values.get(_CPU, 0.0) - before.values.get(_CPU, 0.0)
         cores = self.values.get(_CORES, 1.0)
         return min(1.0, max(0.0, seconds / cores / (self.at - before.at)))
@@ -165,7 +164,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Heard:
-    """What some of the ``replicas`` of a function said, by their names; so many were silent."""
+    """Metrics of some of a function's ``replicas``, by name; ``silent`` requests had no answer."""
 
     said: Mapping[str, Said]
     replicas: int
@@ -173,12 +172,12 @@ class Heard:
 
 
 def ready(function: FunctionStatus) -> int:
-    """How many replicas of `function` can be asked, without those that are to go."""
+    """Return how many replicas of `function` can be asked, without those about to be removed."""
     return min(function.available_replicas or function.replicas, function.replicas)
 
 
 def hear(gateway: Gateway, function: FunctionStatus) -> Heard:
-    """What a sample of the replicas of `function` say; one scaled to zero would start, if asked."""
+    """Read the metrics of the replicas of `function`; a request starts one scaled to zero."""
     replicas = ready(function)
     found = dict[str, Said]()
     silent = 0
@@ -204,11 +203,11 @@ def _ask(gateway: Gateway, name: str) -> Said | None:
 def await_replicas(
     gateway: Gateway, plan: Plan, limit_s: float = 60.0, sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Return once the wraps of `plan`, if it is for a load, have the replicas of their labels.
+    """Return when the wraps of `plan` have the replicas in their labels, if it is for a load.
 
-    A gateway that began with fewer is asked for them once.
+    A gateway that started fewer replicas is asked once to scale up.
 
-    Raises ``too-few-replicas`` after `limit_s` seconds, and what the gateway raises.
+    Raises ``too-few-replicas`` after `limit_s` seconds, and the gateway's errors.
     """
     if plan.under_load is None:
         return
@@ -231,6 +230,6 @@ def await_replicas(
 
 
 def _least(function: FunctionStatus) -> int:
-    """The fewest replicas by the label, if that says more than one; else any number will do."""
+    """Return the fewest replicas by the label if it is more than one, else 0."""
     label = function.labels.get(MIN_LABEL, "")
     return int(label) if label.isdecimal() and int(label) > 1 else 0

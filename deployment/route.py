@@ -1,6 +1,6 @@
-"""The calls of functions that a request of a workflow is made of, and when each is to be made.
+"""The function calls of a workflow's request, and when to make each.
 
-A route calls nothing itself, so that clients with threads and without them follow the same one.
+A route calls nothing itself, so clients with and without threads can follow the same route.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from chiron.wrap.core.triggers import MOST_AT_ONCE
 
 
 class Call(NamedTuple):
-    """A call of a task's function, whose answer is the task's output.
+    """A call of a task's function; the answer is the task's output.
 
-    ``emits`` has the outputs that it tells of too, by what the function calls them.
+    ``emits`` maps the function's names of further outputs in the answer to the workflow's names.
     """
 
     task: Task
@@ -35,40 +35,39 @@ class Call(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A call that is to be made now; without an answer after `timeout_s`, if that is given, it has
-    failed."""
+    """A call to make now; it has failed if there is no answer after `timeout_s`, if given."""
 
     function: str
     body: bytes
     timeout_s: float | None = None
 
 
-#: Begins a call. What it returns has a method `result` as futures have: the answer, or raises.
+#: Begins a call; returns a future-like object, whose `result` returns the answer or raises.
 Begins = Callable[[Asked], Any]
-#: Yields calls that have begun, and how many seconds to wait for the first of them to end at most,
-#: or None; is sent those that have ended, which may be none. Returns the workflow's answer.
+#: Yields the running calls and the seconds to wait for the first of them to end, or None for no
+#: limit. Is sent the calls that have ended, possibly none. Returns the workflow's answer.
 Steps = Generator[tuple[Collection[Any], float | None], Collection[Any], str]
 
 
 class Route(ABC):
-    """What a client does for a request."""
+    """The calls of a client for a request."""
 
-    #: Calls that it has under way at once, at most.
+    #: The most calls that run at the same time.
     most_at_once: int
-    #: Whether a single call is all that there is.
+    #: Whether the route is a single call.
     is_one_call = False
 
     @abstractmethod
     def follow(self, request: bytes, begin: Begins) -> Steps:
-        """Begin a request's calls, and wait for them; raises as these, and ``workflow-failed``."""
+        """Begin a request's calls and wait for them; raises their errors, ``workflow-failed``."""
 
 
 @dataclass(frozen=True)
 class Stages(Route):
-    """The calls stage by stage, and which of their answers are the workflow's.
+    """The calls stage by stage, and the source of the workflow's output among their answers.
 
-    ``fail`` is error and cause where the workflow ends in a Fail state that the client has to see
-    to.
+    ``fail`` has the error and the cause if the workflow ends in a Fail state, which the client
+    raises.
     """
 
     stages: Sequence[Sequence[Call]]
@@ -101,9 +100,9 @@ class Stages(Route):
 
 @dataclass(frozen=True)
 class Deciding(Route):
-    """The calls that a state machine asks for: a task is called as soon as it can begin.
+    """The calls that a state machine asks for: it calls a task as soon as the task can begin.
 
-    The functions of ``workflow`` are those that are deployed for its tasks.
+    The functions of ``workflow`` are the deployed functions of its tasks.
     """
 
     workflow: Workflow
@@ -135,7 +134,7 @@ def _take_in(running: Running, task: Begin, call: Any) -> None:
 
 
 def _answer(outcome: str | StatesError) -> str:
-    """The output; what fails with a function fails with all that it tells."""
+    """Return the output; if a function failed, raise its error."""
     if isinstance(outcome, str):
         return outcome
     if isinstance(outcome.__cause__, FunctionFailedError):
@@ -144,7 +143,7 @@ def _answer(outcome: str | StatesError) -> str:
 
 
 def route_of(plan: Plan, workflow: Workflow) -> Route:
-    """The route of `plan`: one call of the entry wrap, or one a task where the client calls."""
+    """Return the route of `plan`: a call of the entry wrap, or of each task if the client calls."""
     if plan.orchestrator != "client":
         return through(plan.wraps[0].name)
     wrap_of = {wrap.tasks[0]: wrap.name for wrap in plan.wraps}
@@ -165,11 +164,11 @@ def route_of(plan: Plan, workflow: Workflow) -> Route:
 
 
 def deciding(name: str, machine: dict[str, Any], function_of: Mapping[str, str]) -> Route:
-    """The route of the workflow `name`, of whose tasks each is called as `function_of` has it."""
+    """Return the route of the workflow `name`; `function_of` maps its tasks to their functions."""
     tasks = tuple(Task(task, function, None) for task, function in function_of.items())
     return Deciding(Workflow(name, tasks, None, machine=machine))
 
 
 def through(entry: str) -> Route:
-    """The route through the wrap that runs all of the workflow."""
+    """Return the route through the wrap that runs the whole workflow."""
     return Stages([[Call(Task(entry, entry, None))]], entry)

@@ -1,15 +1,15 @@
 """Whether requests keep an SLO: a sequential test, which stops as soon as the answer is sure.
 
-A request exceeds the SLO with an unknown probability; the SLO is kept where that is at most what
-its percentile allows. After each request two hypotheses, that it is at most so much and that it is
-at least so much, are held against a mixture of others by the ratio of likelihoods. A hypothesis is
-rejected once the ratio reaches the inverse of an error. By Ville's inequality (1939) that happens
-to a true one with at most the probability of that error, however often one looks: Wald's sequential
-test (1945) with the mixtures of Robbins (1970). What is open when requests or time run out is
-decided by the exact binomial test (Clopper and Pearson, 1934), which has an error of its own.
+A request exceeds the SLO with an unknown probability. The SLO is kept if that probability is at
+most the share that its percentile allows. Two hypotheses are tested after each request: "at most
+that share" and "at least that share". Each is compared with a mixture of alternatives by the ratio
+of likelihoods, and rejected when the ratio reaches the inverse of an error. By Ville's inequality
+(1939) a true hypothesis is rejected with at most the probability of that error, however often one
+tests. This is Wald's sequential test (1945) with the mixtures of Robbins (1970). If requests or
+time run out first, the exact binomial test (Clopper and Pearson, 1934) decides, with its own error.
 
-That requests do not depend on each other is assumed, and not so: where others share the machine its
-speed changes by the second. So an SLO is `kept` only by requests of some seconds.
+The test assumes independent requests. They are not: on a shared machine the speed changes by the
+second. So ``kept`` also needs requests of some seconds in all.
 """
 
 from __future__ import annotations
@@ -22,47 +22,46 @@ from typing import Literal
 from chiron.deployment.measure import percentile as quantile
 from chiron.workflow.profile import LONGEST_MS
 
-#: ``kept`` and ``broken`` are sure; ``unsure`` is what is still open at the end.
+#: ``kept`` and ``broken`` are sure; ``unsure`` is the verdict of a test that ended undecided.
 Verdict = Literal["kept", "broken", "unsure"]
 
-#: The probability of each wrong verdict of one plan, ``kept`` where the SLO is broken and the other
-#: way round: while requests are sent, and at their end.
+#: The probability of each wrong verdict of one plan, ``kept`` or ``broken``: while requests are
+#: sent, and after the last request.
 WHILE, AT_END = 0.035, 0.015
-#: Requests before any verdict: fewer tell nothing of how long requests take.
+#: Requests before any verdict: fewer are no evidence of how long requests take.
 FEWEST = 20
-#: Requests that a plan is measured with at most, but where a percentile needs more.
+#: The most requests of one plan, unless the percentile or the rate needs more.
 MOST = 1000
 #: Requests for a percentile of 100, of which none may exceed the SLO.
 _FOR_EVERY = 400
-#: A plan is measured for so many seconds at most, or for as long as a slow one may need.
+#: The time limit of one plan in seconds; a slow plan may have a higher limit.
 _LIMIT_S = 30.0
-#: ``kept`` takes requests of so many seconds in all, if there may be as many.
+#: ``kept`` needs requests of this many seconds in all, or the most requests of a plan.
 LONG_S = 10.0
-#: For how long one plan is measured at most, in seconds, however slow its requests are.
+#: The upper bound of every time limit in seconds, however slow the requests are.
 BUDGET_S = 120.0
-#: A request that arrives at a rate is late if it is sent so large a part of the SLO after it is
-#: due. If more than this share is late, the client did not keep the rate.
+#: A request at a rate is late if it is sent more than `LATE` times the SLO after it is due. If more
+#: than the share `_MOST_LATE` is late, the client did not keep the rate.
 LATE, _MOST_LATE = 0.1, 0.05
-#: The odds of a request over the SLO in the alternatives, as factors of what is allowed; each
-#: with its share of the mixture.
+#: The alternatives: the odds of a request over the SLO as a factor of the allowed odds, and the
+#: share of the mixture.
 _FEWER = ((0.0, 0.5), (0.25, 0.25), (0.5, 0.25))
 _MORE = ((2.0, 1 / 3), (4.0, 1 / 3), (16.0, 1 / 3))
 
 
 def clean_requests(percentile: float) -> int:
-    """How many requests, none of which exceeds the SLO, are enough for ``kept``."""
+    """Return how many requests within the SLO, with none over it, are enough for ``kept``."""
     allowed = 1 - percentile / 100
-    if not allowed:  # no number of requests shows that there is never one
+    if not allowed:  # no number of requests proves that none is ever over the SLO
         return _FOR_EVERY
     (_, share), *_ = _FEWER
     return max(FEWEST, math.ceil(math.log(share * WHILE) / math.log1p(-allowed)))
 
 
 def verdict(percentile: float, requests: int, over: int) -> Verdict | None:
-    """What `over` of `requests` above the SLO come to; None where that is not sure yet.
+    """Return the verdict after `requests`, `over` of them over the SLO; None if it is not sure yet.
 
-    With a percentile of 100 one is enough to break it, and it counts as kept where none of
-    `clean_requests` exceeds it.
+    At a percentile of 100, one request over the SLO breaks it; `clean_requests` within it keep it.
     """
     allowed = 1 - percentile / 100
     if requests < FEWEST:
@@ -75,7 +74,7 @@ def verdict(percentile: float, requests: int, over: int) -> Verdict | None:
 
 
 def last_verdict(percentile: float, requests: int, over: int) -> Verdict:
-    """What they come to where no further request is sent."""
+    """Return the verdict if no further request is sent."""
     sure = verdict(percentile, requests, over)
     allowed = 1 - percentile / 100
     if sure or not allowed or requests < FEWEST:
@@ -87,11 +86,11 @@ def last_verdict(percentile: float, requests: int, over: int) -> Verdict:
 
 @dataclass
 class Trial:
-    """Requests of one plan against the SLO; `latencies_ms` are those that have been sent.
+    """Requests of one plan against the SLO; `latencies_ms` has those that were sent.
 
-    Where there are fewer plans than tries, it has the requests and the time of so many `tries`.
-    With `per_s` they arrive at that rate, and the client sent `late` of them late. If these are
-    too many, the trial shows nothing.
+    If there are fewer plans than tries, a trial gets the requests and the time of `tries` tries.
+    With `per_s`, requests arrive at that rate, and the client sent `late` of them late. If too many
+    are late, the trial is void.
     """
 
     slo_ms: float
@@ -103,29 +102,29 @@ class Trial:
 
     @property
     def over(self) -> int:
-        """How many exceed the SLO."""
+        """The number of requests over the SLO."""
         return sum(latency_ms > self.slo_ms for latency_ms in self.latencies_ms)
 
     @property
     def latency_ms(self) -> float:
-        """What the percentile of them stay within."""
+        """The latency at the SLO's percentile, in milliseconds."""
         return round(quantile(self.latencies_ms, self.percentile / 100), 3)
 
     @property
     def learned_ms(self) -> float | None:
-        """The latency that corrects other predictions; None if it shows nothing of them."""
+        """The latency for correcting other predictions; None if the trial is void or too slow."""
         return None if self.doubt or self.latency_ms >= LONGEST_MS else self.latency_ms
 
     @property
     def verdict(self) -> Verdict:
-        """What they come to, where no further one is sent."""
+        """The verdict if no further request is sent."""
         if self.doubt:
             return "unsure"
         return last_verdict(self.percentile, len(self.latencies_ms), self.over)
 
     @property
     def doubt(self) -> str | None:
-        """Why the trial shows nothing; None if the client kept the rate."""
+        """Why the trial is void; None if the client kept the rate."""
         requests = len(self.latencies_ms)
         if self.per_s is None or self.late <= _MOST_LATE * requests:
             return None
@@ -137,22 +136,22 @@ class Trial:
 
     @property
     def most(self) -> int:
-        """The requests after which it ends in any case."""
+        """The number of requests after which the trial ends in any case."""
         return self.tries * self._enough
 
     def usual_s(self, expected_ms: float) -> float:
-        """How long a plan that keeps the SLO and takes so long is measured, in seconds."""
+        """Return the usual seconds of the trial of a plan that keeps the SLO with that latency."""
         each_s = 1 / self.per_s if self.per_s else min(self.slo_ms, expected_ms) / 1000
         needed_s = max(clean_requests(self.percentile) * each_s, min(LONG_S, self._enough * each_s))
         return min(BUDGET_S, needed_s)
 
     def limit_s(self, expected_ms: float) -> float:
-        """After how many seconds it ends in any case, also where it takes longer than expected."""
+        """Return the seconds after which the trial ends in any case, also with slow requests."""
         one_s = max(_LIMIT_S, 1.5 * self.usual_s(3 * expected_ms))
         return min(BUDGET_S, self.tries * one_s)
 
     def ends_with(self, latency_ms: float, late_ms: float = 0.0) -> bool:
-        """Whether no further request is needed after one that took so long."""
+        """Record a request; return whether the trial needs no further request."""
         self.latencies_ms.append(latency_ms)
         self.late += late_ms > LATE * self.slo_ms
         sure = verdict(self.percentile, len(self.latencies_ms), self.over)
@@ -160,24 +159,24 @@ class Trial:
 
     @property
     def _enough(self) -> int:
-        """How many requests are enough, however short they are."""
+        """The number of requests that is enough, however short they are."""
         return max(MOST, 2 * clean_requests(self.percentile), math.ceil(self._needed(LONG_S)))
 
     @property
     def _are_long(self) -> bool:
-        """Whether the requests are of enough seconds, or enough."""
+        """Whether there are enough seconds of requests, or enough requests."""
         if self.per_s:
             return len(self.latencies_ms) >= self._needed(LONG_S)
         is_long = sum(self.latencies_ms) >= LONG_S * 1000
         return is_long or len(self.latencies_ms) >= self._enough
 
     def _needed(self, seconds: float) -> float:
-        """How many requests arrive in so many seconds; 0 without a rate."""
+        """Return how many requests arrive in `seconds`; 0 without a rate."""
         return seconds * (self.per_s or 0.0)
 
 
 def measured_line(slo_ms: float, requests: int, over: int, latency: str, cpus: int) -> str:
-    """What was measured of a plan of so many CPUs: how many requests were within its SLO."""
+    """Return the sentence on a measured plan: the requests within its SLO, and its CPUs."""
     within = f"{100 * (requests - over) / requests:.1f}".removesuffix(".0")
     return (
         f"measured: {within} % of {requests} within {slo_ms:g} ms, {latency}, at {cpus} "
@@ -188,7 +187,7 @@ def measured_line(slo_ms: float, requests: int, over: int, latency: str, cpus: i
 def _evidence(
     mixture: Sequence[tuple[float, float]], allowed: float, requests: int, over: int
 ) -> float:
-    """How much likelier `over` of `requests` are in a mixture than where so many are allowed."""
+    """Return the likelihood ratio of the mixture to the allowed share, for `over` of `requests`."""
     return sum(share * _ratio(odds, allowed, requests, over) for odds, share in mixture)
 
 
@@ -201,7 +200,7 @@ def _ratio(odds: float, allowed: float, requests: int, over: int) -> float:
 
 
 def _at_most(over: int, requests: int, share: float) -> float:
-    """How likely it is that at most `over` of `requests` exceed what this share of all does."""
+    """Return the probability that at most `over` of `requests` are over the SLO, if `share` are."""
     odds = math.log(share) - math.log1p(-share)
     none, ways = requests * math.log1p(-share), math.lgamma(requests + 1)
     return math.fsum(

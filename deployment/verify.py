@@ -1,8 +1,8 @@
-"""Asks a finished deployment for what shows that its functions disturb each other.
+"""Tests whether the functions of a finished deployment disturb each other.
 
-One request after another shows little of it: state that functions share, as threads of a process
-do, is mixed up by requests that run at once; and random numbers that are the same in every request
-are no wrong answer, each by itself.
+Requests one after another rarely show it. Concurrent requests mix up state that functions share as
+threads of one process. An answer that should vary, such as a random number, is wrong only if it is
+the same in every request.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from chiron.workflow.model import Workflow
 from chiron.workflow.payloads import Payload
 from chiron.workflow.plan import Plan
 
-#: A payload, and what the functions alone answered to it.
+#: A payload, and the answer of the functions run alone.
 Known = tuple[Payload, ExpectedAnswer]
-#: Answers are looked at for what has to vary once a clock of seconds has gone on.
+#: The pause before answers that must vary are requested again: a clock in seconds advances.
 _PAUSE_S = 1.1
 
 
 def verify(target: Invokable, workflow: Workflow, plan: Plan, known: Sequence[Known]) -> None:
-    """Send each payload with itself and with the next one at once, and hold the answers together.
+    """Send each payload twice at once and at once with the next payload, and compare the answers.
 
-    Raises ``wrong-output`` where an answer is not that of the functions alone, ``constant-output``
-    where something that varied there in each run is the same in all answers.
+    Raises ``wrong-output`` if an answer differs from that of the functions alone. Raises
+    ``constant-output`` if a value that varied there in each run is the same in all answers.
     """
     outputs: dict[str, list[str]] = {payload.name: [] for payload, _ in known}
 
@@ -53,7 +53,7 @@ def verify(target: Invokable, workflow: Workflow, plan: Plan, known: Sequence[Kn
 
 
 def _suspects(task: str, *, workflow: Workflow, plan: Plan) -> list[str]:
-    """The functions that run in the processes of `task` and of those before it."""
+    """Return the functions that run in the processes of `task` and of its ancestors."""
     before = {task, *workflow.ancestors.get(task, ())}
     processes = [each for wrap in plan.wraps for each in wrap.processes if before & {*each}]
     tasks = [each for process in processes for each in process] or list(workflow.by_name)

@@ -24,7 +24,7 @@ from chiron.gateway.server import Gateway, Settings
 
 
 async def _serve(settings: Settings, end_with_stdin: bool) -> bool:
-    """Serve until SIGTERM, SIGINT or the end of stdin; returns whether the supervisor was lost."""
+    """Serve until SIGTERM, SIGINT or the end of stdin; return whether the supervisor was lost."""
     loop = asyncio.get_running_loop()
     gateway = Gateway(settings)
     lost = gateway.supervisor_lost
@@ -34,7 +34,7 @@ async def _serve(settings: Settings, end_with_stdin: bool) -> bool:
     print(json.dumps({"url": await gateway.start()}), flush=True)
     if end_with_stdin:
         _on_end_of_stdin(told.set)
-    # What lives as long as the gateway need not be looked at by every full collection.
+    # Exempt objects that live as long as the gateway from every full collection.
     gc.collect()
     gc.freeze()
     waits = [asyncio.ensure_future(event.wait()) for event in (lost, told)]
@@ -59,7 +59,7 @@ def _on_end_of_stdin(then: Callable[[], None]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run until SIGTERM or SIGINT; returns the exit status: 2 for what the caller can mend."""
+    """Run until SIGTERM or SIGINT; return the exit status: 2 for an error the caller can fix."""
     processes.forbid_inspection()
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _credentials(from_stdin: bool) -> Credentials | None:
-    """Those that were given, if any; raises GatewayError where there is only half of them."""
+    """Return the given credentials, if any; raises GatewayError if only half of them is given."""
     if from_stdin:
         user, password = json.loads(sys.stdin.readline() or "[null, null]")
     else:

@@ -1,6 +1,6 @@
-"""Which requests are admitted: those with the credentials, and none of another site's web page.
+"""Admission of requests: by credentials, and never from another site's web page.
 
-A user's browser reaches what other machines do not. The gateway and the services refuse the same.
+A user's browser can reach addresses that other machines cannot. The services refuse the same.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _HOST = re.compile(r"(?:\[([^]]*)\]|([^:]*))(?::\d*)?")
 
 @dataclass(frozen=True)
 class Credentials:
-    """The user and password that /system/* asks for."""
+    """The user and password that /system/* requires."""
 
     user: str
     password: str
 
     def admit(self, authorization: str | None) -> bool:
-        """Whether an Authorization header carries exactly these."""
+        """Return whether an Authorization header has exactly these credentials."""
         scheme, _, encoded = (authorization or "").partition(" ")
         if scheme.lower() != "basic":
             return False
@@ -39,7 +39,7 @@ class Credentials:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether what listens on `host` is reached from this machine alone."""
+    """Return whether a listener on `host` is reachable only from this machine."""
     address = _address(host)
     return host == "localhost" or (address is not None and address.is_loopback)
 
@@ -55,11 +55,11 @@ def refuse_cross_site(
 
     Args:
         method: the request's method.
-        header: its headers, by name.
-        types: media types that a POST may have. Of those that a page may send elsewhere without
-            being asked first, give none that does harm without an Origin.
-        secret: whether a secret is asked for as well. Then any name will do, as no page under a
-            rebound name knows it.
+        header: returns the request's header of a name.
+        types: media types that a POST may have. Browsers let a page send some types to other sites
+            without a preflight: give none of these that does harm without an Origin.
+        secret: whether a secret is required as well. Then any Host is accepted, as no page under a
+            rebound name has the secret.
 
     Raises GatewayError: 403 ``unknown-host``, ``cross-origin`` or ``callback``; 415
     ``unsupported-media-type``.
@@ -72,7 +72,7 @@ def refuse_cross_site(
         raise GatewayError("unknown-host", message, 403)
     if header("Origin") not in (None, f"http://{host}", f"https://{host}"):
         raise GatewayError("cross-origin", "web pages of other sites may not do this", 403)
-    # Whoever may call functions chooses where to and, by an echo, what the gateway itself posts.
+    # A caller of functions chooses the callback's URL and, by an echo, its body.
     if header("X-Function-Status") is not None:
         raise GatewayError("callback", "the answer of an asynchronous call may not do this", 403)
     empty = header("Content-Length") in (None, "0") and header("Transfer-Encoding") is None
@@ -84,7 +84,7 @@ def refuse_cross_site(
 
 
 def _cannot_be_rebound(host: str) -> bool:
-    """Whether no page of another site has this for its own: only names are bound to addresses."""
+    """Return whether `host` cannot be a name of another site: only names can be rebound."""
     match = _HOST.fullmatch(host)
     if match is None:
         return False

@@ -1,8 +1,8 @@
-"""What runs replicas: what local processes and Docker containers have in common.
+"""The interface of backends, which run replicas as local processes or Docker containers.
 
-A backend takes an image into use; an image in use starts replicas; a replica listens somewhere,
-can be signalled, and ends. All else (readiness, draining, restarts, scaling) is the gateway's and
-is the same for all backends. Each has a supervisor, a process that ends what a killed gateway left.
+A backend provides images in use; an image in use starts replicas; a replica listens on a port, can
+be signalled, and ends. The gateway does the rest (readiness, draining, restarts, scaling) in the
+same way for all backends. Each has a supervisor process, which cleans up after a killed gateway.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from chiron.gateway.supervisor import MAX_MESSAGE
 
 _log = logging.getLogger("gateway")
 HEALTH_PATH = "/_/health"
-#: Connections that may wait for being accepted.
+#: The most connections that wait to be accepted.
 BACKLOG = 1024
-#: Exit status of what could not be started, as in a shell.
+#: The exit status of a failed start, as in a shell.
 NOT_STARTED = 127
 
 
 class Tasks(set[asyncio.Task[None]]):
-    """Tasks that run in the background: the event loop itself forgets those that nobody holds."""
+    """Background tasks: the event loop alone would not keep them from garbage collection."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run `work`, and hold it until it is done."""
+        """Run `work`, and keep its task until it is done."""
         task = asyncio.create_task(work)
         self.add(task)
         task.add_done_callback(self._ended)
@@ -57,40 +57,40 @@ class Order:
     #: Its name, unique on this machine.
     instance: str
     deployment: Deployment
-    #: A path of its own for private files; the caller removes it afterwards.
+    #: A path for its private files; the caller removes it afterwards.
     folder: Path
     #: The folder with its secrets' files.
     secrets: Path
 
 
 class Child(ABC):
-    """A replica as its backend sees it: how to reach it or why it is not there, how it ended."""
+    """A replica's state in its backend: its address, why it failed to start, and how it ended."""
 
     def __init__(self) -> None:
         #: Exit status, negative for a signal; also set after a failed start.
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        #: When it was ordered (time.monotonic).
+        #: The time of the order (time.monotonic).
         self.since = time.monotonic()
-        #: Set once the replica can be connected to, or has failed to start.
+        #: Set when the replica accepts connections, or has failed to start.
         self.started = asyncio.Event()
-        #: Where it listens.
+        #: The address on which it listens.
         self.host = "127.0.0.1"
         self.port = 0
-        #: What answers 200 once it takes requests.
+        #: The path that answers 200 once the replica is ready.
         self.health_path = HEALTH_PATH
-        #: Its first process, as this machine sees it.
+        #: The pid of its first process in this machine's namespace.
         self.pid: int | None = None
         #: Why it could not be started.
         self.error: str | None = None
-        #: Why it was ended, if not by its own doing.
+        #: Why it was killed, if it did not end by itself.
         self.fault: str | None = None
 
     @abstractmethod
     def signal(self, number: signal.Signals) -> None:
-        """Signal its first process; SIGKILL reaches all of them. Nothing if it has ended."""
+        """Signal its first process; SIGKILL reaches all its processes. Ignored if it has ended."""
 
     def end(self, code: int, error: str | None = None) -> None:
-        """Note that it has ended; `error` if it never started. For its backend to call."""
+        """Record its end; `error` if it never started. Only its backend calls this."""
         self.error = error
         self.started.set()
         if not self.ended.done():
@@ -98,16 +98,16 @@ class Child(ABC):
 
 
 def above_limit(limit: int) -> str:
-    """What every end by the memory limit, in bytes, is called: clients look for it."""
+    """Return the phrase for an end by the memory limit, in bytes; clients search for it."""
     return f"above its memory limit of {limit >> 20} MiB"
 
 
 @dataclass(frozen=True)
 class ImageInUse:
-    """A version of an image that stays what it is until `release`, whatever is built meanwhile."""
+    """A version of an image that stays unchanged until `release`, whatever is built meanwhile."""
 
-    #: Starts a replica that writes its log to the LineReader. It returns at once, so that a caller
-    #: who is cancelled still knows the child to end; OSError if no pipe or socket could be made, or
+    #: Starts a replica that writes its log to the LineReader. It returns at once, so that a
+    #: cancelled caller has the child to end. Raises OSError if no pipe or socket could be made, or
     #: the backend is gone.
     start: Callable[[Order, LineReader], Child]
     #: Lets later builds remove this version. May be called once.
@@ -119,25 +119,25 @@ class Backend(Protocol):
 
     @property
     def name(self) -> BackendName:
-        """As `--backend` and /system/info call it."""
+        """The backend's name in `--backend` and /system/info."""
 
     @property
     def door(self) -> socket.socket | None:
-        """A further listener, where replicas cannot reach the gateway's own."""
+        """A second listener, if replicas cannot reach the gateway's own."""
 
     async def use(self, reference: str) -> ImageInUse:
         """Take the current version of an image into use; GatewayError if there is none."""
 
     async def usage(self, children: Sequence[Child]) -> processes.Usage:
-        """What `children` and all that they started use now."""
+        """Return the current usage of `children` and their descendants."""
 
     async def close(self) -> None:
-        """End every replica that is left, and wait until none is."""
+        """End all remaining replicas, and wait until they have ended."""
 
 
 @dataclass
 class Supervision:
-    """The channel to a supervisor, which ends all that is the gateway's when it closes."""
+    """The channel to a supervisor, which ends the gateway's replicas when the channel closes."""
 
     channel: socket.socket
     process: subprocess.Popen[bytes]
@@ -148,7 +148,7 @@ class Supervision:
 
     @classmethod
     def open(cls, module: str, scratch: Path, on_lost: Callable[[], None], *arguments: str) -> Self:
-        """Start the supervisor `module`, in a running event loop; it ends when this one does."""
+        """Start the supervisor `module` in a running event loop; it ends when this process does."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * MAX_MESSAGE)
@@ -164,22 +164,22 @@ class Supervision:
         return opened
 
     def receive(self) -> None:
-        """Take what comes: here, that the supervisor has ended."""
+        """Handle the channel: here, the supervisor has ended."""
         asyncio.get_running_loop().remove_reader(self.channel)
         self.on_lost()
 
     def leave(self) -> None:
-        """Close the channel, and leave the rest to the supervisor."""
+        """Close the channel, and leave the cleanup to the supervisor."""
         asyncio.get_running_loop().remove_reader(self.channel)
         self.channel.close()
         self.resume()
 
     def resume(self) -> None:
-        """Have the supervisor go on: a function of the same user may have stopped it."""
+        """Resume the supervisor: a function of the same user may have stopped it."""
         self.process.send_signal(signal.SIGCONT)
 
     async def close(self) -> None:
-        """Have the supervisor end what is left, and wait until it has."""
+        """Have the supervisor end the remaining replicas, and wait for it."""
         self.leave()
         await asyncio.to_thread(self.process.wait)
         # The supervisor has removed it, unless it was killed.

@@ -28,13 +28,13 @@ from chiron.gateway.errors import GatewayError
 from chiron.gateway.images import Image, ImageStore, home
 from chiron.openfaas.handler_folder import CONTAINER_FOLDER, STYLES, bindings, meant
 
-#: What tools leave beside code, perhaps while it is copied.
+#: Files that tools leave beside code, perhaps while it is copied.
 _SKIPPED = re.compile(r"__pycache__|\..*_cache|\.git|.*\.pyc\.\d+")
 #: The stage of a template's Dockerfile that runs index.py without of-watchdog.
 DOCKER_STAGE = "bare"
 _LINES_SHOWN = 3
 _WRAP, _PLAIN = "python3-wrap", "plain"
-#: What the runner of plain handlers has of the wrap runtime, below the folder of that.
+#: The files of the wrap runtime that the runner of plain handlers needs, below its folder.
 _SHARED = (
     "config/sandbox.py",
     "core/memory_shares.py",
@@ -46,15 +46,15 @@ _SHARED = (
     "http/server",
     "values/malloc.py",
 )
-#: Of faas-cli: the handler folder has a Dockerfile.
+#: faas-cli's lang of a handler folder with its own Dockerfile.
 _DOCKERFILE = "dockerfile"
-#: The languages of functions that `build` takes.
+#: The languages that `build` supports.
 LANGS = (*STYLES, _WRAP)
 
 
 @dataclass(frozen=True)
 class FunctionSource:
-    """A stack.yaml entry to build; ``own_template`` is the user's of that `lang`, if not ours."""
+    """A stack.yaml entry to build; ``own_template`` is the user's template of a foreign `lang`."""
 
     name: str
     image: str
@@ -63,7 +63,7 @@ class FunctionSource:
     own_template: Path | None = None
 
     def fault(self, code: str, message: str) -> GatewayError:
-        """What is wrong with it, said with its name."""
+        """Return the error with the function's name."""
         return GatewayError(code, f"function {self.name}: {message}")
 
 
@@ -77,11 +77,11 @@ def build(
     """Build `function` into `store`; its image is switched to the new version in one step.
 
     Args:
-        function: what to build. A bad one is refused before anything is written.
+        function: the function to build; a bad function is refused before anything is written.
         templates: folder with one folder per template (``plain``, ``python3-wrap``).
-        store: where the image goes.
-        venv_cache: where venvs are kept; ``$CHIRON_HOME/venvs`` if None.
-        say: told what is installed for it, if anything, and what it looks for and will not find.
+        store: the store of the image.
+        venv_cache: the folder of venvs; ``$CHIRON_HOME/venvs`` if None.
+        say: called with each installation, and with paths in the code that will not exist.
 
     Raises GatewayError: unknown lang, missing template or handler, requirements pip cannot install.
     """
@@ -113,7 +113,7 @@ def build(
 
 @dataclass(frozen=True)
 class Checked:
-    """What a good function comes to: its image's full reference, its template, what it gets."""
+    """A checked function: its image's full reference, its template, variables and requirements."""
 
     reference: str
     template: Path
@@ -122,7 +122,7 @@ class Checked:
 
 
 def check(function: FunctionSource, templates: Path) -> Checked:
-    """Look at a function before anything is built of it; raises GatewayError as `build` does."""
+    """Check a function before it is built; raises GatewayError as `build` does."""
     names.function_name(function.name)
     reference = names.image_reference(function.image)
     style = STYLES.get(function.lang)
@@ -173,19 +173,19 @@ def compose(function: FunctionSource, lay_template: Callable[[Path], None], fold
         shutil.copytree(function.handler, folder / "function", ignore=_skipped)
     except OSError as error:
         raise _not_copied(function, error) from error
-    # Docker's template does the same, so that `from function import handler` finds a package.
+    # As in Docker's template, so that `from function import handler` finds a package.
     (folder / "function" / "__init__.py").touch()
 
 
 def _not_copied(function: FunctionSource, error: OSError) -> GatewayError:
-    """The first reason why a folder could not be copied, which has one for each file."""
+    """Return the error with the first reason why a folder could not be copied."""
     reason = error.args[0][0][2] if isinstance(error, shutil.Error) else str(error)
     mend = ": free some space there" if f"[Errno {errno.ENOSPC}]" in reason else ""
     return function.fault("copy-failed", f"cannot copy {function.handler}: {reason}{mend}")
 
 
 def _link(template: Path, store: ImageStore, folder: Path) -> None:
-    """As `lay_out`, by links to the copy that `store` keeps for all images of one template."""
+    """Like `lay_out`, but hard-link the store's copy for all images of the template."""
 
     def link(source: str, target: str) -> None:
         try:
@@ -196,14 +196,14 @@ def _link(template: Path, store: ImageStore, folder: Path) -> None:
     def fill(kept: Path) -> None:
         lay_out(template, kept)
         for file in filter(Path.is_file, kept.rglob("*")):
-            file.chmod(file.stat().st_mode & ~0o222)  # a function would change every image
+            file.chmod(file.stat().st_mode & ~0o222)  # else a function could change every image
 
     with store.kept(template.name, _state(template), fill) as kept:
         shutil.copytree(kept, folder, copy_function=link, dirs_exist_ok=True)
 
 
 def _state(template: Path) -> str:
-    """A name for the files that `lay_out` copies, and for the Python that compiles them."""
+    """Return a digest of the files that `lay_out` copies and of the Python that compiles them."""
     found = hashlib.sha256(str(sys.implementation.cache_tag).encode())
     runtime = template.parent / _WRAP
     for place in (template, runtime) if template.name == _PLAIN else (template,):
@@ -218,9 +218,9 @@ def _state(template: Path) -> str:
 def lay_out(template: Path, folder: Path) -> None:
     """Copy `template` to `folder`, without its placeholder of a handler.
 
-    It comes compiled: a function's own user cannot keep what it compiles.
+    The copy is compiled: a function's own user could not store compiled files.
 
-    Raises OSError, shutil.Error: what cannot be read or written.
+    Raises OSError or shutil.Error if a file cannot be read or written.
     """
 
     def skipped(source: str, entries: list[str]) -> set[str]:
@@ -244,24 +244,24 @@ def lay_out(template: Path, folder: Path) -> None:
 
 
 def _compiled(source: Path) -> Path:
-    """Where Python keeps what it compiles of the file `source`."""
+    """Return the path of the compiled file of `source`."""
     return Path(importlib.util.cache_from_source(str(source)))
 
 
 def build_in_docker(
     function: FunctionSource, templates: Path, arguments: Mapping[str, str] | None = None
 ) -> str:
-    """Build `function` and tag it with its image reference; returns the image's id.
+    """Build `function` and tag it with its image reference; return the image's id.
 
-    A function of a lang that is not ours is built as faas-cli does: from the user's own template,
-    or from the Dockerfile in its handler folder (``lang: dockerfile``).
+    A function of a foreign lang is built as by faas-cli: from the user's own template, or from the
+    Dockerfile in its handler folder (``lang: dockerfile``).
 
     Args:
-        function: what to build. A bad one is refused before the engine is asked.
+        function: the function to build; a bad function is refused before the engine is called.
         templates: folder with one folder per template, each with a Dockerfile.
         arguments: build arguments of the template's Dockerfile, such as ``BASE_IMAGE``.
 
-    Raises GatewayError: as `build`, no engine to be used, or a build that fails.
+    Raises GatewayError: as `build`, no usable engine, or a failed build.
     """
     if function.lang in (*STYLES, _WRAP):
         checked = check(function, templates)
@@ -272,7 +272,7 @@ def build_in_docker(
 
         def fill(context: Path) -> None:
             compose(function, lay_template, context)
-            # What pip gets is what was looked at.
+            # pip gets exactly the requirements that were checked.
             asked = "".join(f"{line}\n" for line in checked.requirements)
             (context / "function" / "requirements.txt").write_text(asked, encoding="utf-8")
     else:
@@ -295,7 +295,7 @@ def build_in_docker(
 
 
 def lay_out_as_faas_cli(function: FunctionSource, context: Path) -> None:
-    """Fill the empty folder `context` as ``faas-cli build`` does for templates of others."""
+    """Fill the empty folder `context` as ``faas-cli build`` does for foreign templates."""
     names.function_name(function.name)
     template, within = function.own_template, ""
     if function.lang.lower() != _DOCKERFILE:
@@ -343,7 +343,7 @@ def _build_in_engine(
             )
         except docker.errors.BuildError as error:
             base = arguments.get("BASE_IMAGE", "the template's base image")
-            # The end of what the failing step wrote, and the engine's verdict.
+            # The last output of the failed step, and the engine's error.
             wrote = [one_line(entry.get("stream", "")) for entry in error.build_log]
             shown = [*[line for line in wrote if line][-_LINES_SHOWN:], one_line(error.msg)]
             said = f"Docker cannot build it on {base}: {' | '.join(shown)}"

@@ -1,4 +1,4 @@
-"""The body of a deployment, as faas-cli sends it, checked once, its quantities too."""
+"""The body of a deployment, as faas-cli sends it, checked once, with its quantities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from chiron.gateway import names
 from chiron.gateway.errors import GatewayError
 
-# Kubernetes' suffixes, and Docker's lower-case ones that older stack files use.
+# Kubernetes' suffixes, and Docker's lower-case suffixes of older stack files.
 _MEMORY_UNITS = {
     "": 1,
     "k": 10**3, "M": 10**6, "G": 10**9,
@@ -21,7 +21,7 @@ _MEMORY_UNITS = {
     "m": 2**20, "g": 2**30,
 }  # fmt: skip
 _TIME_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-# More digits than any machine has bytes or nanoseconds would not fit into a float.
+# Bounded, as a longer number would not fit into a float; no machine has that many bytes.
 _NUMBER = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
 _MEMORY = re.compile(_NUMBER + r"([A-Za-z]*)")
 _CPU = re.compile(_NUMBER + r"(m?)")
@@ -37,7 +37,7 @@ _List = Annotated[list[str], BeforeValidator(lambda value: [] if value is None e
 
 
 def memory_bytes(text: str) -> int:
-    """Bytes of a memory quantity such as ``128Mi``; raises GatewayError if it is none."""
+    """Return the bytes of a memory quantity such as ``128Mi``; raises GatewayError if it is bad."""
     match = _MEMORY.fullmatch(text)
     if match is None or match[2] not in _MEMORY_UNITS:
         raise GatewayError("bad-quantity", f"memory {text!r}: write it like 128Mi or 1Gi")
@@ -45,7 +45,7 @@ def memory_bytes(text: str) -> int:
 
 
 def cpu_cores(text: str) -> float:
-    """Cores of a CPU quantity such as ``500m`` or ``2``; raises GatewayError if it is none."""
+    """Return the cores of a CPU quantity such as ``500m`` or ``2``; raises GatewayError if bad."""
     match = _CPU.fullmatch(text)
     if match is None or float(match[1]) == 0:
         raise GatewayError("bad-quantity", f"cpu {text!r}: write it like 500m or 2")
@@ -53,7 +53,7 @@ def cpu_cores(text: str) -> float:
 
 
 def duration_s(text: str) -> float:
-    """Seconds of a Go duration such as ``1m30s``; a bare number is in seconds."""
+    """Return the seconds of a Go duration such as ``1m30s``; a bare number is in seconds."""
     if re.fullmatch(_NUMBER, text):
         return float(text)
     if not _DURATION.fullmatch(text):
@@ -63,15 +63,15 @@ def duration_s(text: str) -> float:
 
 @dataclass(frozen=True)
 class CallLimits:
-    """What one call of a function may take."""
+    """The limits of one call of a function."""
 
     #: Time for the caller to send its request, in seconds; infinite for no limit.
     read_s: float
-    #: Time for the function's whole answer, likewise.
+    #: Time for the function's whole answer, in seconds; infinite for no limit.
     answer_s: float
-    #: Requests that one replica takes at once, or None.
+    #: The most concurrent requests of one replica, or None.
     inflight: int | None
-    #: How long of-watchdog sleeps after SIGTERM, where its function then exits with 0.
+    #: Seconds that of-watchdog sleeps after SIGTERM, if its function then exits with 0.
     asleep_s: float
 
 
@@ -87,7 +87,7 @@ class Resources(_Body):
 
 
 class Deployment(_Body):
-    """What a client asked for: a service, its image and how to run it."""
+    """A client's request for a deployment: a service, its image and how to run it."""
 
     service: str
     image: str
@@ -104,7 +104,7 @@ class Deployment(_Body):
 
     @classmethod
     def parse(cls, body: Any) -> Deployment:
-        """Check a decoded JSON body, quantities included; raises GatewayError naming the field."""
+        """Check a decoded JSON body and its quantities; raises GatewayError with the field."""
         try:
             deployment = cls.model_validate(body)
         except ValidationError as error:
@@ -114,7 +114,7 @@ class Deployment(_Body):
         names.function_name(deployment.service)
         names.check_namespace(deployment.namespace)
         names.image_reference(deployment.image)
-        # Quantities are checked here, where the client still listens, and read again when used.
+        # Quantities are checked here, to answer the client, and parsed again when used.
         _ = deployment.memory, deployment.cores, deployment.call_limits()
         _ = deployment.requested_millicores
         check_replicas(deployment.service, deployment.min_replicas or 0)
@@ -134,7 +134,7 @@ class Deployment(_Body):
 
     @property
     def cores(self) -> int | None:
-        """Whole cores that the CPU limit comes to, at least 1, or None for no limit."""
+        """The CPU limit rounded up to whole cores, or None for no limit."""
         return math.ceil(self.cpus) if self.cpus else None
 
     @property
@@ -144,14 +144,14 @@ class Deployment(_Body):
         return math.ceil(1000 * cpu_cores(requested)) if requested else 0
 
     def behind_watchdog(self) -> Deployment:
-        """The same, for a wrap that is to wake of-watchdog at its end, and gets no more requests.
+        """Return a copy for a wrap that must wake of-watchdog when it ends, as no requests follow.
 
-        Its template's image says the same in its Dockerfile.
+        The Dockerfile of its template's image sets the same variable.
         """
         return self.model_copy(update={"env_vars": {"WRAP_LINGER_MS": "1", **self.env_vars}})
 
     def environment(self, secrets_dir: str, gateway_url: str) -> dict[str, str]:
-        """The variables that a function gets wherever it runs."""
+        """Return the variables that a function gets in every backend."""
         return {
             **self.env_vars,
             "OPENFAAS_NAME": self.service,
@@ -161,7 +161,7 @@ class Deployment(_Body):
         }
 
     def call_limits(self) -> CallLimits:
-        """The limits that the watchdog's variables set; a timeout of 0 is none."""
+        """Return the limits that the watchdog's variables set; a timeout of 0 means no limit."""
         timeouts = ("read_timeout", "write_timeout", "exec_timeout")
         read, write, execution = (
             duration_s(self.env_vars.get(name, _DEFAULT_TIMEOUT)) or math.inf for name in timeouts
@@ -173,13 +173,13 @@ class Deployment(_Body):
 
     @property
     def min_replicas(self) -> int | None:
-        """Replicas to start with, as the label com.openfaas.scale.min says; None without it."""
+        """The initial replicas by the label com.openfaas.scale.min; None without the label."""
         text = self.labels.get(_MIN_SCALE_LABEL)
         return None if text is None else _whole_number(_MIN_SCALE_LABEL, text)
 
 
 def check_replicas(service: str, replicas: int) -> None:
-    """Raise unless this gateway would run that many replicas of a function."""
+    """Raise unless this gateway can run that many replicas of a function."""
     if not 0 <= replicas <= _MAX_REPLICAS:
         message = f"function {service}: replicas must be 0 to {_MAX_REPLICAS}"
         raise GatewayError("bad-replicas", message)

@@ -1,8 +1,8 @@
 """Replicas that are Docker containers of this machine, reached on Docker's own bridge.
 
-No port is published: the gateway connects to a container's address on the bridge, as faasd and
-Kubernetes do, and containers reach the gateway's function URLs at the bridge's address of this
-machine, which is no other machine's business.
+No port is published. The gateway connects to a container's address on the bridge, as faasd and
+Kubernetes do. Containers reach the gateway's function URLs at the bridge's address of this machine,
+which other machines cannot reach.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from chiron.gateway.logs import LineReader, Pauses
 from chiron.gateway.names import BackendName
 from chiron.gateway.processes import CpuMeter, Usage
 
-#: What of-watchdog hands on to the function, where the image's variable `ready_path` says so.
+#: The path that of-watchdog forwards to the function if the image sets the variable `ready_path`.
 _WATCHDOG_READY_PATH = "/_/ready"
 _SECRETS_FOLDER = "/var/openfaas/secrets"
-#: How often the kernel renews a container's share of CPU time.
+#: The period in which the kernel renews a container's CPU quota.
 _PERIOD_US = 100_000
-#: Processes and threads of a container: far more than a wrap has, far less than a machine bears.
+#: The most processes and threads of a container: far more than a wrap needs, and safe for a host.
 _MOST_TASKS = 4096
 #: `docker logs` shows the end of the log too; the gateway keeps its own.
 _LOG = {"type": "json-file", "config": {"max-size": "1m"}}
-#: Where every image of the templates listens: of-watchdog, or index.py itself.
+#: The port on which every image of the templates listens, by of-watchdog or index.py itself.
 _PORT = 8080
 _READ_BYTES = 1 << 16
 _FRAME_HEAD = 8
@@ -58,16 +58,16 @@ _NS_PER_S = 1e9
 
 @dataclass
 class DockerBackend:
-    """Runs images of the Docker engine; made by `open`."""
+    """Runs images of the Docker engine; `open` creates it."""
 
-    #: docker-py's.
+    #: docker-py's client.
     client: Any
     #: A listening socket at the bridge's address, where containers reach the gateway.
     door: socket.socket
-    #: Where the gateway listens, and where containers reach it.
+    #: The gateway's URL, and its URL for containers.
     url: str
     inner_url: str
-    #: The gateway process, as `processes.identity` says it.
+    #: The `processes.identity` of the gateway process.
     owner: str
     supervision: Supervision
     _containers: set[Container] = field(default_factory=set)
@@ -79,16 +79,16 @@ class DockerBackend:
     async def open(
         cls, url: str, port: int, scratch: Path, on_lost: Callable[[], None]
     ) -> DockerBackend:
-        """Connect to the engine; remove what killed gateways have left behind.
+        """Connect to the engine; remove the containers that killed gateways left behind.
 
         Args:
-            url: where the gateway listens.
-            port: its port, which containers reach it by too where it is free.
+            url: the gateway's URL.
+            port: its port, also used for containers if it is free on the bridge.
             scratch: folder of the gateway's temporary files.
             on_lost: called if the supervisor process ends by itself.
 
-        Raises GatewayError: docker-py is missing, no engine answers, it may not be used, or it is
-        not on this machine.
+        Raises GatewayError: docker-py is missing, no engine answers, access is denied, or the
+        engine is not on this machine.
         """
         client = await asyncio.to_thread(docker_engine.connect)
         address = await asyncio.to_thread(docker_engine.host_address, client)
@@ -100,7 +100,7 @@ class DockerBackend:
         return cls(client, door, url, inner_url, owner, supervision)
 
     async def use(self, reference: str) -> ImageInUse:
-        """Note the id that `reference` has now; released, it goes if a later build replaced it."""
+        """Record the current id of `reference`; on release, remove the image if it was rebuilt."""
         image = await asyncio.to_thread(docker_engine.find_image, self.client, reference)
         variables = image.attrs["Config"]["Env"] or []
         # of-watchdog's own check would answer before the function is ready.
@@ -119,10 +119,10 @@ class DockerBackend:
         return container
 
     def _settings(self, order: Order, image: str) -> dict[str, Any]:
-        """The arguments of docker-py's `containers.create` for a replica.
+        """Return the arguments of docker-py's `containers.create` for a replica.
 
-        The function runs as the image's user without capabilities, with a copy of the image's
-        files, to change unless the deployment says read-only, and reads its secrets.
+        The function runs as the image's user without capabilities, and can read its secrets. It has
+        a copy of the image's files, writable unless the deployment says read-only.
         """
         deployment = order.deployment
         environment = deployment.environment(_SECRETS_FOLDER, self.inner_url)
@@ -144,11 +144,11 @@ class DockerBackend:
             "security_opt": ["no-new-privileges"],
             "pids_limit": _MOST_TASKS,
             "log_config": _LOG,
-            # The gateway asks itself; an image's own check would start a process every few seconds.
+            # The gateway checks health; an image's own check starts a process every few seconds.
             "healthcheck": {"test": ["NONE"]},
         }
         if deployment.memory:
-            # The same limit for memory and swap: no swap, as on Kubernetes.
+            # The same limit for memory and for memory plus swap: no swap, as on Kubernetes.
             settings |= {"mem_limit": deployment.memory, "memswap_limit": deployment.memory}
         if deployment.cpus:
             # Not nano_cpus, which Docker refuses above the number of cores, unlike Kubernetes.
@@ -158,18 +158,18 @@ class DockerBackend:
         return settings
 
     async def _remove_superseded(self, image: str) -> None:
-        """Remove the image with the id `image`, once it runs nowhere, if it was rebuilt."""
+        """Remove the image with the id `image` after its last container, if it was rebuilt."""
         for container in [one for one in self._containers if one.image == image]:
             await container.removed.wait()
         await asyncio.to_thread(docker_engine.remove_superseded, self.client, image)
 
     async def usage(self, children: Sequence[Child]) -> Usage:
-        """CPU time and memory of the containers' control groups."""
+        """Return CPU time and memory of the containers' control groups."""
         containers = [child for child in children if isinstance(child, Container)]
         return await asyncio.to_thread(container_usage, containers, self._meter)
 
     async def close(self) -> None:
-        """Wait until every container is removed, and let the supervisor end."""
+        """Kill every container, wait until all are removed, and stop the supervisor."""
         for container in self._containers:
             container.signal(SIGKILL)
             await container.removed.wait()
@@ -183,14 +183,14 @@ class DockerBackend:
         self.client.close()
 
     def _nothing_left(self) -> bool:
-        """Whether no container of this gateway is left: not if the engine is gone."""
+        """Return whether no container of this gateway is left; False if the engine is gone."""
         with contextlib.suppress(GatewayError):
             return not docker_engine.owned(self.client, self.owner)
         return False
 
 
 def _listen(address: str, port: int) -> socket.socket:
-    """A listener at the bridge's address of this machine, at `port` if that is free."""
+    """Return a listener at this machine's address on the bridge, at `port` if that is free."""
     try:
         return socket.create_server((address, port), backlog=BACKLOG)
     except OSError:
@@ -198,7 +198,7 @@ def _listen(address: str, port: int) -> socket.socket:
 
 
 class Container(Child):
-    """A container that runs as long as its first process does, and is removed then."""
+    """A container that runs until its first process ends, and is then removed."""
 
     def __init__(
         self, client: Any, settings: dict[str, Any], health_path: str, output: LineReader
@@ -215,18 +215,18 @@ class Container(Child):
         self._lock = threading.Lock()
         self._container: Any = None
         self._unwanted = False
-        #: Set once it is.
+        #: Set when the container has been removed.
         self.removed = asyncio.Event()
         threading.Thread(target=self._live, daemon=True, name=settings["name"]).start()
 
     @property
     def running(self) -> Any:
-        """docker-py's object of it while it runs, else None."""
+        """docker-py's container while it runs, else None."""
         with self._lock:
             return self._container
 
     def signal(self, number: Signals) -> None:
-        """Signal the container's first process, or have it end as soon as it has started."""
+        """Signal the container's first process, or kill it as soon as it has started."""
         if not self.ended.done():
             self._loop.run_in_executor(None, self._signal, number)
 
@@ -240,7 +240,7 @@ class Container(Child):
     def _live(self) -> None:
         try:
             self._create_and_run()
-        except Exception as error:  # nobody else tells that it has ended
+        except Exception as error:  # no other code reports that it has ended
             _log.exception("container %s", self._settings["name"])
             self._tell(self.end, _LOST, f"the gateway failed: {type(error).__name__}: {error}")
             self._tell(self.removed.set)
@@ -273,7 +273,7 @@ class Container(Child):
             with engine_errors():
                 with contextlib.closing(output):
                     self._pass_on(output)
-                # It may also have closed its output and go on.
+                # It may have closed its output and still run.
                 code = container.wait(timeout=None)["StatusCode"]
                 container.reload()
             self._conclude(code, container.attrs["State"]["OOMKilled"])
@@ -285,7 +285,7 @@ class Container(Child):
                 self._container = None
 
     def _pass_on(self, output: Any) -> None:
-        """Read the output; the engine holds back, and the container waits, while reading pauses."""
+        """Log the output; while reading pauses, the engine holds back and the container waits."""
         from docker.utils.socket import read
 
         pauses = Pauses()
@@ -303,7 +303,7 @@ class Container(Child):
         if out_of_memory and limit and code == -SIGKILL:
             self.fault = f"killed: it went {above_limit(limit)}"
         elif out_of_memory and limit:
-            # Its first process lived on for a while: a watchdog, or a wrap that lost another one.
+            # Its first process survived for a while: a watchdog, or a wrap that lost a worker.
             self.fault = f"ended after a process of it was killed {above_limit(limit)}"
         self._tell(self.end, code)
 
@@ -313,15 +313,15 @@ class Container(Child):
         self.started.set()
 
     def _tell(self, what: Callable[..., object], *arguments: object) -> None:
-        """Call `what` in the event loop; nothing if the loop has ended."""
+        """Call `what` in the event loop; do nothing if the loop has ended."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(what, *arguments)
 
 
 def unframed(stream: bytes) -> tuple[bytes, bytes]:
-    """What is in the engine's frames: the contents of those that are whole, and the rest.
+    """Return the contents of the whole frames in the engine's stream, and the rest.
 
-    A frame is eight bytes, of which the last four are the length of what follows.
+    A frame has a head of eight bytes, the last four of which are the length of the contents.
     """
     contents = []
     at = 0
@@ -335,13 +335,13 @@ def unframed(stream: bytes) -> tuple[bytes, bytes]:
 
 
 def _kill(container: Any, number: Signals) -> None:
-    # It may have ended by itself, or the engine may be gone: both end it as it is.
+    # Errors do not matter: the container has ended by itself, or the engine is gone.
     with contextlib.suppress(GatewayError), engine_errors():
         container.kill(signal=int(number))
 
 
 def container_usage(containers: Sequence[Container], meter: CpuMeter) -> Usage:
-    """CPU time and memory of containers; one that has just ended counts nothing."""
+    """Return CPU time and memory of containers; a container that has just ended counts nothing."""
     cpu_s: dict[int, float] = {}
     since: dict[int, float] = {}
     memory = 0
@@ -358,9 +358,9 @@ def container_usage(containers: Sequence[Container], meter: CpuMeter) -> Usage:
 
 
 def cgroup_memory_bytes(stats: dict[str, Any]) -> int:
-    """Memory of a control group without the page cache that the kernel can drop at once.
+    """Return a control group's memory without the page cache that the kernel can drop at once.
 
-    As `docker stats` does: the field has one name in version 1 and another in version 2.
+    `docker stats` does the same; the field's name differs between versions 1 and 2.
     """
     detail = stats.get("stats", {})
     droppable = detail.get("total_inactive_file", detail.get("inactive_file", 0))

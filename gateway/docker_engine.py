@@ -1,9 +1,9 @@
 """The Docker engine of this machine, through docker-py; as a program, its containers' supervisor.
 
-The containers' parent is the Docker engine, so that nothing ends them with the gateway. The
-supervisor holds one end of a channel whose other end is the gateway's alone. When it closes, even
-by SIGKILL, the containers and temporary files of that gateway are removed, unless the gateway
-has said before that it did so itself. It imports little, for it lives as long as the gateway does.
+The containers' parent is the Docker engine, so they do not end with the gateway. The supervisor
+holds one end of a channel, and only the gateway holds the other. The channel closes with the
+gateway, even by SIGKILL. Then the supervisor removes the gateway's temporary files, and its
+containers unless it reported that none is left. It lives as long, so it imports little.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from typing import Any
 from chiron.gateway import names, processes
 from chiron.gateway.errors import GatewayError
 
-#: Longest that the engine may take for an ordinary answer, in seconds.
+#: The timeout of an ordinary answer of the engine, in seconds.
 _TIMEOUT_S = 60
-#: The network that every engine has; its gateway's address is one of this machine.
+#: The network of every engine; this machine has an address on it.
 NETWORK = "bridge"
 _INTERFACE_OPTION = "com.docker.network.bridge.name"
-#: Whose container it is: the identity of a gateway process, as `processes.identity` gives it.
+#: The label of a container with the `processes.identity` of its gateway process.
 OWNER_LABEL = "chiron.gateway"
-#: Where that gateway listens, and which function the container serves.
+#: The labels with that gateway's URL, and with the container's function.
 GATEWAY_URL_LABEL = "chiron.gateway.url"
 FUNCTION_LABEL = "com.openfaas.function"
-#: Of an image that `chiron build` made: the function.
+#: The label of an image built by `chiron build`, with the function.
 BUILT_LABEL = "chiron.built"
 
 _UNAVAILABLE = 503
-#: What switches colours on a terminal; the engine has its build's errors in red.
+#: The control sequences of colours: the engine prints build errors in red.
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-#: The last word of a gateway to the supervisor: none of its containers is left.
+#: The gateway's last message to the supervisor: none of its containers is left.
 ALL_CLEAR = b"."
 _BETWEEN_LOOKS_S = 0.5
 _QUIET_LOOKS = 3
@@ -47,9 +47,9 @@ _ENGINE_LIMIT_S = 60.0
 
 
 def connect() -> Any:
-    """docker-py's client of the engine that DOCKER_HOST names, or of the usual socket.
+    """Return docker-py's client of the engine at DOCKER_HOST, or at the usual socket.
 
-    Raises GatewayError: docker-py is not installed, no engine answers, or it may not be used.
+    Raises GatewayError: docker-py is not installed, no engine answers, or access is denied.
     """
     try:
         import docker
@@ -63,7 +63,7 @@ def connect() -> Any:
 
 @contextlib.contextmanager
 def engine_errors() -> Iterator[None]:
-    """Turn docker-py's errors, and those of the connection below it, into GatewayErrors."""
+    """Turn docker-py's errors, and those of its connection, into GatewayErrors."""
     import docker
     import requests
 
@@ -77,13 +77,13 @@ def engine_errors() -> Iterator[None]:
 
 
 def one_line(text: object) -> str:
-    """`text` with every run of blanks and line ends as one blank, and without its colours."""
+    """Return `text` on one line with single blanks, without colours."""
     return " ".join(_COLOUR.sub("", str(text)).split())
 
 
 def host_address(client: Any) -> str:
-    """This machine's address on the engine's bridge, for containers; GatewayError without one."""
-    import psutil  # not in the supervisor, which shall take little memory
+    """Return this machine's address on the engine's bridge, for containers; or GatewayError."""
+    import psutil  # not in the supervisor, to save memory
 
     with engine_errors():
         found = client.networks.list(names=[NETWORK])
@@ -100,7 +100,7 @@ def host_address(client: Any) -> str:
 
 
 def find_image(client: Any, reference: str) -> Any:
-    """The image that `reference` names now; GatewayError: there is none, or no engine answers."""
+    """Return the current image of `reference`; GatewayError: it is missing, or no engine."""
     import docker
 
     with engine_errors():
@@ -113,7 +113,7 @@ def find_image(client: Any, reference: str) -> Any:
 
 
 def owned(client: Any, owner: str | None = None) -> list[Any]:
-    """The containers of the gateway `owner`, or of all gateways; ended ones too."""
+    """Return the containers of the gateway `owner`, or of all gateways, including ended ones."""
     label = OWNER_LABEL if owner is None else f"{OWNER_LABEL}={owner}"
     with engine_errors():
         found: list[Any] = client.containers.list(
@@ -123,21 +123,21 @@ def owned(client: Any, owner: str | None = None) -> list[Any]:
 
 
 def remove(container: Any) -> None:
-    """Remove a container, running or not; fine if another program does at the same time."""
+    """Remove a container, running or not; ignores a removal by another program meanwhile."""
     with contextlib.suppress(GatewayError), engine_errors():
         container.remove(force=True, v=True)
 
 
 def remove_superseded(client: Any, ident: str) -> None:
-    """Remove an image of ours if a later build has taken its name and no container needs it."""
+    """Remove an image of ours if a later build has taken its name and no container uses it."""
     with contextlib.suppress(GatewayError), engine_errors():
         image = client.images.get(ident)
         if BUILT_LABEL in image.labels and not image.tags:
-            client.images.remove(ident)  # which the engine refuses while it is needed
+            client.images.remove(ident)  # the engine refuses this while a container uses it
 
 
 def remove_abandoned(client: Any) -> None:
-    """Remove the containers of gateways that have ended, also of those killed with supervisors."""
+    """Remove the containers of ended gateways, including gateways killed with their supervisors."""
     for container in owned(client):
         if processes.is_gone(container.labels[OWNER_LABEL]):
             remove(container)
@@ -162,7 +162,7 @@ def _unreachable(error: BaseException) -> GatewayError:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """`error` and what is behind it; urllib3 hands the reason on as an argument."""
+    """Yield `error` and its causes; urllib3 passes the cause as an argument."""
     yield error
     inner = [argument for argument in error.args if isinstance(argument, BaseException)]
     following = inner[0] if inner else error.__cause__ or error.__context__
@@ -171,8 +171,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def supervise() -> None:
-    """Remove what the gateway argv[3] leaves: channel (descriptor) argv[1], folder argv[2]."""
-    # When to stop is the gateway's decision, told by its channel.
+    """Clean up after the gateway argv[3]: channel (descriptor) argv[1], folder argv[2]."""
+    # Only the gateway decides when to stop, by its channel.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     last_word = b""
@@ -186,7 +186,7 @@ def supervise() -> None:
 
 
 def _remove_all(owner: str) -> None:
-    """Remove the gateway's containers; several looks, as the engine may still be making some."""
+    """Remove the gateway's containers; lists them repeatedly, as the engine may create more."""
     end = time.monotonic() + _ENGINE_LIMIT_S
     quiet = 0
     while quiet < _QUIET_LOOKS and time.monotonic() < end:
@@ -197,7 +197,7 @@ def _remove_all(owner: str) -> None:
                     remove(container)
             quiet = 0 if found else quiet + 1
         except GatewayError:
-            quiet = 0  # the engine is away: perhaps it comes back
+            quiet = 0  # the engine is down and may return
         time.sleep(_BETWEEN_LOOKS_S)
 
 

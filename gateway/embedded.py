@@ -1,4 +1,4 @@
-"""A gateway for the length of a `with` block, in a process of its own."""
+"""A gateway in a process of its own, for the duration of a `with` block."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _TIMEOUT_S = 30.0
 class EmbeddedGateway:
     """Starts a gateway on entry and stops it, with all functions, on exit.
 
-    It is a separate process, so that a client that measures does not share its interpreter lock,
-    and ends by itself when this process ends, however that happens. Nothing of the server is
-    imported here: that takes as long as most verbs do.
+    It is a separate process, so it does not share the interpreter lock of a client that measures.
+    It ends by itself when this process ends in any way. The server is not imported here, as the
+    import takes as long as most verbs do.
 
-    With `strict` it behaves as that provider, for tests: see `python -m chiron.gateway --help`.
+    With `strict` it imitates that provider, for tests: see `python -m chiron.gateway --help`.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class EmbeddedGateway:
         strict: ProviderName | None = None,
         grace_s: float | None = None,
     ) -> None:
-        #: Where it listens, once entered.
+        #: Its URL, once entered.
         self.url = ""
-        #: Its process.
+        #: The pid of its process.
         self.pid = 0
         options = {
             "--port": port,
@@ -76,13 +76,13 @@ class EmbeddedGateway:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop it and wait until it is gone."""
+        """Stop it and wait for its end."""
         with self._process, self._errors:
             cast(IO[bytes], self._process.stdin).close()
             try:
                 self._process.wait(_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                # Its supervisor ends the functions when it sees it gone.
+                # Its supervisor detects its end and ends the functions.
                 self._process.kill()
 
     def wait(self) -> None:
@@ -90,7 +90,7 @@ class EmbeddedGateway:
         self._process.wait()
 
     def how_it_ended(self) -> str | None:
-        """How it has ended by itself, with its last words; None while it runs."""
+        """Return how it ended by itself, with its last line of errors; None while it runs."""
         status = self._process.poll()
         if status is None:
             return None
@@ -104,12 +104,12 @@ class EmbeddedGateway:
         return said[-1].removeprefix("error: ") if said else ""
 
     def _first_line(self) -> bytes:
-        """What it says when it has got the credentials and listens."""
+        """Send the credentials; return its first line of output, printed once it listens."""
         stdin, stdout = (
             cast(IO[bytes], each) for each in (self._process.stdin, self._process.stdout)
         )
-        # Through the pipe: an environment would show them to other processes.
-        with contextlib.suppress(BrokenPipeError):  # it has ended: its own words say why
+        # By the pipe: other processes can read an environment.
+        with contextlib.suppress(BrokenPipeError):  # it has ended: its output has the reason
             stdin.write(json.dumps(self._credentials).encode() + b"\n")
             stdin.flush()
         ready, _, _ = select.select([stdout], [], [], _TIMEOUT_S)

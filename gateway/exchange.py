@@ -1,4 +1,4 @@
-"""Hands one request to a ready replica of a function and gives back its answer."""
+"""Sends one request to a ready replica of a function and returns its answer."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from chiron.gateway.errors import GatewayError
 from chiron.gateway.registry import Function
 from chiron.gateway.replica import Replica
 
-#: The largest body that a function may be sent.
+#: The largest body of a request to a function.
 LARGEST_BYTES = 64 << 20
 _CONNECT_ATTEMPTS = 5
 _BETWEEN_ATTEMPTS_S = 0.02
 
 
 def too_large() -> GatewayError:
-    """The refusal (413) of a body above `LARGEST_BYTES`."""
+    """Return the refusal (413) of a body above `LARGEST_BYTES`."""
     message = f"the request's body is larger than {LARGEST_BYTES >> 20} MiB"
     return GatewayError("too-large", message, 413)
 
 
 class Pieces:
-    """A body that is passed on while it comes, up to `LARGEST_BYTES`.
+    """A body that is streamed as it arrives, up to `LARGEST_BYTES`.
 
     Args:
-        limit_s: how long the caller may be waited for, all pieces together, in seconds.
-        late: the refusal (408) of one that does not send it in time.
+        limit_s: the time that the caller has for all pieces together, in seconds.
+        late: the refusal (408) after that time.
     """
 
     def __init__(self, source: aiohttp.StreamReader, limit_s: float, late: GatewayError) -> None:
-        #: Why it was broken off, once it was.
+        #: The reason if it was aborted.
         self.refused: GatewayError | None = None
-        #: How many bytes have come so far.
+        #: The bytes received so far.
         self.size = 0
         self._source = source
         self._limit_s = limit_s
         self._late = late
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Its pieces; GatewayError (408, 413) in place of one that is late or beyond the limit."""
+        """Yield its pieces; GatewayError (408, 413) instead of a late piece or beyond the limit."""
         left_s = self._limit_s
         while True:
-            # What the function takes its time over is not the caller's.
+            # Counts only the caller's time, not the function's.
             asked = time.monotonic()
             try:
                 async with asyncio.timeout(left_s):
@@ -69,7 +69,7 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A request as the function gets it; `target` is its path and query without leading slash."""
+    """A request to a function; `target` is its path and query without leading slash."""
 
     method: str
     target: str
@@ -78,18 +78,18 @@ class Outgoing:
 
     @property
     def size(self) -> int:
-        """How many bytes of its body have come so far."""
+        """The bytes of its body received so far."""
         return self.body.size if isinstance(self.body, Pieces) else len(self.body or b"")
 
 
 @asynccontextmanager
 async def exchange(function: Function, outgoing: Outgoing) -> AsyncIterator[aiohttp.ClientResponse]:
-    """Send `outgoing` to a replica, waiting for one to be ready; yields the answer's head.
+    """Send `outgoing` to a replica, waiting for one to be ready; yield the answer's head.
 
-    The time that the function has for its answer starts when a replica is ready, and includes
-    what the caller does with the answer.
+    The timeout of the answer starts when a replica is ready, and covers the caller's use of the
+    answer.
 
-    Raises GatewayError: 503 no replica gets ready, 429 none has room, 504 the answer took too long,
+    Raises GatewayError: 503 no replica gets ready, 429 all are full, 504 the answer took too long,
     502 the process broke off the connection, 413 the request's body is too large.
     """
     limit_s = function.limits.answer_s
@@ -110,7 +110,7 @@ async def exchange(function: Function, outgoing: Outgoing) -> AsyncIterator[aioh
                 except aiohttp.ClientError as error:
                     if large and large.refused:
                         raise large.refused from error
-                    # Nothing was sent if its process ended before it took the connection.
+                    # Nothing was sent if its process ended before it accepted the connection.
                     refused = isinstance(error, aiohttp.ClientConnectorError)
                     replica.unreachable |= refused
                     if attempt == _CONNECT_ATTEMPTS or not refused:

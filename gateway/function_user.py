@@ -1,4 +1,4 @@
-"""The user that functions run as where root starts the gateway: one that owns nothing else."""
+"""The user that functions run as if root starts the gateway: a user that owns nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FunctionUser:
 
     @classmethod
     def choose(cls, name: str) -> FunctionUser | None:
-        """The user `name`, or None to stay this one; GatewayError if there is no such user."""
+        """Return the user `name`, or None to keep this user; GatewayError if there is none."""
         if os.geteuid() != 0:
             return None
         try:
@@ -36,11 +36,11 @@ class FunctionUser:
         return cls(name, entry.pw_uid, entry.pw_gid) if entry.pw_uid else None
 
     def own(self, path: Path) -> None:
-        """Give a file or folder to the user."""
+        """Make the user the owner of a file or folder."""
         os.chown(path, self.uid, self.gid)
 
     def barred(self, *paths: Path) -> Path | None:
-        """The first file or folder on the way to `paths` that the user may not pass; or None."""
+        """Return the first file or folder towards `paths` that the user cannot enter, or None."""
         for path in paths:
             for step in (*reversed(path.parents), path):
                 if not self._may_pass(step):

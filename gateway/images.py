@@ -1,17 +1,17 @@
-"""The image store: where it is, each image a folder of versions, a link to the current one.
+"""The image store: each image is a folder of versions, with a link to the current version.
 
     <root>/<reference>/current -> <version>
     <root>/<reference>/<version>/{index.py, function/, image.json, ...}
     <root>/.kept/<template>/<state>/{index.py, ...}
 
-A reference's separators are replaced there, as functions make of their own folder's path what they
-like: a colon would end it in PYTHONPATH, a percent sign is the beginning of another in file://.
+The store replaces a reference's separators, as functions may use their folder's path anywhere: a
+colon would end it in PYTHONPATH, and a percent sign would start an escape in file://.
 
 The files of a template are in the store once: images have hard links to them.
 
-A build adds a version and then turns the link, in one rename. A version that a gateway runs is
-locked by it (shared), so that a later build removes only versions that are not in use. Each code of
-a wrap has a tag of its own: of the tags that are not in use the newest stay.
+A build adds a version and then switches the link with one rename. A gateway locks the versions that
+it runs (shared), so a later build removes only unused versions. Each version of a wrap's code has
+its own tag: of the unused tags, only the newest are kept.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from chiron.gateway.errors import GatewayError
 
 _CURRENT = "current"
 _METADATA = "image.json"
-#: What images have links to, below the store's folder; no reference begins so.
+#: The subfolder with the files that images link to; no reference begins like this.
 _KEPT = ".kept"
 _SEPARATORS = str.maketrans("/:@", "+=,")
-#: How many tags of an image stay in any case: they may be deployed soon, or once more.
+#: The newest tags of an image that are kept in any case: they may be deployed soon, or again.
 _TAGS_KEPT = 5
 
 
 def home() -> Path:
-    """``$CHIRON_HOME``; when it is not set the user's cache folder, for root the system's.
+    """Return ``$CHIRON_HOME``, or the user's cache folder; for root, the system's.
 
-    Functions that root's gateway runs as another user have to get at their images, which they
-    could not in root's home. An ordinary user's are that user's alone: they hold code.
+    Functions that root's gateway runs as another user must read their images: in root's home they
+    could not. Other users' folders are private, as they hold code.
     """
     configured = os.environ.get("CHIRON_HOME")
     if configured:
@@ -52,22 +52,22 @@ def home() -> Path:
     folder = Path.home() / ".cache" / "chiron"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError:  # what is written there fails, and says what is to be done
+    except OSError:  # writing there fails later, with an error that has the fix
         return folder
     folder.chmod(0o700)
     return folder
 
 
 def images_folder() -> Path:
-    """The default folder of the image store."""
+    """Return the default folder of the image store."""
     return home() / "images"
 
 
 @contextmanager
 def exclusive_lock(path: Path) -> Iterator[None]:
-    """Hold the lock file `path` (created if need be), waiting for the process that holds it now.
+    """Hold the lock file `path` (created if need be), after waiting for its current holder.
 
-    Other users cannot open it, and so not hold it.
+    Other users cannot open the file, and so cannot hold the lock.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with open(descriptor, "a") as file:  # noqa: PTH123  (a descriptor)
@@ -101,7 +101,7 @@ class ImageStore:
         self.root = root.absolute()
 
     def find(self, reference: str) -> Image | None:
-        """The current version of an image, or None if it was never built."""
+        """Return the current version of an image, or None if it was never built."""
         folder = self._folder(reference)
         try:
             version = folder / (folder / _CURRENT).readlink()
@@ -113,7 +113,7 @@ class ImageStore:
         return Image(**metadata, folder=version)
 
     def pin(self, reference: str) -> tuple[Image, int]:
-        """The current version, on disk until the descriptor is closed; GatewayError without one."""
+        """Return the current version, kept until the descriptor is closed; GatewayError if none."""
         while (image := self.find(reference)) is not None:
             try:
                 descriptor = os.open(image.folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -122,7 +122,7 @@ class ImageStore:
             fcntl.flock(descriptor, fcntl.LOCK_SH)
             if (image.folder / _METADATA).exists():
                 return image, descriptor
-            # A build removed it between our look and our lock: look again.
+            # A build removed it between `find` and the lock: try again.
             os.close(descriptor)
         mend = "give its function a lang and build it with chiron build, or take --backend docker"
         message = f"image {reference} not found in {self.root}: {mend}"
@@ -149,7 +149,7 @@ class ImageStore:
     def kept(self, name: str, state: str, fill: Callable[[Path], None]) -> Iterator[Path]:
         """Yield the folder `name` that `fill` has filled; another `state` replaces it.
 
-        It stays while the block lasts.
+        The folder stays until the block ends.
         """
         place = self.root / _KEPT / name
         place.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ class ImageStore:
             yield folder
 
     def remove_old_tags(self, reference: str) -> None:
-        """Remove what is not in use of an image's tags, but for the newest ones."""
+        """Remove the unused tags of an image, except the newest."""
         name = _name(self._folder(reference))
         links = [link for link in self.root.glob(f"*/{_CURRENT}") if _name(link.parent) == name]
         links.sort(key=lambda link: link.lstat().st_mtime_ns)  # when it was built
@@ -177,7 +177,7 @@ class ImageStore:
 
 
 def _name(folder: Path) -> str:
-    """The name in an image's reference, without its tag."""
+    """Return the name in an image's reference, without its tag."""
     return folder.name.rpartition("=")[0]
 
 
@@ -187,7 +187,7 @@ def _current(folder: Path) -> str | None:
 
 
 def _remove_unused(folder: Path, spared: str | None) -> None:
-    """Remove every version but `spared` that is not in use; the image's lock is held."""
+    """Remove every unused version except `spared`; the caller holds the image's lock."""
     for version in folder.iterdir():
         if version.is_symlink() or not version.is_dir() or version.name == spared:
             continue

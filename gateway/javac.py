@@ -14,14 +14,14 @@ from pathlib import Path
 from chiron.gateway.errors import GatewayError
 
 _FUNCTIONS = "function/functions"
-#: What calls them, which all wraps have, and its classes.
+#: The program of every wrap that calls Java functions, and its compiled classes.
 _PROGRAM, _CLASSES = "wrap/functions/java", ".classes"
 
 
 def compile_functions(function: str, folder: Path, cache: Path, say: Callable[[str], None]) -> None:
     """Compile the Java functions of the wrap in `folder`.
 
-    What calls them is kept compiled in `cache`. Raises GatewayError: no JDK, or what javac says.
+    `cache` keeps the program that calls them, compiled. GatewayError: no JDK, or javac's error.
     """
     if not any(folder.glob(f"{_FUNCTIONS}/*/function/src/main/java")):
         return
@@ -43,7 +43,7 @@ def compile_functions(function: str, folder: Path, cache: Path, say: Callable[[s
 
 
 def _digest(folder: Path) -> str:
-    """What the sources in `folder` are, and what compiles them."""
+    """Return a digest of the sources in `folder` and of the compiler's path."""
     found = hashlib.sha256((os.path.realpath(shutil.which("javac") or "")).encode())
     for source in sorted(folder.glob("*.java")):
         found.update(source.read_bytes())

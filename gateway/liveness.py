@@ -1,13 +1,13 @@
-"""Liveness of a replica: whether one that does not answer will ever do so again.
+"""Liveness of a replica: whether a silent replica will ever answer again.
 
-Any HTTP answer is a sign of life. Without one, a replica is dead that
+Any HTTP answer is a sign of life. Without an answer, a replica is dead if it
 
-- refuses connections, several times in a row: nothing listens any more;
+- refuses connections several times in a row: nothing listens any more;
 - is stopped, as by SIGSTOP;
-- has been silent for as long as a call or a start may last, and has not computed meanwhile. Before
-  that, it may wait for something else on all of its threads, or begin anew.
+- has neither answered nor computed for as long as a call or a start may last. A shorter silence
+  may be a wait on all its threads, or a restart.
 
-One that computes is alive.
+A replica that computes is alive.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _TIMEOUT_S = 2.0
 _MOST_REFUSALS = 3
 _MOST_LOOKS_STOPPED = 2
 _STOPPED = "T"
-#: Below this share of a core it does not compute: it looks after its connections and timers.
+#: The share of a core below which it does not compute, but only serves connections and timers.
 _IDLE_SHARE = 0.01
 _LEAST_SILENCE_S = 10.0
 
 
 async def await_death(child: Child, longest_silence_s: float, doubtful: Callable[[], bool]) -> str:
-    """Ask for a replica's health where there is doubt, until it answers; returns why it is dead.
+    """While in doubt, poll a replica's health until it answers; return why it is dead.
 
     Args:
-        child: the replica, which takes requests.
-        longest_silence_s: how long a call, or a start, may last.
-        doubtful: whether there is any reason since it was last called; without, nothing is asked.
+        child: the replica, which is ready.
+        longest_silence_s: the longest duration of a call or a start.
+        doubtful: whether there is a reason to poll since its last call; it is polled only then.
     """
     suspect = _Suspect(child, longest_silence_s)
     health = "answers"
@@ -61,7 +61,7 @@ async def _ask(child: Child) -> str:
     url = f"http://{child.host}:{child.port}{child.health_path}"
     limit = aiohttp.ClientTimeout(total=_TIMEOUT_S)
     try:
-        # By a connection of its own, as calls may have taken all that there are.
+        # By a connection of its own, as calls may use all pooled connections.
         async with aiohttp.ClientSession(timeout=limit) as http, http.get(url):
             return "answers"
     except aiohttp.ClientConnectorError:
@@ -71,7 +71,7 @@ async def _ask(child: Child) -> str:
 
 
 class _Suspect:
-    """What was found of a replica since it last gave a sign of life."""
+    """The evidence on a replica since its last sign of life."""
 
     def __init__(self, child: Child, longest_silence_s: float) -> None:
         self._child = child
@@ -82,13 +82,13 @@ class _Suspect:
         self._cpu_s = 0.0
 
     def refuses(self) -> str | None:
-        """Note a refused connection; returns why it is dead, if it is."""
+        """Record a refused connection; return why the replica is dead, if it is."""
         self._refusals += 1
         dead = self._refusals >= _MOST_REFUSALS
         return "nothing listens at its port any more" if dead else None
 
     def is_silent(self, table: dict[int, processes.Entry]) -> str | None:
-        """Note that no answer came, with the processes that there are; returns why it is dead."""
+        """Record a missing answer, with the running processes; return why the replica is dead."""
         first = table.get(self._child.pid or 0)
         if first is None:
             return None

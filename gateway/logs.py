@@ -1,7 +1,7 @@
-"""A function's log: what its processes wrote, the latest lines kept; GET /system/logs.
+"""A function's log: the latest lines of its processes' output; GET /system/logs.
 
-Nothing is done for a single line before it is read: what a process writes is kept in pieces, as it
-was written, so that one that prints as fast as it can takes little of the gateway's time.
+Output is stored in pieces, as a process wrote it, and split into lines only when read. So a process
+that prints as fast as it can takes little of the gateway's time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BETWEEN_LINES_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of one process, and when it was read."""
+    """One line of one process, and the time it was read."""
 
     time: datetime
     instance: str
@@ -42,7 +42,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Lines that one process wrote at one time; `least` is how many they are at least."""
+    """Lines that a process wrote at one time; `least` is a lower bound of their number."""
 
     time: datetime
     instance: str
@@ -50,7 +50,7 @@ class _Piece:
     least: int
 
     def lines(self) -> list[Line]:
-        """Its lines; those too long to keep are broken up."""
+        """Return its lines, split if too long to keep."""
         parts = (
             line[start : start + _LONGEST_LINE]
             for line in self.data.split(b"\n")
@@ -68,13 +68,13 @@ class Log:
     def __init__(self) -> None:
         self._pieces: deque[_Piece] = deque()
         self._least = 0
-        #: How often there was ever written: where a `follow` that is to miss nothing starts.
+        #: The number of writes so far; a `follow` from here misses nothing.
         self.written = 0
         self._closed = False
         self._news = asyncio.Event()
 
     def write(self, instance: str, data: bytes) -> None:
-        """Append lines, the last one without its end, and wake the readers that follow."""
+        """Append lines, the last without its line end, and wake the followers."""
         lines = 1 + data.count(b"\n")
         if lines > _LINES_KEPT:
             data, lines = b"\n".join(data.rsplit(b"\n", _LINES_KEPT)[1:]), _LINES_KEPT
@@ -87,12 +87,12 @@ class Log:
         self._wake()
 
     def close(self) -> None:
-        """End every `follow`: the function is gone."""
+        """End every `follow`: the function is removed."""
         self._closed = True
         self._wake()
 
     def read(self, since: datetime | None, instance: str | None, tail: int | None) -> list[Line]:
-        """The kept lines, oldest first: those after `since`, of `instance`, at most `tail`."""
+        """Return the kept lines, oldest first: after `since`, of `instance`, at most `tail`."""
         lines = [line for piece in self._pieces for line in piece.lines()][-_LINES_KEPT:]
         wanted = [
             line
@@ -102,9 +102,9 @@ class Log:
         return wanted if tail is None else wanted[max(0, len(wanted) - tail) :]
 
     async def follow(self, start: int, instance: str | None) -> AsyncIterator[list[Line]]:
-        """What `instance` writes from number `start` on, in order, until the function is removed.
+        """Yield the lines of `instance` from write number `start` on; end when the function goes.
 
-        A reader that falls behind by more lines than are kept misses some.
+        A reader that falls behind by more than the kept lines misses some.
         """
         while True:
             news, closed = self._news, self._closed
@@ -123,9 +123,9 @@ class Log:
 
 
 class Pauses:
-    """When to stop reading an output for a while, so that a process which only prints waits.
+    """When to pause reading an output, so that a process which only prints must wait.
 
-    Else each line that it prints would be work for the gateway at once.
+    Otherwise the gateway would have to handle each printed line at once.
     """
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class Pauses:
         self._in_a_row = 0
 
     def after_reading_s(self) -> float:
-        """How long to read no more, in seconds: 0 unless there was more at once, several times."""
+        """Return the pause in seconds: 0 unless several reads in a row followed at once."""
         now = time.monotonic()
         self._in_a_row = self._in_a_row + 1 if now - self._last < _AT_ONCE_S else 0
         self._last = now
@@ -141,7 +141,7 @@ class Pauses:
 
 
 class LineReader:
-    """Passes a process's output on to the log in whole lines."""
+    """Writes a process's output to the log in whole lines."""
 
     def __init__(self, log: Log, instance: str) -> None:
         self._log = log
@@ -149,7 +149,7 @@ class LineReader:
         self._rest = b""
 
     def feed(self, data: bytes) -> None:
-        """Log the lines that `data` completes, and what is too long to wait for its end."""
+        """Log the lines that `data` completes, and the start of a line that is too long."""
         lines, ended, self._rest = (self._rest + data).rpartition(b"\n")
         if ended:
             self._log.write(self._instance, lines)
@@ -159,7 +159,7 @@ class LineReader:
             self._rest = self._rest[cut:]
 
     def end(self) -> None:
-        """Log what the process wrote last without ending its line."""
+        """Log the last line if it has no line end."""
         if self._rest:
             self._log.write(self._instance, self._rest)
             self._rest = b""
@@ -185,7 +185,7 @@ async def stream_logs(request: web.Request, name: str, log: Log) -> web.StreamRe
 
 
 async def _send(answer: web.StreamResponse, name: str, lines: list[Line]) -> None:
-    """Send lines a few at a time: calls of functions go on meanwhile."""
+    """Send lines a few at a time, so that calls of functions proceed meanwhile."""
     for start in range(0, len(lines), _LINES_AT_ONCE):
         await answer.write(b"".join(_record(name, each) for each in lines[start:][:_LINES_AT_ONCE]))
         await asyncio.sleep(_BETWEEN_LINES_S)
@@ -213,7 +213,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _tail(text: str | None) -> int | None:
-    """The number of lines; None for all, which faas-cli says as -1."""
+    """Return the number of lines; None for all, which faas-cli sends as -1."""
     try:
         lines = int(text or -1)
     except ValueError as error:

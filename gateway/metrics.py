@@ -11,7 +11,7 @@ from chiron.gateway.registry import Registry
 
 
 class Metrics:
-    """Counts invocations; `record` is on the way of every request."""
+    """Counts invocations; every request calls `record`."""
 
     def __init__(self) -> None:
         own = self._registry = prometheus.CollectorRegistry()
@@ -34,7 +34,7 @@ class Metrics:
         self._totals: Counter[str] = Counter()
 
     def record(self, function: str, code: int, seconds: float, size: int = 0) -> None:
-        """Count one answered request, whose body and that of its answer have `size` bytes."""
+        """Count one answered request; `size` is the bytes of its body and of the answer's."""
         label = f"{function}.{NAMESPACE}"
         self._invocations.labels(label, str(code)).inc()
         self._seconds.labels(label).observe(seconds)
@@ -42,11 +42,11 @@ class Metrics:
         self._totals[function] += 1
 
     def invocations(self, function: str) -> float:
-        """Requests answered for a function of that name since the gateway started."""
+        """Return the requests answered for a function of that name since the gateway started."""
         return float(self._totals[function])
 
     def render(self, functions: Registry) -> bytes:
-        """The text that Prometheus scrapes."""
+        """Return the text that Prometheus scrapes."""
         self._services.clear()
         for function in functions.all():
             label = f"{function.name}.{NAMESPACE}"

@@ -7,13 +7,13 @@ from typing import Literal
 
 from chiron.gateway.errors import GatewayError
 
-#: What runs replicas: local processes, or Docker containers.
+#: The kinds of replicas: local processes, or Docker containers.
 BackendName = Literal["process", "docker"]
-#: Providers of OpenFaaS that the gateway can behave as.
+#: Providers of OpenFaaS that the gateway can imitate.
 ProviderName = Literal["faasd", "kubernetes"]
 
 NAMESPACE = "openfaas-fn"
-#: The variables that have the credentials of /system/*.
+#: The variables with the credentials of /system/*.
 USER_VARIABLE = "CHIRON_GATEWAY_USER"
 PASSWORD_VARIABLE = "CHIRON_GATEWAY_PASSWORD"  # noqa: S105  (a variable's name)
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -22,7 +22,7 @@ _IMAGE = re.compile(r"[A-Za-z0-9][-._/:@A-Za-z0-9]{0,254}")
 
 
 def function_name(name: str) -> str:
-    """Return `name` if it is a DNS label, as OpenFaaS demands of a service."""
+    """Return `name` if it is a DNS label, as OpenFaaS requires of a service."""
     if not _LABEL.fullmatch(name):
         message = f"function name {name!r}: use 1 to 63 lower-case letters, digits and hyphens"
         raise GatewayError("bad-name", message)
@@ -46,7 +46,7 @@ def image_reference(reference: str) -> str:
 
 
 def check_namespace(namespace: str | None) -> None:
-    """Raise unless `namespace` is absent or the only one there is."""
+    """Raise unless `namespace` is absent or the only existing namespace."""
     if namespace and namespace != NAMESPACE:
         message = f"namespace {namespace} not found: this gateway has {NAMESPACE}"
         raise GatewayError("unknown-namespace", message)

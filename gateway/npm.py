@@ -1,4 +1,4 @@
-"""Installs what Node.js functions ask for in their package.json, each beside its handler."""
+"""Installs the dependencies in the package.json of Node.js functions, beside each handler."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LINES_SHOWN = 3
 def install(function: str, folder: Path, say: Callable[[str], None]) -> None:
     """Install the dependencies of the functions of the wrap `function`, which is in `folder`.
 
-    npm takes from its own cache what it has downloaded before.
+    npm reuses its own cache of downloads.
 
-    Raises GatewayError: a package.json is none, there is no npm, or it could not install them;
-    carries npm's last lines.
+    Raises GatewayError: a package.json is invalid, npm is missing, or the installation failed; with
+    npm's last lines.
     """
     for file in sorted(folder.glob("functions/*/function/package.json")):
         if _has_dependencies(function, file):
@@ -36,7 +36,7 @@ def _has_dependencies(function: str, file: Path) -> bool:
 
 
 def _run_npm(function: str, folder: Path) -> None:
-    """As the template of OpenFaaS does, but by the lock file where there is one."""
+    """Run npm as OpenFaaS's template does, but with the lock file if there is one."""
     npm = shutil.which("npm")
     if npm is None:
         said = "its package.json needs npm, which is not installed here: install Node.js 20"

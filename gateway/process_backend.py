@@ -37,13 +37,13 @@ _log = logging.getLogger(__name__)
 
 
 class Cores:
-    """The cores this process may use, and how many function processes are bound to each."""
+    """The cores of this process, with the number of function processes bound to each."""
 
     def __init__(self, available: set[int] | None = None) -> None:
         self._load = dict.fromkeys(sorted(available or os.sched_getaffinity(0)), 0)
 
     def take(self, number: int | None) -> list[int] | None:
-        """The `number` least loaded cores; None, for all of them, without a limit."""
+        """Bind to the `number` least loaded cores; without a limit return None, for all cores."""
         if number is None:
             return None
         taken = sorted(self._load, key=lambda core: (self._load[core], core))[:number]
@@ -76,13 +76,13 @@ class ProcessBackend:
         return ImageInUse(partial(self._start, image), partial(os.close, lock))
 
     async def usage(self, children: Sequence[Child]) -> Usage:
-        """CPU time and proportional set size of the process trees."""
+        """Return CPU time and proportional set size of the process trees."""
         started = [child for child in children if isinstance(child, Process) and child.init]
         roots = {child.init: child.since for child in started}
         return await asyncio.to_thread(processes.usage_of_trees, roots, self._meter)
 
     async def close(self) -> None:
-        """Have the supervisor end what is left."""
+        """Have the supervisor end the remaining processes."""
         await self.launcher.close()
 
     def _start(self, image: Image, order: Order, output: LineReader) -> Process:
@@ -101,7 +101,7 @@ class ProcessBackend:
         return child
 
     def _pipe_into(self, output: LineReader) -> io.FileIO:
-        """The write end of a pipe that `output` reads."""
+        """Return the write end of a pipe that `output` reads."""
         reader, writer = os.pipe()
         loop = asyncio.get_running_loop()
         source = os.fdopen(reader, "rb", buffering=0)
@@ -111,7 +111,7 @@ class ProcessBackend:
         return io.FileIO(writer, "w")
 
     def _user_for(self, image: Image) -> FunctionUser | None:
-        """The user to run it as: root itself, with a warning, where the user cannot get at it."""
+        """Return the function's user: root, with a warning, if `user` cannot read the image."""
         python, folder = image.python, image.folder
         user = self.user
         barrier = user and user.barred(folder, folder / "function", python, python.resolve())
@@ -122,7 +122,7 @@ class ProcessBackend:
         return user
 
     def _what(self, image: Image, order: Order, user: FunctionUser | None) -> dict[str, Any]:
-        """What to start, with private folders; the deployment's variables win over the image's."""
+        """Return the start message; the deployment's variables override the image's."""
         home, temporary = order.folder / "home", order.folder / "tmp"
         for private in (home, temporary):
             private.mkdir(mode=0o700, parents=True)
@@ -158,7 +158,7 @@ class _Output(asyncio.Protocol):
         self._pipe = cast(asyncio.ReadTransport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Pass it on; the pipe fills, and the process waits, while reading pauses."""
+        """Pass the data on; while reading pauses, the pipe fills and the process waits."""
         self._lines.feed(data)
         if pause_s := self._pauses.after_reading_s():
             self._pipe.pause_reading()
@@ -169,14 +169,14 @@ class _Output(asyncio.Protocol):
 
 
 class Process(Child):
-    """A function process; the supervisor knows it by `ident`."""
+    """A function process; `ident` is its id at the supervisor."""
 
     def __init__(self, launcher: Launcher, ident: int) -> None:
         super().__init__()
         self.ident = ident
-        #: The process above it, below which all is that it starts; 0 until it has started.
+        #: The pid of its init process, the ancestor of all its processes; 0 until it has started.
         self.init = 0
-        #: How many processes the kernel had killed for want of memory before.
+        #: The number of processes that the kernel had killed for lack of memory before.
         self.kills = processes.killed_for_memory()
         self._launcher = launcher
 
@@ -188,7 +188,7 @@ class Process(Child):
 
 @dataclass
 class Launcher(Supervision):
-    """Holds the channel to the supervisor; closing it ends every process the supervisor started."""
+    """The channel to the supervisor; closing it ends every process that the supervisor started."""
 
     _children: dict[int, Process] = field(default_factory=dict)
     _idents: count[int] = field(default_factory=count)
@@ -197,11 +197,11 @@ class Launcher(Supervision):
         """Order a process that inherits `listener` and writes to `output`; returns at once.
 
         Args:
-            what: its `command`, `folder` and `env`; the `cores` it is bound to, or None for all;
-                its `memory` limit in bytes, 0 for none; the uid and gid of its `user`, or None for
-                the gateway's own.
+            what: its `command`, `folder` and `env`; its `cores`, or None for all; its `memory`
+                limit in bytes, 0 for none; the uid and gid of its `user`, or None for the gateway's
+                own.
 
-        Raises OSError: it is too much for a message, or the supervisor is gone.
+        Raises OSError if the message is too long, or the supervisor is gone.
         """
         child = Process(self, next(self._idents))
         child.port = listener.getsockname()[1]
@@ -214,14 +214,14 @@ class Launcher(Supervision):
         return child
 
     def signal(self, ident: int, number: signal.Signals) -> None:
-        """Signal a process; SIGKILL reaches everything it started."""
+        """Signal a process; SIGKILL reaches all its descendants."""
         message = {"do": "signal", "id": ident, "signal": int(number)}
-        with contextlib.suppress(OSError):  # supervisor gone, and its processes with it
+        with contextlib.suppress(OSError):  # the supervisor has ended, and its processes with it
             self.channel.send(json.dumps(message).encode())
         self.resume()
 
     def receive(self) -> None:
-        """Take one message, or the end of the supervisor."""
+        """Handle one message, or the end of the supervisor."""
         try:
             data = self.channel.recv(MAX_MESSAGE, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -236,7 +236,7 @@ class Launcher(Supervision):
         message = json.loads(data)
         child = self._children.get(message["id"])
         if child is None:
-            return  # it was told already that it ended
+            return  # its end was already reported
         match message:
             case {"pid": pid, "init": init}:
                 child.pid, child.init = pid, init

@@ -1,4 +1,4 @@
-"""Processes of this machine: identity, descendants, usage, kills; those of the gateway's own."""
+"""Processes of this machine: identity, descendants, usage and kills; starts the gateway's own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import subprocess
 
-#: What the gateway and its supervisors take from the process that starts them: where things are.
+#: The variables that the gateway and its supervisors inherit: locations and the locale.
 _OWN = (
     *("PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "HOME", "CHIRON_HOME", "TMPDIR"),
     *("LANG", "LC_ALL", "LC_CTYPE", "TZ"),
@@ -36,23 +36,23 @@ _PROC = Path("/proc")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _POLL_S = 0.001
-#: Bytes; /proc/PID/stat has 52 numbers and a name of 64 bytes at most.
+#: The most bytes of /proc/PID/stat: 52 numbers and a name of at most 64 bytes.
 _LONGEST_STAT = 2048
 
 
 def start_own(module: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
-    """Start a process of the gateway's own, with further `options` of Popen.
+    """Start a process of the gateway, with further `options` of Popen.
 
-    Its environment has no variable that may be a credential: functions can be of the same user,
-    who may read every process's first environment.
+    Its environment omits variables that may hold credentials: functions of the same user can read
+    the initial environment of each of its processes.
     """
-    import subprocess  # not in the supervisor of containers, which shall take little memory
+    import subprocess  # not in the supervisor of containers, to save memory
 
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
-        cwd=Path(__file__).absolute().parents[2],  # what has the package
+        cwd=Path(__file__).absolute().parents[2],  # the folder of the package
         env={name: os.environ[name] for name in _OWN if name in os.environ},
-        start_new_session=True,  # ^C is for the client, which then stops the gateway
+        start_new_session=True,  # ^C goes to the client, which then stops the gateway
         **options,
     )
 
@@ -75,27 +75,27 @@ def signal_at_parents_end(signal: int) -> None:
 def forbid_inspection() -> None:
     """Let only root read this process's environment, memory and descriptors, or trace it.
 
-    Holds for what it forks too, until that becomes another program by exec.
+    Forked children inherit this until they exec another program.
     """
     _prctl(_PR_SET_DUMPABLE, 0)
 
 
 def forbid_new_privileges() -> None:
-    """Have no exec give this process, or any below it, more privileges than it has."""
+    """Prevent this process and its descendants from gaining privileges by exec."""
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def identity() -> str:
-    """This process: the machine's boot, the pid namespace, the user, the pid, when it started."""
+    """Return this process's boot, pid namespace, user, pid and start time as one string."""
     return f"{_scope()}/{os.getpid()}/{_start_ticks(os.getpid())}"
 
 
 def is_gone(owner: str) -> bool:
-    """Whether the process `owner` has ended; False for one that cannot be seen from here."""
+    """Return whether the process `owner` has ended; False if it cannot be seen from here."""
     scope, pid, start = owner.rsplit("/", 2) if owner.count("/") >= 2 else ("", "", "")
     boot = scope.partition("/")[0]
     if boot and boot != _scope().partition("/")[0]:
-        return True  # the machine has been started anew since
+        return True  # the machine has been rebooted since
     return scope == _scope() and pid.isdecimal() and _start_ticks(int(pid)) != start
 
 
@@ -104,17 +104,17 @@ def _scope() -> str:
 
 
 def _start_ticks(pid: int) -> str:
-    """When a process started, in clock ticks since boot; empty if there is none, or a zombie."""
+    """Return a process's start in clock ticks since boot; empty if it has ended or is a zombie."""
     entry = _entry(pid)
     return "" if entry is None or entry.state in _ENDED else entry.started
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One process: its parent, its state, when it started (clock ticks since boot), what it uses.
+    """One process: its parent, state, start (clock ticks since boot), CPU time and resident memory.
 
-    The CPU time includes that of the children which it has reaped. Pages shared with other
-    processes count whole in its resident memory.
+    The CPU time includes the children that it has reaped. Resident memory counts shared pages
+    whole.
     """
 
     parent: int
@@ -125,7 +125,7 @@ class Entry:
 
 
 def snapshot(pids: Iterable[int] | None = None) -> dict[int, Entry]:
-    """Every process there is now, by pid; or those of `pids` that there are."""
+    """Return the running processes, or those of `pids` that run, by pid."""
     pids = _listed() if pids is None else pids
     return {pid: entry for pid in pids if (entry := _entry(pid)) is not None}
 
@@ -136,28 +136,28 @@ def _listed() -> set[int]:
 
 
 class Below:
-    """Looks at this process and what is below it, again and again.
+    """Samples this process and its descendants repeatedly.
 
-    What is elsewhere stays elsewhere, as orphans from below come to this process, which adopts
-    them. So it is read once, and a look costs no more on a machine with many other processes.
+    A process outside stays outside: orphans below this process become its children, as it adopts
+    them. So each outside process is read only once, and a sample costs no more on a busy machine.
     """
 
     def __init__(self) -> None:
         self._elsewhere: set[int] = set()
 
     def snapshot(self) -> dict[int, Entry]:
-        """The processes below this one, by pid, and any that have come elsewhere since."""
+        """Return the processes below this process, by pid, and new processes outside."""
         listed = _listed()
         self._elsewhere &= listed
         table = snapshot(listed - self._elsewhere)
-        # Not known to be elsewhere: what was read while its parent ended.
+        # A process that was read while its parent ended is not yet known to be outside.
         tops = [pid for pid, each in table.items() if each.parent in self._elsewhere | {0}]
         self._elsewhere |= descendants(tops, table) - descendants([os.getpid()], table)
         return table
 
 
 def _entry(pid: int) -> Entry | None:
-    # Without a file object, as the supervisor reads many of them four times a second.
+    # Without a file object: the supervisor reads many of these files four times a second.
     try:
         descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
     except FileNotFoundError:
@@ -177,7 +177,7 @@ def _entry(pid: int) -> Entry | None:
 
 
 def descendants(roots: Iterable[int], table: dict[int, Entry]) -> set[int]:
-    """Those of `roots` that run, and all below them."""
+    """Return those of `roots` that run, and all processes below them."""
     children: dict[int, list[int]] = {}
     for pid, entry in table.items():
         children.setdefault(entry.parent, []).append(pid)
@@ -192,7 +192,7 @@ def descendants(roots: Iterable[int], table: dict[int, Entry]) -> set[int]:
 
 
 def children() -> list[int]:
-    """The pids of this process's children, also of those that have ended and are not reaped."""
+    """Return the pids of this process's children, including zombies."""
     try:
         tasks = (_PROC / "self" / "task").iterdir()
         return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
@@ -201,7 +201,7 @@ def children() -> list[int]:
 
 
 def reap() -> dict[int, int]:
-    """Reap the children that have ended: their exit statuses, negative for signals, by pid."""
+    """Reap the children that have ended; return exit statuses by pid, negative for signals."""
     ended = {}
     with contextlib.suppress(ChildProcessError):
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
@@ -210,7 +210,7 @@ def reap() -> dict[int, int]:
 
 
 def kill_children(spared: Container[int] = ()) -> bool:
-    """Kill this process's children but those `spared`; returns whether there are any others."""
+    """Kill this process's children except those in `spared`; return whether there were any."""
     found = [pid for pid in children() if pid not in spared]
     for pid in found:
         with contextlib.suppress(ProcessLookupError):  # another thread has reaped it
@@ -219,10 +219,10 @@ def kill_children(spared: Container[int] = ()) -> bool:
 
 
 def kill_descendants() -> None:
-    """Kill and reap everything below this process, which adopts orphans.
+    """Kill and reap all processes below this process, which adopts orphans.
 
-    Only its children need be looked for, as what is below them comes up when they end. That is
-    fast enough for a process that forks and ends in a loop, of which a pid is never old.
+    Killing children is enough, as their own children become children of this process when they end.
+    It is fast enough for a process that forks and exits in a loop, whose pid is always new.
     """
     while kill_children():
         if not reap():
@@ -230,17 +230,17 @@ def kill_descendants() -> None:
 
 
 def proportional_bytes(pids: Iterable[int]) -> int:
-    """Proportional set size of `pids`: a page shared by n processes counts 1/n in each."""
+    """Return the proportional set size of `pids`: n processes count 1/n of a shared page each."""
     return 1024 * sum(_field(_PROC / str(pid) / "smaps_rollup", "Pss:") for pid in pids)
 
 
 def killed_for_memory() -> int:
-    """How many processes of this machine the kernel has killed for want of memory so far."""
+    """Return how many processes of this machine the kernel has killed for lack of memory."""
     return _field(_PROC / "vmstat", "oom_kill")
 
 
 def _field(path: Path, name: str) -> int:
-    """The number after `name` in a table of /proc; 0 where that cannot be read or has no such."""
+    """Return the number after `name` in a table of /proc; 0 if unreadable or missing."""
     with contextlib.suppress(OSError):
         for line in path.read_text().splitlines():
             if line.startswith(f"{name} "):
@@ -250,24 +250,24 @@ def _field(path: Path, name: str) -> int:
 
 @dataclass(frozen=True)
 class Usage:
-    """CPU in thousandths of a core since the last look, and memory in bytes."""
+    """CPU in thousandths of a core since the last sample, and memory in bytes."""
 
     millicores: float
     memory_bytes: int
 
 
 class CpuMeter:
-    """Remembers the CPU time at the last look at each replica, to tell what came since."""
+    """Stores the CPU time of each replica at its last sample, to compute the usage since then."""
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[float, float]] = {}
 
     def millicores(self, cpu_s: Mapping[int, float], since: Mapping[int, float]) -> float:
-        """What replicas used on average since the last look, or since they started.
+        """Return the replicas' mean usage since the last sample, or since their start.
 
         Args:
-            cpu_s: for each replica's first process the CPU time so far, in seconds.
-            since: and when it started (time.monotonic).
+            cpu_s: the CPU time so far in seconds, by the pid of each replica's first process.
+            since: their start (time.monotonic), by the same pid.
         """
         now = time.monotonic()
         cores = 0.0
@@ -280,15 +280,15 @@ class CpuMeter:
 
 
 def usage_of_trees(roots: Mapping[int, float], meter: CpuMeter) -> Usage:
-    """Usage of functions' processes: CPU time, and proportional set size.
+    """Return the CPU usage and proportional set size of functions' process trees.
 
     Args:
-        roots: for each init process its pid and when it started (time.monotonic).
-        meter: what remembers the last look.
+        roots: the start (time.monotonic) of each init process, by pid.
+        meter: the last samples.
     """
     table = snapshot()
     trees = {root: descendants([root], table) for root in roots}
-    # A function's CPU time includes what its init process has reaped for it; its memory is not.
+    # The init process's CPU time counts, as it includes reaped children; its memory does not.
     cpu_s = {root: sum(table[pid].cpu_s for pid in pids) for root, pids in trees.items()}
     memory = sum(proportional_bytes(pids - {root}) for root, pids in trees.items())
     return Usage(meter.millicores(cpu_s, roots), memory)

@@ -1,4 +1,4 @@
-"""What faasd and Kubernetes do to functions and this gateway does not, for tests to meet it."""
+"""Behaviour of faasd and Kubernetes that differs from this gateway's, to test against."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from dataclasses import dataclass
 
 from chiron.gateway.names import ProviderName
 
-#: Seconds after which faasd and Kubernetes kill what they have told to end.
+#: Seconds after SIGTERM when faasd and Kubernetes kill a process.
 GRACE_S = 30.0
 
 
 @dataclass(frozen=True)
 class Provider:
-    """How functions are started, replaced and removed; by default, so that no call fails of it."""
+    """How functions are started, replaced and removed; the default never makes a call fail."""
 
     #: Its name in /system/info; empty for the backend's.
     orchestration: str = ""
-    #: How long of-watchdog sleeps at most at the end of a replica, in seconds.
+    #: The longest sleep of of-watchdog at the end of a replica, in seconds.
     grace_s: float = 0.0
-    #: A function has one replica, which ends before the next deployment's starts, and is not
-    #: started again where it ends by itself; no list counts those that are ready.
+    #: A function has one replica, which ends before the next deployment's starts. It is not
+    #: restarted if it ends by itself, and lists omit the count of ready replicas.
     removes_first: bool = False
-    #: A removal is answered at once; the name is free when the replicas have ended.
+    #: A removal is answered at once; the name is free only when the replicas have ended.
     removes_later: bool = False
-    #: A replica starts once the machine's cores have room for the CPU it requests.
+    #: A replica starts when enough of the machine's CPU is free for its request.
     schedules: bool = False
-    #: Status and words for a call where no replica is ready; the call waits if None.
+    #: Status and message of a call when no replica is ready; the call waits if None.
     unreachable: tuple[int, str] | None = None
 
     @classmethod
     def named(cls, name: ProviderName | None, grace_s: float = GRACE_S) -> Provider:
-        """The provider called `name`; None for this gateway's own ways."""
+        """Return the provider called `name`; for None, this gateway's own behaviour."""
         if name == "faasd":
             words = "Can't reach service for: {}"
             return cls("", grace_s, removes_first=True, unreachable=(500, words))
@@ -44,7 +44,7 @@ class Provider:
 
 
 class Room:
-    """CPU that replicas request, in thousandths of a core; where too little is free they wait."""
+    """CPU that replicas request, in thousandths of a core; they wait while too little is free."""
 
     def __init__(self, millicores: float) -> None:
         self._free = millicores
@@ -52,7 +52,7 @@ class Room:
 
     @asynccontextmanager
     async def taken(self, millicores: int) -> AsyncIterator[None]:
-        """Have so much for the length of a block."""
+        """Reserve `millicores` for the duration of a block."""
         while millicores > self._free:
             await self._changed.wait()
         self._free -= millicores

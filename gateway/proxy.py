@@ -1,4 +1,4 @@
-"""The function URLs: pass a request on to the function and its answer back. The hot path.
+"""The function URLs, the hot path: forward a request to the function, and its answer back.
 
 An asynchronous call is accepted at once and runs in the background; its answer goes to a callback.
 """
@@ -34,11 +34,11 @@ _NOT_FORWARDED = frozenset(
         *("content-length", "date", "expect", "host"),
     )
 )
-# Up to here a body is held whole, which costs less than to pass it on piece by piece.
+# Bodies up to this size are buffered whole, which costs less than streaming.
 WHOLE_BODY_BYTES = 1 << 20
-#: How a call is counted whose client hung up before the answer: this status is never sent.
+#: The status in the metrics of a call whose client hung up before the answer; it is never sent.
 _CLIENT_GONE = 499
-#: Asynchronous calls that run at once, and that wait or run.
+#: The most asynchronous calls that run at once, and the most that wait or run.
 _AT_ONCE = 16
 _QUEUED = 1000
 _CALLBACK_TIMEOUT_S = 30.0
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Call:
-    """One call of a function: its id, and when it arrived (wall clock and monotonic)."""
+    """One call of a function: its id, and its arrival (wall clock and monotonic)."""
 
     ident: str
     start_ns: int = field(default_factory=time.time_ns)
@@ -55,11 +55,11 @@ class Call:
 
     @classmethod
     def of(cls, request: web.BaseRequest) -> Call:
-        """The call that `request` makes; a caller may bring its own id."""
+        """Return the call of `request`; its id is the caller's, if given."""
         return cls(request.headers.get("X-Call-Id") or str(uuid.uuid4()))
 
     def seconds(self) -> float:
-        """Time since the call arrived."""
+        """Return the seconds since the call arrived."""
         return time.perf_counter() - self.start
 
     def mark(self, headers: CIMultiDict[str]) -> CIMultiDict[str]:
@@ -72,7 +72,7 @@ class Call:
 
 
 def forwarded(headers: Mapping[str, str]) -> CIMultiDict[str]:
-    """The end-to-end headers among `headers`."""
+    """Return the end-to-end headers among `headers`."""
     dropped = _NOT_FORWARDED
     if "Connection" in headers:
         named = (part.strip().lower() for part in headers["Connection"].split(","))
@@ -114,7 +114,7 @@ class Proxy:
             if answer is None or isinstance(answer, web.Response):
                 answer = _refusal(call, error.status, error.message)
             elif request.transport is not None:
-                # Only a broken connection still tells the caller that the body is not whole.
+                # Only a broken connection can signal now that the body is incomplete.
                 request.transport.abort()
         except asyncio.CancelledError:
             self._metrics.record(function.name, _CLIENT_GONE, call.seconds())
@@ -145,7 +145,7 @@ class Proxy:
         return web.Response(status=202, headers=call.mark(CIMultiDict()))
 
     async def close(self) -> None:
-        """Drop all asynchronous calls, also those that run."""
+        """Drop all asynchronous calls, including running calls."""
         for task in self._calls:
             task.cancel()
         await asyncio.gather(*self._calls, return_exceptions=True)
@@ -198,7 +198,7 @@ async def _outgoing(request: web.Request, call: Call, function: Function) -> Out
 
 
 async def _read_body(request: web.Request, function: Function) -> bytes:
-    """The whole body of a request; GatewayError (408) if it does not come in time."""
+    """Return the whole body of a request; GatewayError (408) after the timeout."""
     try:
         async with asyncio.timeout(function.limits.read_s):
             return await request.read()
@@ -212,7 +212,7 @@ def _late(function: Function) -> GatewayError:
 
 
 def _target(request: web.Request) -> str:
-    """What follows ``/function/NAME/`` in the request's URL, its query included."""
+    """Return the part of the request's URL after ``/function/NAME/``, with its query."""
     url = request.rel_url
     path = url.raw_path.split("/", 3)[3:]
     rest = path[0] if path else ""
@@ -227,7 +227,7 @@ def _refusal(call: Call, status: int, message: str) -> web.Response:
 async def _begin(
     request: web.Request, call: Call, response: aiohttp.ClientResponse
 ) -> web.StreamResponse:
-    """The function's answer, whole if it is small; else its head, sent, for the body to follow."""
+    """Return the function's answer, whole if small; else send its head, for the body to follow."""
     length = response.content_length
     headers = forwarded(response.headers)
     if request.method == "HEAD" and length is not None:

@@ -16,12 +16,12 @@ from chiron.gateway.names import NAMESPACE
 from chiron.gateway.replica import Replica
 from chiron.gateway.revision import DRAIN_S, Host, Revision
 
-#: Calls of a function at once, those included that wait for a replica or a connection to one.
+#: The most concurrent calls of a function, with calls that wait for a replica or a connection.
 _MOST_CALLS = 2048
 
 
 class Function:
-    """A name with at most two revisions behind it, one of which may still be getting ready."""
+    """A name with at most two revisions, one of which may still be starting."""
 
     def __init__(self, name: str, log: Log, revision: Revision, background: Tasks) -> None:
         self.name = name
@@ -34,7 +34,7 @@ class Function:
         self._calls = 0
 
     def update(self, revision: Revision, replicas: int) -> None:
-        """Replace the newest revision; the serving one stays until the new one is ready."""
+        """Replace the newest revision; the serving revision stays until the new one is ready."""
         if self._switch:
             self._switch.cancel()
         if self.newest is not self._serving:
@@ -46,12 +46,12 @@ class Function:
 
     @property
     def limits(self) -> CallLimits:
-        """What a call may take."""
+        """The limits of a call."""
         return self._serving.limits
 
     @contextmanager
     def admit(self) -> Iterator[None]:
-        """Take a call in; GatewayError (429) if there are too many already."""
+        """Admit a call; GatewayError (429) if there are too many already."""
         if self._calls >= _MOST_CALLS:
             message = f"function {self.name}: {_MOST_CALLS} calls are running or waiting already"
             raise GatewayError("too-many-requests", message, 429)
@@ -62,7 +62,7 @@ class Function:
             self._calls -= 1
 
     async def wait_ready(self) -> Replica:
-        """Wait for a replica with room; GatewayError: 503 if none gets ready, 429 if full."""
+        """Wait for a replica with capacity; GatewayError: 503 if none gets ready, 429 if full."""
         while True:
             revision = self._serving
             try:
@@ -87,7 +87,7 @@ class Function:
 
 
 class Registry:
-    """Functions by name. They live as long as the gateway does."""
+    """Functions by name, for as long as the gateway runs."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -97,22 +97,22 @@ class Registry:
         self._background = Tasks()
 
     def find(self, name: str) -> Function | None:
-        """The function called ``NAME`` or ``NAME.openfaas-fn``."""
+        """Return the function called ``NAME`` or ``NAME.openfaas-fn``."""
         return self._functions.get(name.removesuffix(f".{NAMESPACE}"))
 
     def get(self, name: str) -> Function:
-        """As `find`; raises GatewayError (404) if there is none."""
+        """Like `find`, but raise GatewayError (404) if there is none."""
         function = self.find(name)
         if function is None:
             raise GatewayError("unknown-function", f"service {name} not found", 404)
         return function
 
     def all(self) -> list[Function]:
-        """Every function, by name."""
+        """Return every function, sorted by name."""
         return [self._functions[name] for name in sorted(self._functions)]
 
     async def create(self, deployment: Deployment) -> None:
-        """Deploy a new function; 400 if there is one of that name."""
+        """Deploy a new function; GatewayError (400) if its name is taken."""
         name = deployment.service
         self._check_new(name)
         image = await self.host.backend.use(deployment.image)
@@ -126,7 +126,7 @@ class Registry:
         revision.scale(1 if deployment.min_replicas is None else deployment.min_replicas)
 
     async def update(self, deployment: Deployment) -> None:
-        """Deploy a function anew without losing a request; 404 if there is none of that name."""
+        """Deploy a function again without losing a request; GatewayError (404) if it is unknown."""
         self._present(deployment.service)
         image = await self.host.backend.use(deployment.image)
         with ExitStack() as on_error:
@@ -142,7 +142,7 @@ class Registry:
         function.update(revision, replicas)
 
     def scale(self, name: str, replicas: int) -> None:
-        """Have so many replicas of a function; 404 if unknown."""
+        """Set the number of replicas of a function; GatewayError (404) if it is unknown."""
         function = self._present(name)
         check_replicas(function.name, replicas)
         function.newest.scale(replicas)
@@ -150,7 +150,7 @@ class Registry:
     async def remove(self, name: str) -> None:
         """Forget a function and end its replicas in the background; 404 if unknown.
 
-        faasd ends them before it forgets and answers, Kubernetes answers before it forgets.
+        faasd ends them before it forgets and answers; Kubernetes answers before it forgets.
         """
         function = self._present(name)
         if self.host.provider.removes_first:
@@ -164,7 +164,7 @@ class Registry:
         self._background.spawn(function.retire())
 
     async def close(self, drain_s: float) -> None:
-        """End every function's replicas, and wait until they have ended."""
+        """End every function's replicas, and wait for them."""
         self._closing.set()
         for function in self.all():
             if function.name not in self._leaving:
@@ -174,7 +174,7 @@ class Registry:
             await asyncio.wait(self._background)
 
     def _present(self, name: str) -> Function:
-        """As `get`, but for one that is being removed: its service is gone already."""
+        """Like `get`, but raise for a function that is being removed: its service is gone."""
         function = self.get(name)
         if function.name in self._leaving:
             raise GatewayError("unknown-function", f'services "{name}" not found', 404)

@@ -14,26 +14,26 @@ from yarl import URL
 from chiron.gateway.backend import Child
 from chiron.gateway.liveness import await_death
 
-#: How much of a body a connection reads ahead of its consumer (aiohttp holds up to twice as much).
-#: With aiohttp's 64 KiB, reading halts and goes on again after every piece of a large one.
+#: Bytes of a body that a connection buffers ahead of its consumer (aiohttp buffers up to twice as
+#: many). With aiohttp's 64 KiB, reading pauses and resumes after every piece of a large body.
 READ_AHEAD_BYTES = 1 << 19
 _POLL_PERIOD_S = 0.02
-# Between the end of its connections and the news of its own; Docker takes a while for that.
+# The longest time from the end of its connections to the report of its end; Docker reports late.
 _END_S = 2.0
-# Below waitress's connection_limit of 100, so that no connection waits there while others idle.
+# Below waitress's connection_limit of 100, so that no connection waits while others are idle.
 _CONNECTIONS = 96
-# Callers that stall in the middle of a large body leave the other connections to other callers.
+# Stalled uploads of large bodies leave the other connections to other callers.
 _LARGE_CALLS = _CONNECTIONS // 2
 # Below waitress's channel_timeout of 120 s, so that the server never hangs up first.
 _KEEPALIVE_S = 30.0
 
 
-# How long a replica may take to end once it is told to.
+# Seconds from SIGTERM to SIGKILL of a replica.
 _STOP_S = 5.0
 
 
 class StartFailedError(Exception):
-    """The replica ended, or did not answer in time, before it was ever ready."""
+    """The replica ended or timed out before it was ready."""
 
 
 class Replica:
@@ -42,12 +42,12 @@ class Replica:
     def __init__(self, child: Child) -> None:
         self.child = child
         self.inflight = 0
-        #: Whether it has answered a call, and one could not connect to it, since its liveness was
-        #: last in question.
+        #: Whether a call was answered, and whether a call could not connect, since the last check
+        #: for doubt.
         self.heard = self.unreachable = False
         self.url = URL()
         self.http: aiohttp.ClientSession
-        #: To be held by a call whose body is passed on piece by piece.
+        #: Held by calls with a streamed body.
         self.large = asyncio.Semaphore(_LARGE_CALLS)
         self._idle = asyncio.Event()
         self._watch: asyncio.Task[None] | None = None
@@ -57,8 +57,8 @@ class Replica:
         """Wait until it answers its health check.
 
         Args:
-            ready_s: how long that may take.
-            answer_s: how long its calls may take, which tells when it is dead.
+            ready_s: the timeout.
+            answer_s: the timeout of its calls, after which silence may mean that it is dead.
 
         Raises StartFailedError: it could not be started, ended, or was not ready within `ready_s`.
         """
@@ -76,12 +76,12 @@ class Replica:
                 raise StartFailedError(f"no answer to {child.health_path} within {ready_s:g} s")
         finally:
             polling.cancel()
-        # It may start again by itself, in the same process.
+        # The silence may also be a restart in the same process, hence `ready_s`.
         self._watch = asyncio.create_task(self._end_when_dead(max(answer_s, ready_s)))
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
-        """Count a request that it has for the length of a block."""
+        """Count a request in flight for the duration of a block."""
         self.inflight += 1
         try:
             yield
@@ -91,21 +91,21 @@ class Replica:
                 self._idle.set()
 
     async def until_dead(self) -> str:
-        """Wait until it has ended, or is dead and being ended; returns why, in words."""
+        """Wait until it has ended, or is dead and being killed; return the reason in words."""
         if self._watch:
             await _first([self._watch, self.child.ended])
             if self._watch.done():
-                self._watch.result()  # what nothing looks after is ended, and replaced
+                self._watch.result()  # an error of the watch also ends and replaces the replica
         return self.child.fault or await how_it_ended(self.child)
 
     async def how_it_broke(self) -> str | None:
-        """How it ended that broke off a connection, in words; None where it goes on."""
+        """Return how a replica that broke off a connection ended; None if it still runs."""
         child = self.child
         await asyncio.wait([child.ended], timeout=0 if child.fault else _END_S)
         return await how_it_ended(child) if child.ended.done() else child.fault
 
     async def stop(self, drain_s: float) -> None:
-        """Let requests in flight end, then end the replica: SIGTERM, after a grace SIGKILL."""
+        """Let requests in flight end, then end the replica: SIGTERM, and SIGKILL after a pause."""
         child = self.child
         if not child.ended.done():
             self._idle.clear()
@@ -123,9 +123,9 @@ class Replica:
             self._hanging_up = asyncio.create_task(self._hang_up())
 
     async def _hang_up(self) -> None:
-        """Close the connections once no request has one: aiohttp wakes nobody who reads from them.
+        """Close the connections when no request uses them: aiohttp does not wake their readers.
 
-        Requests notice by themselves that the replica has ended, once they have read what it sent.
+        Requests detect the end of the replica themselves, after reading all that it sent.
         """
         try:
             while self.inflight:
@@ -135,13 +135,13 @@ class Replica:
             await self.http.close()
 
     async def _end_when_dead(self, longest_silence_s: float) -> None:
-        """Have the replica ended, and so its calls, when it will never answer again."""
+        """Kill the replica, and so its calls, when it will never answer again."""
         why = await await_death(self.child, longest_silence_s, self._doubtful)
         self.child.fault = f"killed: {why}"
         self.child.signal(signal.SIGKILL)
 
     def _doubtful(self) -> bool:
-        """Whether calls wait and none was answered since the last look, or could not connect."""
+        """Return whether calls wait unanswered, or could not connect, since the last check."""
         doubtful = self.unreachable or (self.inflight > 0 and not self.heard)
         self.heard = self.unreachable = False
         return doubtful
@@ -160,7 +160,7 @@ class Replica:
         )
 
     async def _poll(self, url: URL) -> None:
-        # A process's socket listens already: the first request waits in its backlog for it.
+        # A process's socket listens already: the first request waits in its backlog.
         while True:
             with contextlib.suppress(aiohttp.ClientError):
                 async with self.http.get(url) as response:
@@ -170,12 +170,12 @@ class Replica:
 
 
 async def _first(futures: list[asyncio.Future[Any]], limit_s: float | None = None) -> None:
-    """Wait for one of `futures`, or for a time to pass; cancels none."""
+    """Wait for one of `futures`, or for the timeout; cancels none."""
     await asyncio.wait(futures, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
 
 
 async def how_it_ended(child: Child) -> str:
-    """Wait until a replica has ended; returns how, in words."""
+    """Wait until a replica has ended; return how, in words."""
     code = await asyncio.shield(child.ended)
     if child.fault is not None:
         return child.fault

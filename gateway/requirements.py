@@ -1,4 +1,4 @@
-"""A function's requirements: the union of its files, and an interpreter that has them."""
+"""A function's requirements: the union of its files, and an interpreter that satisfies them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from chiron.gateway.images import exclusive_lock
 from chiron.openfaas.handler_folder import LIMIT, parse
 
 _PIP_LINES_SHOWN = 3
-#: Lists every version that another Python could take.
+#: The line of pip with the versions for other Pythons.
 _NOISE = re.compile(r"Ignored the following")
-#: Of all versions that there are the last few are shown.
+#: The list of versions in pip's error, of which the last three are shown.
 _VERSIONS = re.compile(r"\(from versions: .*, ([^,]+, [^,]+, [^,]+)\)")
 
 
 def union(function: str, *files: Path) -> tuple[str, ...]:
-    """The normalised, sorted requirements of those `files` that exist, each once."""
+    """Return the normalised, sorted requirements of those `files` that exist, each once."""
     lines = {str(each) for path in files if path.is_file() for each in _read(function, path)}
     return tuple(sorted(lines))
 
@@ -41,10 +41,10 @@ def _read(function: str, path: Path) -> list[Requirement]:
 
 
 def satisfied(lines: tuple[str, ...]) -> bool:
-    """Whether the running interpreter already has every requirement in `lines`.
+    """Return whether the running interpreter already has every requirement in `lines`.
 
-    A direct URL says where a package must come from, which an installed package does not tell,
-    so it counts as not satisfied.
+    A direct URL is the required origin of a package. An installed package does not record its
+    origin, so a direct URL counts as not satisfied.
     """
     return all(_has(Requirement(line)) for line in lines)
 
@@ -77,17 +77,17 @@ def _has_extra(installed: metadata.Distribution, extra: str) -> bool:
 def interpreter(
     function: str, lines: tuple[str, ...], cache: Path, say: Callable[[str], None]
 ) -> Path:
-    """The python that satisfies `lines`, installing them into `cache` if it must.
+    """Return the python that satisfies `lines`; installs them into `cache` if need be.
 
-    pip takes from its own cache what it has downloaded before.
+    pip reuses its own cache of downloads.
 
     Args:
-        function: whose requirements they are, for the error.
-        lines: normalised requirements as `requirements.union` gives them.
+        function: the function with the requirements, for the error.
+        lines: normalised requirements as from `requirements.union`.
         cache: folder of venvs; one venv per distinct requirements and Python version.
-        say: told what is installed, which can take minutes.
+        say: called before an installation, which can take minutes.
 
-    Raises GatewayError: pip could not install them; carries pip's last lines.
+    Raises GatewayError with pip's last lines if pip could not install them.
     """
     if satisfied(lines):
         return Path(sys.executable)
@@ -95,7 +95,7 @@ def interpreter(
     key = hashlib.sha256("\n".join((sys.version, *lines)).encode()).hexdigest()
     venv = cache / key[:24]
     with exclusive_lock(venv.with_suffix(".lock")):
-        # The mark is written last, so a venv without it is one whose build was cut short.
+        # The mark is written last: a venv without it was interrupted.
         complete = venv / "complete"
         if not complete.exists():
             shutil.rmtree(venv, ignore_errors=True)
@@ -106,7 +106,7 @@ def interpreter(
 
 
 def _create(function: str, lines: tuple[str, ...], venv: Path) -> None:
-    """Make a venv with `lines`, by our own pip: to install another one takes seconds."""
+    """Make a venv with `lines`, by our own pip: installing another pip takes seconds."""
     python = str(venv / "bin" / "python")
     make = [sys.executable, "-m", "venv"]
     pip = [sys.executable, "-m", "pip", "--python", python]

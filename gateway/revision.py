@@ -1,4 +1,4 @@
-"""One deployment of a function: keeps its replicas running and hands requests to them in turn."""
+"""One deployment of a function: keeps its replicas running and gives them requests in turn."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from chiron.gateway.replica import Replica, StartFailedError
 from chiron.gateway.secret_store import SecretStore
 
 _FIRST_DELAY_S = 0.25
-#: Calls wait for a replica that is started again within this time; later ones are told why not.
+#: Calls wait for a replica that restarts within this delay; with a longer delay they fail.
 _PATIENCE_S = 1.0
 _LONGEST_DELAY_S = 30.0
 _STEADY_AFTER_S = 10.0
 _LOOK_S = 0.05
 _log = logging.getLogger("gateway")
-#: How long calls that run may take until they end, when their replica has to.
+#: Seconds that running calls have to end before their replica is stopped.
 DRAIN_S = 60.0
 
 
 @dataclass(frozen=True)
 class Host:
-    """What all functions of a gateway share."""
+    """The objects that all functions of a gateway share."""
 
     backend: Backend
     secrets: SecretStore
     scratch: Path
     ready_s: float
-    # Starting Python takes a core: functions that all start at once would all start late.
+    # Limits parallel starts: starting Python takes a core, so many starts would all be late.
     starting: asyncio.Semaphore
     provider: Provider
     room: Room
 
 
 class Revision:
-    """A deployment's replicas; made by a deploy, replaced whole by the next one."""
+    """A deployment's replicas; each deployment makes a revision, and the next replaces it."""
 
     def __init__(
         self, deployment: Deployment, image: ImageInUse, host: Host, log: Log, folder: Path
@@ -68,7 +68,7 @@ class Revision:
         host.secrets.mount(self._secrets, deployment.secrets)
 
     def scale(self, replicas: int) -> None:
-        """Have `replicas` replicas kept running; those above it drain and end."""
+        """Keep `replicas` replicas running; surplus replicas drain and end."""
         if self._host.provider.removes_first:
             replicas = min(replicas, 1)
         self.desired = replicas
@@ -83,7 +83,7 @@ class Revision:
     async def end(self) -> None:
         """End every replica as faasd does, which waits for the watchdog's sleep.
 
-        Raises GatewayError: 500, of-watchdog slept for longer; the replica is gone all the same.
+        Raises GatewayError (500) if of-watchdog slept for longer; the replica is gone all the same.
         """
         if not self.desired:
             return
@@ -96,11 +96,11 @@ class Revision:
 
     @property
     def asleep_s(self) -> float:
-        """How long of-watchdog sleeps at the end of a replica, in seconds, if it is let."""
+        """The seconds that of-watchdog may sleep at the end of a replica."""
         return min(self._host.provider.grace_s, self.limits.asleep_s)
 
     async def slept(self, children: Sequence[Child]) -> bool:
-        """Wait as long as of-watchdog sleeps; whether the failing ends of `children` woke it."""
+        """Wait while of-watchdog sleeps; return whether all `children` woke it by a failed exit."""
         until = time.monotonic() + self.asleep_s
         while time.monotonic() < until:
             if children and all(each.ended.done() and each.ended.result() > 0 for each in children):
@@ -109,7 +109,7 @@ class Revision:
         return False
 
     async def retire(self, drain_s: float = DRAIN_S) -> None:
-        """Drain and end every replica and give back what they held."""
+        """Drain and end every replica, and release the image, secrets and folder."""
         self._retired = True
         self._drain_s = drain_s
         self.scale(0)
@@ -121,7 +121,7 @@ class Revision:
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     def next_ready(self) -> Replica | None:
-        """The next replica in turn with room; None if none is ready. GatewayError: 429."""
+        """Return the next ready replica below its limit, or None; GatewayError: 429 if full."""
         for _ in self.ready:
             self._turn = (self._turn + 1) % len(self.ready)
             replica = self.ready[self._turn]
@@ -134,7 +134,7 @@ class Revision:
         return None
 
     async def wait_ready(self) -> Replica:
-        """Wait for a replica, scaling from zero if need be; GatewayError: 503, says why not."""
+        """Wait for a replica, scaling from zero if need be; GatewayError (503) with the reason."""
         name = self.deployment.service
         while (replica := self.next_ready()) is None:
             if unreachable := self._host.provider.unreachable:
@@ -159,12 +159,12 @@ class Revision:
         return self._folder / "secrets"
 
     async def _keep_one(self) -> None:
-        """Keep a replica running, until cancelled, once there is room for what it requests."""
+        """Keep a replica running until cancelled, after reserving the CPU that it requests."""
         async with self._host.room.taken(self.deployment.requested_millicores):
             await self._run_again_and_again()
 
     async def _run_again_and_again(self) -> None:
-        """Run one replica after the other, waiting ever longer while they fail."""
+        """Run one replica after another, with growing delays while they fail."""
         failures = 0
         while True:
             instance = f"{self.deployment.service}-{secrets.token_hex(3)}"
@@ -181,7 +181,7 @@ class Revision:
                 if delay > _PATIENCE_S:
                     self.problem = f"{why}, {failures} times soon after its start"
             except Exception as error:
-                # Whatever it is: without this task calls would wait for a replica for ever.
+                # Catches everything: without this task calls would wait for a replica for ever.
                 if isinstance(error, StartFailedError):
                     why = self.problem = str(error)
                 else:
@@ -195,10 +195,10 @@ class Revision:
             await asyncio.sleep(delay)
 
     async def _run(self, instance: str) -> str:
-        """One life of a replica; returns how it ended."""
+        """Run a replica until it ends; return how it ended."""
         folder = self._folder / instance
         deployment = self.deployment
-        if self._host.provider.grace_s:  # else nothing that imitates of-watchdog is to be woken
+        if self._host.provider.grace_s:  # only then of-watchdog is imitated and must be woken
             deployment = deployment.behind_watchdog()
         order = Order(instance, deployment, folder, self._secrets)
         replica = None
@@ -225,5 +225,5 @@ class Revision:
 
 
 def backoff_s(failures: int) -> float:
-    """How long to wait before the next start after so many failed ones in a row, in seconds."""
+    """Return the seconds before the next start after `failures` failed starts in a row."""
     return min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2 ** (failures - 1)) if failures > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Secrets: kept in memory, written for functions as files."""
+"""Secrets: stored in memory, and written to files for functions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from chiron.gateway.function_user import FunctionUser
 
 
 class SecretStore:
-    """The secrets of the one namespace, and the folders of the functions that use them.
+    """The secrets of the namespace, and the secrets folders of functions.
 
     Args:
-        shared: whether any user may read the files, as in a container, whose function runs as a
-            user of its own. The folders must then be in one that only this user may enter.
+        shared: whether any user may read the files, as a container's function has its own user. The
+            folders must then be in a folder that only this user may enter.
         user: the owner of the files; this process's own user if None.
     """
 
@@ -26,17 +26,17 @@ class SecretStore:
         self._mounted: dict[Path, frozenset[str]] = {}
 
     def names(self) -> list[str]:
-        """All secrets' names, sorted."""
+        """Return the names of all secrets, sorted."""
         return sorted(self._values)
 
     def create(self, name: str, value: bytes) -> None:
-        """Add a secret; raises GatewayError (409) if there is one of that name."""
+        """Add a secret; raises GatewayError (409) if its name exists."""
         if name in self._values:
             raise GatewayError("secret-exists", f"secret {name} already exists", 409)
         self._values[name] = value
 
     def update(self, name: str, value: bytes) -> None:
-        """Change a secret, also in the folders of functions that run; 404 if unknown."""
+        """Change a secret, also in the folders of running functions; 404 if it is unknown."""
         self._known(name)
         self._values[name] = value
         for folder, used in self._mounted.items():
@@ -44,12 +44,12 @@ class SecretStore:
                 self._write(folder / name, value)
 
     def delete(self, name: str) -> None:
-        """Forget a secret; functions that run keep their copy. 404 if unknown."""
+        """Delete a secret; running functions keep their copy. GatewayError (404) if unknown."""
         self._known(name)
         del self._values[name]
 
     def check(self, needed: Iterable[str]) -> None:
-        """Raise GatewayError (400) naming the first secret that is needed and missing."""
+        """Raise GatewayError (400) with the first needed secret that is missing."""
         for name in needed:
             if name not in self._values:
                 said = f"secret {name} not found: create it with faas-cli secret create {name}"

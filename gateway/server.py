@@ -1,4 +1,4 @@
-"""The gateway: puts the parts together, lets connections in, and ends all of them in order."""
+"""The gateway: connects its parts, accepts connections, and shuts everything down in order."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from chiron.gateway.secret_store import SecretStore
 from chiron.gateway.system_api import system_app
 
 _STARTS_PER_CORE = 2
-#: How long calls may still take when the gateway ends.
+#: Seconds that running calls have to end when the gateway stops.
 _LAST_DRAIN_S = 5.0
-#: Most connections at once: each may hold a whole body, and one more descriptor at its function.
+#: The most connections: each may buffer a whole body, and needs a second descriptor downstream.
 _MOST_CONNECTIONS = 4096
-#: How long a connection that is not let in may take to say what it wants.
+#: Seconds that a refused connection has to send its request.
 _PATIENCE_S = 1.0
 _FULL = b"the gateway has as many connections as it can take: try again later\n"
 _REFUSAL = (
@@ -48,30 +48,30 @@ _REFUSAL = (
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run a gateway."""
+    """The settings of a gateway."""
 
     host: str = "127.0.0.1"
-    #: 0 takes a free one.
+    #: 0 for a free port.
     port: int = 8080
-    #: What a replica is.
+    #: The kind of replicas.
     backend: BackendName = "process"
     #: Folder of the image store; ``$CHIRON_HOME/images`` if None.
     images: Path | None = None
-    #: What /system/* asks for; nothing if None.
+    #: The credentials that /system/* requires; none if None.
     credentials: Credentials | None = None
-    #: How long a function may take to get ready, in seconds.
+    #: The timeout of a function's start in seconds.
     ready_s: float = 60.0
-    #: After how long without a request, or with half of one's head, a connection is closed, and one
-    #: whose client takes no more of its answer; in seconds.
+    #: Seconds after which a connection is closed if it has no whole head of a request, or if its
+    #: client stops reading the answer.
     idle_s: float = 60.0
-    #: The user that functions run as where root runs the gateway.
+    #: The user that functions run as if root runs the gateway.
     user: str = DEFAULT
     #: How functions are started, replaced and removed.
     provider: Provider = field(default_factory=Provider)
 
 
 class Gateway:
-    """A gateway in the running event loop, between `start` and `stop`."""
+    """A gateway in the running event loop, from `start` to `stop`."""
 
     def __init__(self, settings: Settings) -> None:
         self.url = ""
@@ -83,13 +83,13 @@ class Gateway:
         self._proxy: Proxy
 
     async def start(self) -> str:
-        """Listen; returns the URL. GatewayError: no such port to be had, or no backend here."""
+        """Listen; return the URL. GatewayError: the port or the backend is not available."""
         settings = self._settings
         # A container has a user of its own.
         user = FunctionUser.choose(settings.user) if settings.backend == "process" else None
         listener = listen(settings.host, settings.port, settings.credentials)
         port = listener.getsockname()[1]
-        # A host that stands for all addresses is also loopback.
+        # A host for all addresses includes loopback.
         address = "127.0.0.1" if settings.host in ("", "0.0.0.0") else settings.host  # noqa: S104
         self.url = f"http://{address}:{port}"
         scratch = Path(tempfile.mkdtemp(prefix="chiron-gateway-"))
@@ -118,7 +118,7 @@ class Gateway:
         return self.url
 
     async def stop(self) -> None:
-        """Take no more connections, let calls end, end every function's replicas."""
+        """Accept no more connections, let calls end, then end every function's replicas."""
         for entrance in self._entrances:
             entrance.close()
         await self._registry.close(_LAST_DRAIN_S)
@@ -138,7 +138,7 @@ class Gateway:
         return ProcessBackend(launcher, images, self.url, user)
 
     async def _serve(self, app: web.Application, listener: socket.socket) -> None:
-        """Let connections in: not more than descriptors allow, none that is stuck or idle long."""
+        """Accept connections: as many as descriptors allow, and close stuck and idle ones."""
         idle_s = self._settings.idle_s
         runner = web.AppRunner(
             app,
@@ -146,15 +146,15 @@ class Gateway:
             shutdown_timeout=_LAST_DRAIN_S,
             keepalive_timeout=idle_s,
             read_bufsize=READ_AHEAD_BYTES,
-            # Bodies pass as they came, under the headers that they came with.
+            # Bodies are forwarded as they are encoded, under their original headers.
             auto_decompress=False,
-            # A call ends with its client's connection, and leaves whatever it waits in.
+            # A call is cancelled with its client's connection, whatever it waits for.
             handler_cancellation=True,
         )
         await runner.setup()
         self._runners.append(runner)
         server = cast(web.Server, runner.server)
-        # The sockets that it accepts inherit when the kernel ends one whose client takes no more.
+        # Accepted sockets inherit this timeout, after which the kernel closes a stuck connection.
         stuck_ms = math.ceil(1000 * idle_s)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, stuck_ms)
         _, descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -168,7 +168,7 @@ class Gateway:
         self._entrances.append(await loop.create_server(let_in, sock=listener, backlog=BACKLOG))
 
     def _function_urls(self) -> web.Application:
-        """What functions may call."""
+        """Return the application with the URLs that functions may call."""
         app = web.Application(client_max_size=WHOLE_BODY_BYTES)
         for below in ("", "/{path:.*}"):
             app.router.add_route("*", "/function/{name}" + below, self._proxy.invoke)
@@ -197,10 +197,10 @@ class Gateway:
 
 
 class _Refusal(asyncio.Protocol):
-    """Answers whatever comes with 503 and ends the connection."""
+    """Answers any request with 503 and closes the connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Give it a moment: a client that is cut off while sending does not see the answer."""
+        """Abort it later: a client that is cut off while sending does not see the answer."""
         self._transport = cast(asyncio.Transport, transport)
         asyncio.get_running_loop().call_later(_PATIENCE_S, self._transport.abort)
 
@@ -211,7 +211,7 @@ class _Refusal(asyncio.Protocol):
 
 
 def listen(host: str, port: int, credentials: Credentials | None) -> socket.socket:
-    """A listening socket, of loopback without credentials; GatewayError names port and mend."""
+    """Return a listening socket, on loopback if without credentials; GatewayError with the fix."""
     if credentials is None and not is_loopback(host):
         raise GatewayError(
             "no-credentials",

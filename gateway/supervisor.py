@@ -1,16 +1,16 @@
 """The supervisor: a small single-threaded process that starts the functions and ends them all.
 
-Each function has an init process, whose child it is and which all that it starts stays below,
-however often that forks or starts a session: what tini is in a container. The supervisor forks it
-and it runs no other program, which costs 2.6 MiB (PSS) and no start of an interpreter. The
-supervisor adopts what one that was killed has left. When the gateway goes away, even by SIGKILL,
-the channel between the two closes and the supervisor kills what is left; should it be killed
-itself, the init processes do so, each for its function. Nothing below can gain a privilege by a
-set-user-ID program. It also watches memory limits, away from the gateway's event loop.
+Each function is the child of an init process, as of tini in a container. All its descendants stay
+below the init process, however often they fork or start a session. The supervisor forks an init
+process without exec, which costs 2.6 MiB (PSS) and no start of an interpreter. It adopts the
+orphans of a killed init process. When the gateway ends, even by SIGKILL, their channel closes and
+the supervisor kills all functions. If the supervisor is killed, each init process kills its
+function. No descendant can gain a privilege by a set-user-ID program. The supervisor also enforces
+memory limits, away from the gateway's event loop.
 
-Why resident memory is watched: RLIMIT_AS and RLIMIT_DATA count address space (a thread's stack
-is 8 MB of it) and hold for each process alone, whereas a container's limit is on what all of
-its processes occupy. The price: a burst between two looks is seen late.
+It watches resident memory. RLIMIT_AS and RLIMIT_DATA count address space (a thread's stack is 8 MB
+of it), of each process alone. A container's limit covers the memory of all its processes. The
+price: a burst between two samples is detected late.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from chiron.gateway import processes
 
 MAX_MESSAGE = 1 << 18
 _WATCH_PERIOD_S = 0.25
-#: Sent to init processes by the kernel when the supervisor ends.
+#: The signal that the kernel sends to init processes when the supervisor ends.
 _SUPERVISOR_ENDED = signal.SIGHUP
 _AWAITED = (signal.SIGCHLD, signal.SIGTERM, _SUPERVISOR_ENDED)
 
 
 class Supervisor:
-    """Serves the gateway's requests until the gateway is gone."""
+    """Serves the gateway's requests until the gateway ends."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
@@ -46,7 +46,7 @@ class Supervisor:
         self._below = processes.Below()
 
     def serve(self) -> None:
-        """Start, signal, reap and watch, until the channel closes; then kill what is left."""
+        """Start, signal, reap and watch functions until the channel closes; then kill them all."""
         wakeup, wakeup_writer = socket.socketpair()
         wakeup_writer.setblocking(False)
         signal.set_wakeup_fd(wakeup_writer.fileno())
@@ -67,7 +67,7 @@ class Supervisor:
         processes.kill_descendants()
 
     def _receive(self) -> bool:
-        """Serve one message; False if the gateway has closed the channel."""
+        """Serve one message; return False if the gateway has closed the channel."""
         try:
             data, descriptors, _, _ = socket.recv_fds(self._channel, MAX_MESSAGE, 2)
         except ConnectionError:
@@ -100,16 +100,16 @@ class Supervisor:
         os.close(output)
 
     def _reap(self) -> None:
-        """Reap what has ended, and kill what was left behind.
+        """Reap ended children, and kill orphans.
 
-        An init process leaves nothing, unless it was killed itself: the kernel has then given this
-        process what was below it. When that ends there is another look.
+        An init process leaves no orphans unless it was killed: then the kernel makes them children
+        of this process. When an orphan ends, SIGCHLD calls this method again.
         """
         ended = [pid for pid in processes.reap() if pid in self._functions]
         functions = [self._functions.pop(pid) for pid in ended]
         processes.kill_children(spared=self._functions)
         for function in functions:
-            # Only one that was killed has not told yet, with the status of its function.
+            # An init process that was not killed has already sent the status of its function.
             _tell(self._channel, function, exit=-signal.SIGKILL)
 
     def _watch_memory(self) -> None:
@@ -117,7 +117,7 @@ class Supervisor:
         table = self._below.snapshot() if limited else {}
         for init, function in limited.items():
             pids = processes.descendants([init], table) - {init}
-            # Resident memory bounds the proportional one from above and costs far less to read.
+            # Resident memory is an upper bound of proportional memory, and much cheaper to read.
             if sum(table[pid].resident_bytes for pid in pids) <= function["memory"]:
                 continue
             used = processes.proportional_bytes(pids)
@@ -127,7 +127,7 @@ class Supervisor:
 
 
 def _tell(channel: socket.socket, function: dict[str, Any], **news: Any) -> None:
-    """Send the gateway news of a function; that the gateway is gone is noticed elsewhere."""
+    """Send the gateway news of a function; ignores a closed channel, which `_receive` detects."""
     with contextlib.suppress(ConnectionError):
         channel.send(json.dumps({"id": function["id"], **news}).encode())
 
@@ -135,15 +135,15 @@ def _tell(channel: socket.socket, function: dict[str, Any], **news: Any) -> None
 def _init_process(
     supervisor: int, channel: socket.socket, message: dict[str, Any], listener: int, output: int
 ) -> None:
-    """Start a function, and return when it has ended and all that it started with it.
+    """Start a function; return when the function and all its descendants have ended.
 
     Args:
-        supervisor: the pid of the process that forked this one.
-        channel: where to say what became of it: its pids or why it has none; its exit status.
-        message: what to start, from `Launcher.start`.
+        supervisor: the pid of the process that forked this process.
+        channel: where to send the function's pids or why it failed to start, then its exit status.
+        message: the start message of `Launcher.start`.
         listener, output: descriptors for the function alone, closed here.
     """
-    # Those that come before they are awaited wait for that.
+    # Signals that arrive before `sigwait` stay pending.
     signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     processes.adopt_orphans()
     processes.signal_at_parents_end(_SUPERVISOR_ENDED)
@@ -168,7 +168,7 @@ def _start(message: dict[str, Any], listener: int, output: int) -> subprocess.Po
     uid, gid = message["user"] or (None, None)
 
     def before_exec() -> None:
-        # Called after the change of user, which would undo it.
+        # Called after the change of user, which clears the parent-death signal.
         processes.signal_at_parents_end(signal.SIGKILL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         if cores:
@@ -191,7 +191,7 @@ def _start(message: dict[str, Any], listener: int, output: int) -> subprocess.Po
 
 
 def _await_end(function: int) -> int:
-    """Wait for the function's first process, passing SIGTERM on; returns its exit status."""
+    """Wait for the function's first process, forwarding SIGTERM; return its exit status."""
     while (code := processes.reap().get(function)) is None:
         number = signal.sigwait(_AWAITED)
         if number == signal.SIGTERM:
@@ -202,13 +202,13 @@ def _await_end(function: int) -> int:
 
 
 def main() -> None:
-    """Serve the channel on descriptor argv[1]; remove the folder argv[2] in the end."""
+    """Serve the channel on descriptor argv[1]; at the end, remove the folder argv[2]."""
     processes.forbid_inspection()
     processes.adopt_orphans()
     processes.forbid_new_privileges()
-    # Stopping is the gateway's decision.
+    # Only the gateway decides when to stop.
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
-    # Stopped itself, it would not see the gateway go.
+    # If this process is suspended, it must resume when the gateway ends.
     processes.signal_at_parents_end(signal.SIGCONT)
     try:
         Supervisor(socket.socket(fileno=int(sys.argv[1]))).serve()

@@ -30,7 +30,7 @@ def system_app(
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """No web pages, nobody without the credentials; errors are plain text."""
+        """Refuse web pages and requests without the credentials; errors are plain text."""
         try:
             refuse_cross_site(request.method, request.headers.get, secret=credentials is not None)
             if credentials and not credentials.admit(request.headers.get("Authorization")):
@@ -63,14 +63,14 @@ def system_app(
 
 
 class SystemApi:
-    """Handlers over the registry."""
+    """The request handlers."""
 
     def __init__(self, registry: Registry, metrics: Metrics) -> None:
         self._registry = registry
         self._metrics = metrics
 
     async def list(self, request: web.Request) -> web.Response:
-        """Every function; none in a namespace that does not exist."""
+        """Return every function; none for an unknown namespace."""
         if request.query.get("namespace", names.NAMESPACE) not in ("", names.NAMESPACE):
             return web.json_response([])
         found = [self._status(function) for function in self._registry.all()]
@@ -84,7 +84,7 @@ class SystemApi:
         return web.Response(status=202)
 
     async def update(self, request: web.Request) -> web.Response:
-        """Deploy a function anew; 404 makes faas-cli create it."""
+        """Deploy a function again; 404 makes faas-cli create it."""
         await self._registry.update(Deployment.parse(await _read_json(request)))
         return web.Response(status=202)
 
@@ -95,7 +95,7 @@ class SystemApi:
         return web.Response(status=202)
 
     async def describe(self, request: web.Request) -> web.Response:
-        """One function; with its usage if asked."""
+        """Return one function, with its usage if asked."""
         function = self._registry.get(request.match_info["name"])
         status = self._status(function)
         if request.query.get("usage") in ("1", "true"):
@@ -119,7 +119,7 @@ class SystemApi:
         return await stream_logs(request, function.name, function.log)
 
     async def info(self, request: web.Request) -> web.Response:
-        """Name and version; a client knows the embedded gateway by its provider."""
+        """Return name and version; clients recognise the embedded gateway by its provider."""
         release = {"sha": "", "release": VERSION}
         host = self._registry.host
         provider = {
@@ -137,12 +137,12 @@ class SystemApi:
         return web.json_response([names.NAMESPACE])
 
     async def list_secrets(self, request: web.Request) -> web.Response:
-        """The secrets' names, without their values."""
+        """Return the names of the secrets, without their values."""
         secrets = self._registry.host.secrets.names()
         return web.json_response([{"name": each, "namespace": names.NAMESPACE} for each in secrets])
 
     async def keep_secret(self, request: web.Request) -> web.Response:
-        """Add a secret by POST, change one by PUT."""
+        """Add a secret by POST, change it by PUT."""
         body = await _read_json(request)
         secrets = self._registry.host.secrets
         keep = secrets.create if request.method == "POST" else secrets.update
@@ -164,7 +164,7 @@ class SystemApi:
             "replicas": revision.desired,
             "availableReplicas": len(revision.ready),
         }
-        # As Go's omitempty does: what is empty, zero or false is left out.
+        # Like Go's omitempty: leaves out empty, zero and false values.
         present = {key: value for key, value in status.items() if value}
         present["invocationCount"] = self._metrics.invocations(function.name)
         present["createdAt"] = function.created.isoformat().replace("+00:00", "Z")
@@ -172,11 +172,11 @@ class SystemApi:
 
 
 async def _read_json(request: web.Request) -> dict[str, Any]:
-    """The request's JSON object; GatewayError: 400 if it is none, 408 if it does not come."""
+    """Return the request's JSON object; GatewayError: 400 if invalid, 408 after the timeout."""
     try:
         async with asyncio.timeout(_BODY_TIMEOUT_S):
             body = json.loads(await request.read())
-        json.dumps(body, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+        json.dumps(body, ensure_ascii=False).encode()  # raises for half of a surrogate pair
     except TimeoutError as error:
         message = f"the request's body did not come within {_BODY_TIMEOUT_S:g} s"
         raise GatewayError("request-timeout", message, 408) from error
@@ -190,7 +190,7 @@ async def _read_json(request: web.Request) -> dict[str, Any]:
 
 
 def _text_field(body: dict[str, Any], name: str) -> str:
-    """A field that must be there and be text; raises GatewayError (400)."""
+    """Return a required text field; raises GatewayError (400)."""
     value = body.get(name)
     if not isinstance(value, str) or not value:
         raise GatewayError("bad-field", f"{name}: missing, or not text")
@@ -203,7 +203,7 @@ def _secret_name(body: dict[str, Any]) -> str:
 
 
 def _secret_value(body: dict[str, Any]) -> bytes:
-    """The secret's bytes: `rawValue` in base64, as Go writes bytes, or `value` as text."""
+    """Return the secret's bytes: `rawValue` in base64, as Go writes bytes, or `value` as text."""
     if body.get("rawValue"):
         try:
             return base64.b64decode(_text_field(body, "rawValue"), validate=True)

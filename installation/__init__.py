@@ -1,1 +1,1 @@
-"""Says what this machine lacks, and the line that mends it."""
+"""Checks what this machine lacks, with the commands that fix it."""

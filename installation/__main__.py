@@ -1,4 +1,4 @@
-"""``python -m chiron.installation PACKAGE``: installs a system package, or says the line."""
+"""``python -m chiron.installation PACKAGE``: installs a system package, or prints the command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chiron.installation.packages import install_commands, install_line, os_rele
 
 
 def main(package: str) -> int:
-    """Exit status 0 if the command `package` is there in the end, 2 if the user has to act."""
+    """Return exit status 0 if the command `package` is there in the end, 2 if the user must act."""
     if shutil.which(package):
         return 0
     release = os_release()

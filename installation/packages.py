@@ -1,4 +1,4 @@
-"""What a check of this machine found, and the line that installs what is missing."""
+"""The result of a check of this machine, and the command that installs a missing package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _APT = (("apt-get", "update"), ("apt-get", "install", "-y"))
 _DNF = (("dnf", "install", "-y"),)
 _ZYPPER = (("zypper", "--non-interactive", "install"),)
 
-#: What installs packages, by os-release(5)'s ID or ID_LIKE; the last command takes the package.
+#: The install commands by os-release(5)'s ID or ID_LIKE; the package is appended to the last.
 _COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "debian": _APT,
     "ubuntu": _APT,
@@ -30,8 +30,8 @@ _COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked for, such as ``strace``: whether it is as it has to be, what is
-    there or why it is not usable, and the line that mends it, where something is to be mended.
+    """The result of one check, such as ``strace``: whether it passed, what it found, and the
+    command that fixes it, if any.
 
     ``chiron deploy --local`` needs what is `required`; the rest is for other ways to run.
     """
@@ -44,7 +44,7 @@ class Finding:
 
 
 def os_release() -> dict[str, str]:
-    """os-release(5) of this machine, empty where it has none."""
+    """Return os-release(5) of this machine, empty if it has none."""
     try:
         return platform.freedesktop_os_release()
     except OSError:
@@ -52,7 +52,7 @@ def os_release() -> dict[str, str]:
 
 
 def install_commands(package: str, release: Mapping[str, str]) -> list[list[str]]:
-    """The argument lists that install `package` as root; none for an unknown distribution."""
+    """Return the commands that install `package` as root; none for an unknown distribution."""
     families = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
     known = next((_COMMANDS[family] for family in families if family in _COMMANDS), ())
     commands = [list(command) for command in known]
@@ -62,12 +62,12 @@ def install_commands(package: str, release: Mapping[str, str]) -> list[list[str]
 
 
 def extra_line(extra: str) -> str:
-    """The line that brings an extra of chiron's to where it runs, whatever pip the shell has."""
+    """Return the command that installs an extra of chiron for this Python, with its own pip."""
     return f"{shlex.quote(sys.executable)} -m pip install 'chiron-openfaas[{extra}]'"
 
 
 def install_line(package: str, release: Mapping[str, str], *, root: bool | None = None) -> str:
-    """The line to type that installs `package`, with sudo where the user is not root."""
+    """Return the shell line that installs `package`, with sudo if the user is not root."""
     if root is None:
         root = os.geteuid() == 0
     commands = install_commands(package, release)

@@ -20,15 +20,15 @@ from chiron.openfaas.stack import PREFIX, image_prefix
 from chiron.workflow.errors import ChironError
 
 OLDEST_PYTHON = (3, 11)
-#: Longest that the engine may take to answer, in seconds.
+#: The timeout of the Docker engine in seconds.
 DOCKER_LIMIT_S = 3
-#: Longest that the gateway may take for one answer, in seconds.
+#: The timeout of one answer of the gateway in seconds.
 GATEWAY_LIMIT_S = 2.0
 #: Functions that the Community Edition allows (its end-user licence agreement).
 CE_FUNCTIONS = 15
-#: Replicas of a function that each provider under the Community Edition's limits keeps.
+#: Replicas of a function by provider, under the Community Edition's limits.
 CE_REPLICAS = {"faasd": "1", "faasd-ce": "1", "faas-netes-ce": "1 to 5"}
-#: What faas-cli runs to build, wherever contexts and DOCKER_HOST lead it.
+#: Asks the engine that faas-cli builds with, by Docker's contexts and DOCKER_HOST.
 _ENGINE = ("docker", "version", "--format", "{{.Server.Version}}")
 
 
@@ -42,7 +42,7 @@ def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
 
 
 def check_cores(cores: int | None = None) -> Finding:
-    """How many cores this process may run on; with one, processes of a wrap only take turns."""
+    """How many cores this process may run on; on one core, a wrap's processes only take turns."""
     if cores is None:
         cores = len(os.sched_getaffinity(0))
     if cores >= 2:
@@ -52,7 +52,7 @@ def check_cores(cores: int | None = None) -> Finding:
 
 
 def check_cgroup(root: Path = Path("/sys/fs/cgroup")) -> Finding:
-    """Which version of control groups is mounted: it decides where memory and pids are found."""
+    """Which version of control groups is mounted: memory and pids are read from its files."""
     if (root / "cgroup.controllers").exists():
         return Finding("cgroup", True, "version 2", required=False)
     if (root / "memory").is_dir():
@@ -62,7 +62,7 @@ def check_cgroup(root: Path = Path("/sys/fs/cgroup")) -> Finding:
 
 
 def check_docker() -> Finding:
-    """Whether docker-py is installed and the engine that it is configured for answers."""
+    """Whether docker-py is installed, and whether the engine of its configuration answers."""
     try:
         docker = importlib.import_module("docker")
     except ImportError:
@@ -74,7 +74,7 @@ def check_docker() -> Finding:
             version = client.version()["Version"]
         finally:
             client.close()
-    # docker-py lets errors of requests, urllib3 and the socket through besides its own.
+    # docker-py also raises errors of requests, urllib3 and the socket.
     except Exception as error:
         detail = f"the engine does not answer: {_reason(error)}"
         fix = "start it (sudo systemctl start docker) or see installation/docker.md"
@@ -91,7 +91,7 @@ def check_dashboard() -> Finding:
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost cause, on one line: what wraps it repeats it several times over."""
+    """Return the innermost cause on one line; the outer errors only repeat it."""
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__ or error
     return " ".join(str(error).split()) or type(error).__name__
@@ -107,7 +107,7 @@ def check_faas_cli(search_path: str) -> Finding:
 
 
 def check_gateway(url: str, credentials: Credentials | None) -> tuple[Finding, GatewayInfo | None]:
-    """Whether an OpenFaaS gateway answers at `url` and accepts `credentials`, and what it is."""
+    """Whether an OpenFaaS gateway answers at `url` and accepts `credentials`, and its details."""
     with Gateway(url, credentials, timeout_s=GATEWAY_LIMIT_S) as gateway:
         try:
             info = gateway.info()
@@ -137,7 +137,7 @@ def check_images(variables: Mapping[str, str], pulling: str | None) -> Finding:
     """Whether images can be built and pushed to the registry that OPENFAAS_PREFIX names.
 
     Args:
-        pulling: the gateway that pulls its images; None where none answers that does.
+        pulling: the gateway that pulls its images; None if no such gateway answers.
     """
     try:
         prefix = image_prefix(variables)
@@ -181,10 +181,10 @@ def _lack(detail: str, fix: str) -> Finding:
 
 
 def preflight(gateway: str, variables: Mapping[str, str]) -> list[Finding]:
-    """What is here and what is missing, in the order in which one would mend it.
+    """Return all findings, in the order in which to fix them.
 
-    Nothing is raised and nothing is changed; each check takes a few seconds at most. `variables`
-    (usually ``os.environ``) has PATH and where faas-cli keeps the credentials of `gateway`.
+    It raises no errors and changes nothing; each check takes a few seconds at most. `variables`
+    (usually ``os.environ``) has PATH and the location of faas-cli's credentials for `gateway`.
     """
     search_path = variables.get("PATH", "")
     finding, info = _gateway(gateway, variables)

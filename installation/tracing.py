@@ -1,4 +1,4 @@
-"""Whether strace is here, and whether this process may trace another one with it."""
+"""Checks for strace, and whether this process may trace another process with it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 from chiron.installation.packages import Finding, install_line
 
-#: Longest that one attempt at tracing may take, in seconds.
+#: The timeout of one attempt at tracing in seconds.
 LIMIT_S = 3.0
-#: Tracing that only says whether tracing works.
+#: Options that trace no system call: only whether tracing works matters.
 _QUIET = ("-f", "-e", "trace=none", "-o", os.devnull)
 _CAP_SYS_PTRACE = 19  # capabilities(7)
 
@@ -28,9 +28,9 @@ def check_strace(search_path: str, release: Mapping[str, str]) -> Finding:
 
 
 def check_tracing(search_path: str, system: Path = Path("/")) -> Finding:
-    """Whether tracing works, by tracing: a command, and a running process that is a sibling.
+    """Whether tracing works: traces a command, and attaches to a running sibling process.
 
-    `system` is where /proc and container marks are looked for to explain a refusal.
+    `system` is the root folder whose /proc and container marks explain a refusal.
     """
     strace = shutil.which("strace", path=search_path)
     if not strace:
@@ -42,7 +42,7 @@ def check_tracing(search_path: str, system: Path = Path("/")) -> Finding:
 
 
 def explain_refusal(system: Path) -> str:
-    """The line that allows tracing on the machine whose root folder is `system`."""
+    """Return the fix that allows tracing on the machine whose root folder is `system`."""
     scope = _read(system / "proc/sys/kernel/yama/ptrace_scope")
     marks = (system / ".dockerenv", system / "run/.containerenv")
     if any(mark.exists() for mark in marks) and not _has_ptrace_capability(system):

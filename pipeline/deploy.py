@@ -1,4 +1,4 @@
-"""The verb `deploy`: profile, calibrate, schedule, generate, deploy, and measure what came out."""
+"""The verb `deploy`: profiles, calibrates, schedules, generates and deploys, then measures."""
 
 from __future__ import annotations
 
@@ -43,18 +43,17 @@ from chiron.workflow.profile import Profile
 
 Progress = Callable[[str], None]
 
-#: Requests that a finished deployment is measured with where it need not prove itself.
+#: Requests that measure a finished deployment which need not prove that it keeps the SLO.
 SAMPLES = 50
 
 
 class Try(Document):
-    """One plan that was deployed and measured for the SLO.
+    """One plan that was deployed and measured against the SLO.
 
-    Latencies are those that the SLO's percentile of the requests stay within: as predicted, as
-    expected by what the tries before it taught, as measured. ``verdict`` is that of the sequential
-    test, or ``failed`` where the deployment does not work; ``said`` is the reason in words.
-    ``cpus`` and ``memory_mib`` are those of all replicas. At a rate, the client sent ``late`` of
-    the requests late.
+    Latencies are those at the SLO's percentile: predicted, expected after the earlier tries, and
+    measured. ``verdict`` is that of the sequential test, or ``failed`` if the deployment does not
+    work; ``said`` is the reason in words. ``cpus`` and ``memory_mib`` are totals of all replicas.
+    At a rate, the client sent ``late`` of the requests late.
     """
 
     cpus: int
@@ -73,12 +72,12 @@ class Try(Document):
 
 
 class DeploymentReport(Document):
-    """What was deployed, and how the prediction compares with the measurement.
+    """The deployed plan, with its prediction and its measurement.
 
-    ``slo_met`` is whether ``percentile`` percent of the requests were within the SLO; where plans
-    were tried, whether that is sure. ``over`` requests were not; at a rate, the client sent
-    ``late`` of them late. Where no plan meets it, and another version served before,
-    ``functions`` is empty: that one stays.
+    ``slo_met`` is whether ``percentile`` percent of the requests were within the SLO, and with
+    ``tries`` whether that is sure. ``over`` requests exceeded the SLO; at a rate, the client sent
+    ``late`` of them late. If no plan meets the SLO and another version served before, that version
+    stays and ``functions`` is empty.
     """
 
     plan: Plan
@@ -93,7 +92,7 @@ class DeploymentReport(Document):
 
     @property
     def sentence(self) -> str:
-        """What was promised, and what was measured."""
+        """The promised and the measured latencies."""
         slo_ms, percent = self.plan.slo_ms or 0.0, f"{self.percentile:g}"
         took = f"p{percent} {self.measured_ms:.1f} ms"
         cpus, load = self.plan.allocated_cpus, self.plan.under_load
@@ -104,7 +103,7 @@ class DeploymentReport(Document):
 
     @property
     def outcome(self) -> str:
-        """Whether the SLO is met, and what is deployed where it is not."""
+        """Whether the SLO is met, and what is deployed if not."""
         slo = f"the SLO of {self.plan.slo_ms or 0.0:g} ms"
         if self.slo_met:
             return f"{slo} is met"
@@ -120,12 +119,12 @@ class DeploymentReport(Document):
 
 @dataclass(frozen=True)
 class DeploymentRequest:
-    """What to deploy: a workflow folder, an SLO, and what need not be measured again.
+    """A workflow folder to deploy, an SLO, and measurements that can be reused.
 
-    A request to what is deployed may take `timeout_s`, or what follows from the prediction.
-    With a `load` the plan has replicas that keep the SLO while requests arrive at that rate.
-    `check` says whether answers are held against those of the functions alone, `behind` whether
-    the entry of another version is to hand requests on to what is deployed.
+    A request to the deployment times out after `timeout_s`, by default derived from the prediction.
+    With a `load`, the plan has enough replicas to keep the SLO while requests arrive at that rate.
+    `check` compares answers with those of the functions alone. With `behind`, the entry of another
+    version forwards requests to this deployment.
     """
 
     folder: WorkflowFolder
@@ -133,7 +132,7 @@ class DeploymentRequest:
     choices: Choices = field(default_factory=Choices)
     profile: Profile | None = None
     platform: Platform | None = None
-    #: Where an earlier profile may be, and where platforms are kept: what still holds is used.
+    #: Possible files of earlier profiles, and the store of platforms; valid ones are reused.
     profile_files: tuple[Path, ...] = ()
     platforms: KeptPlatforms | None = None
     timeout_s: float | None = None
@@ -144,31 +143,31 @@ class DeploymentRequest:
 
     @property
     def trial(self) -> Trial:
-        """No requests yet, against the SLO."""
+        """A new trial against the SLO, without requests."""
         per_s = self.load.per_s if self.load else None
         return Trial(self.slo_ms, self.choices.percentile, per_s)
 
     @property
     def shown_load(self) -> str:
-        """The load as the end of a phrase; empty without a load."""
+        """The load as a phrase for the end of a sentence; empty without a load."""
         return f" at {self.load.shown}" if self.load else ""
 
     def marks(self, sources: Sources) -> dict[str, str]:
-        """The annotations by which `chiron watch` knows what was deployed, and asked for."""
+        """Return the annotations by which `chiron watch` recognises the sources and the request."""
         asked = [dump(self.choices), str(self.slo_ms), str(self.timeout_s)]
         asked += [sources.store] if sources.store else []
         asked += [self.load.shown] if self.load else []
         return {SOURCE: source_of(sources), ASKED: digest(asked)}
 
     def checked(self, profile: Profile, progress: Progress) -> list[Checked]:
-        """The payloads, each with what holds answers against what `profile` knows of them.
+        """Return the payloads, each with the check of its answers against `profile`.
 
-        `progress` is told of payloads of which it knows nothing.
+        `progress` gets a line for each payload whose answer is not in the profile.
         """
         return checked_payloads(self.folder, profile, check=self.check, progress=progress)
 
     def known(self, profile: Profile) -> list[Known]:
-        """The payloads of which `profile` knows the answer, unless nothing is to be checked."""
+        """Return the payloads whose answer `profile` has; none without `check`."""
         payloads = self.folder.payloads() if self.check else ()
         pairs = ((each, self.folder.expected(profile, each.content)) for each in payloads)
         return [(payload, expected) for payload, expected in pairs if expected is not None]
@@ -176,7 +175,7 @@ class DeploymentRequest:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A request whose profile and platform are there, its sources, and its payloads with checks."""
+    """A request with its profile and platform, its sources, and its payloads with checks."""
 
     request: DeploymentRequest
     sources: Sources
@@ -187,7 +186,7 @@ class Prepared:
     def proven(
         self, target: Invokable, plan: Plan, trial: Trial, expected_ms: float
     ) -> Measurement:
-        """What `target`, which runs `plan`, takes until `trial` ends; ``wrong-output``."""
+        """Measure `target`, which runs `plan`, until `trial` ends; raises ``wrong-output``."""
         self._verify(target, plan)
         limit_s = trial.limit_s(expected_ms)
         return measure(
@@ -196,11 +195,11 @@ class Prepared:
         )
 
     def measured(self, target: Invokable, plan: Plan, trial: Trial) -> Measurement:
-        """What it takes for as many requests as were asked for, whatever `trial` says of them.
+        """Measure as many requests as were asked for, whatever the verdict of `trial`.
 
-        There are fewer if they would take longer than `BUDGET_S`.
+        Fewer requests are sent if they would take longer than `BUDGET_S`.
 
-        Raises what its answers are refused with.
+        Raises the errors of rejected answers.
         """
         self._verify(target, plan)
         return measure(
@@ -217,9 +216,9 @@ class Prepared:
     def standing(
         self, plan: Plan, launcher: Launcher, out: Path, progress: Progress
     ) -> Iterator[tuple[Invoker, list[str]]]:
-        """What invokes `plan`, deployed under its own names, and the functions that were created.
+        """Deploy `plan` under its own names; yield its invoker and the functions that were created.
 
-        Where the block fails they are removed. Its wraps that another plan had are removed after.
+        If the block fails, these functions are removed; else wraps of an earlier plan are removed.
         """
         request = self.request
         stack_file = self.generate(plan, out)
@@ -241,7 +240,7 @@ class Prepared:
         remove_outdated(launcher.gateway, stack_file)
 
     def generate(self, plan: Plan, out: Path) -> Path:
-        """Write plan.json and build/ of `plan` to `out`; the path of its stack.yaml."""
+        """Write plan.json and build/ of `plan` to `out`; return the path of its stack.yaml."""
         write_atomically(out / "plan.json", dump(plan))
         marks = self.request.marks(self.sources)
         return generate(plan, self.sources, out / "build", self.request.timeout_s, marks=marks)
@@ -250,11 +249,11 @@ class Prepared:
 def prepare(
     request: DeploymentRequest, launcher: Launcher, out: Path, progress: Progress
 ) -> Prepared:
-    """Check what is to be deployed, and measure first what is not brought.
+    """Check the workflow to deploy, and measure the profile and platform that the request lacks.
 
     Writes profile.json and platform.json to `out`.
     """
-    request.folder.payloads()  # what is wrong there is better known before anything is measured
+    request.folder.payloads()  # raises its errors before anything is measured
     if request.load is not None:
         require_replicas(request.folder.workflow, request.choices)
     sources = checked_sources(request, launcher, progress)
@@ -270,12 +269,12 @@ def prepare(
 def deploy(
     request: DeploymentRequest, launcher: Launcher, out: Path, progress: Progress
 ) -> DeploymentReport:
-    """Find, generate and deploy the cheapest deployment that is predicted to meet the SLO.
+    """Find, generate, deploy and measure the cheapest deployment that is predicted to meet the SLO.
 
-    Then measure it. profile.json, platform.json, plan.json and build/ are written to `out`;
-    `progress` is called with a line for every step.
+    Writes profile.json, platform.json, plan.json and build/ to `out`. `progress` is called with a
+    line for every step.
 
-    Raises what comes of whichever step fails; nothing stays half-deployed.
+    Raises the errors of every step; nothing stays half-deployed.
     """
     prepared = prepare(request, launcher, out, progress)
     plan = plan_for(prepared.request, prepared.profile, prepared.platform, progress)
@@ -299,9 +298,9 @@ def deploy(
 
 
 def checked_sources(request: DeploymentRequest, launcher: Launcher, progress: Progress) -> Sources:
-    """What is to be deployed; `progress` is told what of its stack.yaml has no effect.
+    """Return the sources to deploy; `progress` gets warnings on ignored settings of stack.yaml.
 
-    Raises ``inner-trigger``, and what reading the sources raises: before anything is measured.
+    Raises ``inner-trigger`` and the errors of reading the sources, before anything is measured.
     """
     sources = launcher.sources(request.folder)
     if PLANNERS[request.choices.planner].orchestrator != "client":
@@ -314,7 +313,7 @@ def checked_sources(request: DeploymentRequest, launcher: Launcher, progress: Pr
 def find_plan(
     request: DeploymentRequest, launcher: Launcher, out: Path, progress: Progress
 ) -> tuple[Plan, Profile]:
-    """The plan for `request`, and the profile behind it; measures first what is not brought.
+    """Return the plan for `request` and its profile; measures the profile and platform if missing.
 
     Writes profile.json, platform.json and plan.json to `out`.
     """
@@ -327,9 +326,9 @@ def find_plan(
 def measured_parts(
     request: DeploymentRequest, launcher: Launcher, out: Path, progress: Progress
 ) -> tuple[Profile, Platform]:
-    """Profile and platform of `request`, what still holds, or what is measured now.
+    """Return the profile and platform of `request`: given, reused if still valid, or measured now.
 
-    Writes them to `out`, where those of another workflow are kept under another name.
+    Writes them to `out`, and renames files of another workflow there.
     """
     for name in ("profile.json", "plan.json"):
         if aside := set_aside(out / name, request.folder.workflow.name):
@@ -350,12 +349,12 @@ def _holding(request: DeploymentRequest, launcher: Launcher, progress: Progress)
     return holding_profile(request.profile_files, request.folder, launcher.place, progress)
 
 
-#: What `schedule` and `job_of` are given.
+#: The arguments of `schedule` and `job_of`.
 _Asked = tuple[Workflow, Profile, Platform, float, Choices, FolderSettings]
 
 
 def asked(request: DeploymentRequest, profile: Profile, platform: Platform) -> _Asked:
-    """What is to be scheduled for `request`."""
+    """Return the scheduler's arguments for `request`."""
     folder = request.folder
     if request.behind:
         way_ms = platform.request_ms + platform.rpc_ms
@@ -367,19 +366,19 @@ def asked(request: DeploymentRequest, profile: Profile, platform: Platform) -> _
 def plan_for(
     request: DeploymentRequest, profile: Profile, platform: Platform, progress: Progress
 ) -> Plan:
-    """The plan for `request` that is predicted to meet the SLO, or the fastest."""
+    """Return the plan for `request` that is predicted to meet the SLO, or else the fastest."""
     choices = request.choices
     rate = request.shown_load
     progress(f"scheduling: {choices.planner}, {choices.mechanism}, SLO {request.slo_ms:g} ms{rate}")
     what = asked(request, profile, platform)
     plan = schedule_load(*what[:4], request.load, *what[4:]) if request.load else schedule(*what)
-    for each in broken(plan, request.folder.workflow, plan.apart):  # fixed layouts go by no rules
+    for each in broken(plan, request.folder.workflow, plan.apart):  # fixed layouts ignore rules
         progress(f"warning: {each.line}")
     return plan
 
 
 def _elsewhere(sources: Sources, launcher: Launcher) -> Iterator[str]:
-    """A warning where stack.yaml names another gateway, not faas-cli's default, than that."""
+    """Yield a warning if stack.yaml names another gateway that is not faas-cli's default."""
     named, url = sources.stack.provider.gateway.rstrip("/"), launcher.gateway.url
     if named not in ("", DEFAULT_GATEWAY, url) and not launcher.gateway.info().embedded:
         mend = f"this deploys on {url}, as OPENFAAS_URL or -g says: -g {named} deploys there"

@@ -1,4 +1,4 @@
-"""Which clients may use the services, and what happens to every request around its endpoint."""
+"""Access to the services, and the handling of every request before and after its endpoint."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from chiron.openfaas.credentials import Credentials
 from chiron.services.strict_request import FORM
 from chiron.workflow.errors import ChironError
 
-#: The files in which OpenFaaS keeps user and password, in the folder of its secrets.
+#: The files with user and password in OpenFaaS's folder of secrets.
 SECRET_FILES = ("basic-auth-user", "basic-auth-password")
-#: A shorter secret can be guessed.
+#: The fewest characters of a secret: a shorter secret can be guessed.
 _SHORTEST = 8
 REQUEST_ID = "X-Request-Id"
-#: Ids that a client may give its requests.
+#: The ids that a client may give its requests.
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-#: What bodies are; a form is sent by pages of other sites too, but not without their Origin.
+#: The media types of bodies; pages of other sites can send forms too, but only with their Origin.
 _TYPES = (JSON, FORM)
 _log = logging.getLogger("services")
 
 
 def refusal(secret: Credentials) -> ChironError:
-    """The error of a request that does not have the secret."""
+    """Return the error of a request without the secret."""
     message = f"the services ask for credentials ({secret.scheme}): send the right ones"
     return ChironError("unauthorised", message, status=401)
 
 
 def challenges(secret: Credentials) -> list[str]:
-    """The headers WWW-Authenticate of the answer to it: Basic, too, for which browsers ask."""
+    """Return that answer's WWW-Authenticate headers, also for Basic, which browsers support."""
     return [f'{scheme} realm="chiron"' for scheme in dict.fromkeys((secret.scheme, "Basic"))]
 
 
 def basic_auth(folder: Path) -> Credentials:
-    """User and password from the folder where OpenFaaS mounts its secrets; ``bad-secret``."""
+    """Read user and password from OpenFaaS's folder of secrets; raises ``bad-secret``."""
     user_file, password_file = (folder / name for name in SECRET_FILES)
     user = _read(user_file, shortest=1)
     if ":" in user:
@@ -50,7 +50,7 @@ def basic_auth(folder: Path) -> Credentials:
 
 
 def bearer_token(file: Path) -> Credentials:
-    """The token in `file`; ``bad-secret``."""
+    """Read the token in `file`; raises ``bad-secret``."""
     token = _read(file, shortest=_SHORTEST)
     if not token.isascii() or " " in token:
         raise _bad(file, "has characters that no header can carry: use letters and digits")
@@ -74,7 +74,7 @@ def _bad(file: Path, what: str) -> ChironError:
 
 
 def guard(app: Flask, secret: Credentials | None) -> None:
-    """Have `app` refuse clients that may not use it, and log requests without their content."""
+    """Have `app` refuse clients without access, and log requests without their content."""
 
     def begin() -> None:
         given = request.headers.get(REQUEST_ID, "")

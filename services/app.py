@@ -21,7 +21,7 @@ from chiron.workflow.errors import ChironError
 
 
 def create_app(config: Config) -> OpenAPI:
-    """The application, with jobs while it is ``running()``; ``unknown-component``."""
+    """Return the application; its jobs run while it is ``running()``; ``unknown-component``."""
     unknown = [name for name in config.components if name not in COMPONENTS]
     if unknown:
         message = f"there is no component {unknown[0]!a}: all, {', '.join(COMPONENTS)}"
@@ -35,7 +35,7 @@ def create_app(config: Config) -> OpenAPI:
     )
     app.request_class = StrictRequest
     app.config.update(MAX_FORM_MEMORY_SIZE=JSON_LIMIT)
-    cast(DefaultJSONProvider, app.json).sort_keys = False  # artefacts have an order of their own
+    cast(DefaultJSONProvider, app.json).sort_keys = False  # artefacts have their own order
     app.extensions["chiron"] = Host(config, JOBS)
     guard(app, config.secret)
     app.teardown_request(remove_workspace)

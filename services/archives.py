@@ -1,7 +1,7 @@
-"""Unpacks uploaded archives of workflow folders: regular files and folders, and only so much.
+"""Unpacks uploaded archives of workflow folders: only regular files and folders, within limits.
 
-Every member is written by this module itself: no link, device, owner or mode of an archive reaches
-the disk, and what counts against the limits are the bytes that come out, not those it declares.
+This module writes every member itself: no link, device, owner or mode of an archive reaches the
+disk. The limits count the bytes that come out, not the declared sizes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.forms import WORKFLOW_FILE, workflow_file
 from chiron.workflow.names import shown
 
-#: Most that may come out of an archive, in bytes.
+#: The most unpacked bytes of an archive.
 TOTAL_LIMIT = 256 * 1024 * 1024
-#: Most files and folders that may come out of an archive, and how deep they may lie.
+#: The most files and folders of an archive, and their greatest depth.
 MEMBER_LIMIT, DEPTH_LIMIT = 10_000, 32
-#: Longest name of a member, in characters, and of one part of it, in bytes.
+#: The longest name of a member in characters, and the longest part of a name in bytes.
 _NAME_LIMIT, _PART_LIMIT = 1024, 255
 _CHUNK = 64 * 1024
-#: Longest list of members of a .zip, and the end of the file in which its size stands, in bytes.
+#: The longest directory of a .zip, and the end of the file that has its size, in bytes.
 _ZIP_DIRECTORY_LIMIT, _ZIP_TAIL = 4 * 1024 * 1024, 22 + 65535
 
 #: A member: its name, and its content if it is a file.
@@ -36,12 +36,12 @@ Member = tuple[str, IO[bytes] | None]
 
 
 def unpack(archive: IO[bytes], target: Path) -> Path:
-    """Unpack a .tar.gz or .zip into the new folder `target`; returns the workflow's folder in it.
+    """Unpack a .tar.gz or .zip into the new folder `target`; return the workflow's folder in it.
 
-    That is `target` itself, or the only folder at the archive's top.
+    It is `target` itself, or the only folder at the archive's top.
 
-    Raises ``bad-archive``, ``too-large`` (413), or ``missing-file`` where there is no
-    workflow.json or .yaml.
+    Raises ``bad-archive``, ``too-large`` (413), or ``missing-file`` without a workflow.json or
+    .yaml.
     """
     target.mkdir(parents=True)
     budget = TOTAL_LIMIT
@@ -87,7 +87,7 @@ def _zip_members(archive: IO[bytes]) -> Iterator[Member]:
 
 
 def _check_zip_directory(archive: IO[bytes]) -> None:
-    """Refuse a list of members so long that reading it would be what hurts."""
+    """Refuse a directory of members that is too long to read safely."""
     size = archive.seek(0, os.SEEK_END)
     archive.seek(max(0, size - _ZIP_TAIL))
     tail = archive.read()
@@ -102,7 +102,7 @@ def _check_zip_directory(archive: IO[bytes]) -> None:
 def _tar_members(archive: IO[bytes]) -> Iterator[Member]:
     with (
         gzip.open(archive) as unzipped,
-        # Read as a stream: a tar file that seeks could make the same bytes be unzipped again.
+        # Read as a stream: with seeks, a tar file could have the same bytes unzipped repeatedly.
         tarfile.open(fileobj=cast(IO[bytes], _Bounded(unzipped)), mode="r|") as opened,
     ):
         for info in opened:
@@ -115,7 +115,7 @@ def _tar_members(archive: IO[bytes]) -> Iterator[Member]:
 
 
 class _Bounded:
-    """A stream that ends in ``too-large``: headers can be bombs as well as files."""
+    """A stream that raises ``too-large``: headers can be bombs as well as files."""
 
     def __init__(self, stream: gzip.GzipFile) -> None:
         self._stream = stream
@@ -130,7 +130,7 @@ class _Bounded:
 
 
 def _safe(name: str) -> PurePosixPath:
-    """The name of a member, if it stays below the folder into which it is unpacked."""
+    """Return the name of a member as a path, if it stays below the folder to unpack into."""
     path = PurePosixPath(name)
     outside = path.is_absolute() or ".." in path.parts or "\\" in name
     too_long = len(name) > _NAME_LIMIT or any(len(p.encode()) > _PART_LIMIT for p in path.parts)
@@ -140,7 +140,7 @@ def _safe(name: str) -> PurePosixPath:
 
 
 def _write(path: Path, content: IO[bytes] | None, budget: int) -> int:
-    """Write one member; returns its size, which is at most `budget` bytes."""
+    """Write one member; return its size, which is at most `budget` bytes."""
     if content is None:
         path.mkdir(parents=True, exist_ok=True)
         return 0
@@ -156,7 +156,7 @@ def _write(path: Path, content: IO[bytes] | None, budget: int) -> int:
 
 
 def _workflow_folder(target: Path) -> Path:
-    # What macOS adds to archives is none of the user's.
+    # macOS adds this folder to archives; it is not the user's.
     shutil.rmtree(target / "__MACOSX", ignore_errors=True)
     inner = [path for path in target.iterdir() if not path.name.startswith("._")]
     candidates = [target, *inner] if len(inner) == 1 else [target]

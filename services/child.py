@@ -1,8 +1,7 @@
-"""Work in a process of its own, from both ends: it ends by its limits, on demand, with the server.
+"""Runs work in a process of its own, which ends by its limits, on demand, or with the server.
 
-The process is forked by the fork server. A pipe is its leash. Results come over it as JSON, and
-where it breaks, because the server was killed or has let go, the work is interrupted, and killed
-a little later.
+The fork server forks the process. Results are sent over a pipe as JSON. The pipe closes if the
+server was killed or stopped waiting. The work is then interrupted, and killed a little later.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ from chiron.services.problems import internal
 from chiron.workflow.errors import ChironError
 
 Progress = Callable[[str], None]
-#: Why work has to stop now, None while it need not.
+#: Returns why work must stop now, or None.
 Stop = Callable[[], ChironError | None]
 
-#: How long interrupted work may take to remove what it made, in seconds.
+#: Seconds that interrupted work has to clean up.
 STOP_S = 13.0
-#: How long work may take to remove what it made, and then to be killed, in seconds.
+#: Seconds that interrupted work has to clean up and then to be killed.
 _END_S = STOP_S + 2.0
 _POLL_S = 0.1
-#: How often a process is asked for where the fork server ends instead of forking it.
+#: Attempts to fork a process, as the fork server may end meanwhile.
 _ATTEMPTS = 3
 
 
 class Failed(Exception):  # noqa: N818  (it carries the error)
-    """Work that failed with `error`, and what it has for a result all the same, if anything."""
+    """Work that failed with `error`, with its partial result, if any."""
 
     def __init__(self, error: ChironError, partial: Any = None) -> None:
         super().__init__(error.message)
@@ -52,14 +51,14 @@ class Failed(Exception):  # noqa: N818  (it carries the error)
 
 
 def run(work: Work, limits: Limits, tell: Progress, stop: Stop) -> Any:
-    """What `work` returns, which has to be JSON, computed in a process of its own.
+    """Compute `work` in a process of its own; return its result, which must be JSON.
 
-    `work` can be pickled, and is called with a function that takes lines of progress, which `tell`
-    gets. `stop` is asked every now and then; work that has to stop may remove what it made before.
+    `work` can be pickled. It is called with a function for lines of progress, which are passed to
+    `tell`. `stop` is called periodically; work that must stop may clean up first.
 
-    Raises `Failed` with the error of `work`; that of `stop`; ``time-limit``, ``cpu-limit`` or
-    ``memory-limit`` (422); ``internal`` where `work` has a fault, ``died`` where something killed
-    it (500).
+    Raises `Failed` with the error of `work`; the error of `stop`; ``time-limit``, ``cpu-limit`` or
+    ``memory-limit`` (422); ``internal`` if `work` has a bug, ``died`` if its process was killed
+    (500).
     """
     process, ours = _start(work, limits)
     try:
@@ -70,7 +69,7 @@ def run(work: Work, limits: Limits, tell: Progress, stop: Stop) -> Any:
 
 
 def call(function: Callable[..., Any], *arguments: Any) -> Work:
-    """`function` of `arguments` as work that makes no progress."""
+    """Return `function` of `arguments` as work without progress."""
     return partial(_call, function, arguments)
 
 
@@ -79,10 +78,10 @@ def _call(function: Callable[..., Any], arguments: tuple[Any, ...], _: Progress)
 
 
 def _start(work: Work, limits: Limits) -> tuple[BaseProcess, Connection]:
-    """The process that does `work`, and our end of its pipe.
+    """Start the process that does `work`; return it with our end of its pipe.
 
-    The fork server may be killed just when it is asked for a process. The next attempt starts
-    another one; a process that came of the first all the same ends with its pipe.
+    The fork server may be killed just when it is asked for a process. The next attempt starts a new
+    fork server; a process that the first attempt forked after all ends with its pipe.
     """
     for _ in range(_ATTEMPTS):
         ours, theirs = fork_server.context.Pipe()
@@ -93,7 +92,7 @@ def _start(work: Work, limits: Limits) -> tuple[BaseProcess, Connection]:
             process.start()
         except (EOFError, ConnectionError):
             ours.close()
-            time.sleep(_POLL_S)  # its sockets are closed a moment before it has ended
+            time.sleep(_POLL_S)  # a fork server closes its sockets just before it ends
         else:
             return process, ours
         finally:
@@ -127,12 +126,12 @@ def _await(pipe: Connection, limits: Limits, tell: Progress, stop: Stop) -> Any:
 
 
 def _end(process: BaseProcess) -> None:
-    """Wait for the process, whose leash is gone; kill it and its own where that takes too long."""
+    """Wait for the process, whose pipe is closed; on timeout, kill it and its descendants."""
     process.join(_END_S)
     if process.exitcode is None:
         process.kill()
         process.join()
-    if process.exitcode != 0 and process.pid:  # else it has seen to it itself
+    if process.exitcode != 0 and process.pid:  # else it has killed its descendants itself
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     process.close()
@@ -140,14 +139,14 @@ def _end(process: BaseProcess) -> None:
 
 Work = Callable[[Callable[[str], None]], Any]
 
-#: CPU time after its limit until the kernel kills what does not listen, in seconds.
+#: CPU seconds beyond the limit until the kernel kills a process that ignores the signal.
 _CPU_GRACE_S = 5
 _log = logging.getLogger("services")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What work may use: time, CPU time of each of its processes, and address space."""
+    """The limits of work: time, CPU time of each process, and address space."""
 
     time_s: float
     cpu_s: int
@@ -155,9 +154,9 @@ class Limits:
 
 
 def main(work: Work, limits: Limits, pipe: Connection) -> None:
-    """Do `work` and send what comes out through `pipe`; leaves no process behind."""
+    """Do `work` and send the outcome through `pipe`; leaves no process behind."""
     os.setsid()
-    # Orphans of the work's processes become children of this one, which ends them.
+    # Orphans of the work's processes become children of this process, which kills them.
     processes.adopt_orphans()
     configure_logs()
     _limit(limits)
@@ -169,11 +168,11 @@ def main(work: Work, limits: Limits, pipe: Connection) -> None:
     finally:
         processes.kill_descendants()
     _send(pipe, *message)
-    os._exit(0)  # threads that the work left behind have no say in when this ends
+    os._exit(0)  # does not wait for threads that the work left behind
 
 
 class _CpuLimit(BaseException):
-    """No Exception, as work may take those for failures of a part of it and go on."""
+    """Not an Exception, as work may catch an Exception as the failure of a part and continue."""
 
 
 def _outcome(work: Work, limits: Limits, pipe: Connection) -> tuple[str, Any]:
@@ -193,7 +192,7 @@ def _outcome(work: Work, limits: Limits, pipe: Connection) -> tuple[str, Any]:
 
 
 def partial_result(error: ChironError) -> Any:
-    """What work that failed has for a result all the same: the profile of the other functions."""
+    """Return the partial result of failed work: the profile of the other functions."""
     if isinstance(error, IncompleteProfileError) and error.profile.functions:
         return error.profile.model_dump(mode="json")
     return None
@@ -209,7 +208,7 @@ def _sent(error: ChironError) -> dict[str, Any]:
 
 
 def _received(sent: dict[str, Any]) -> ChironError:
-    """The error that `_sent` was given."""
+    """Return the error that was passed to `_sent`."""
     parts = [_received(part) for part in sent.pop("parts")]
     error = ChironError(**sent)
     error.parts = tuple(parts)
@@ -226,7 +225,7 @@ def _limit(limits: Limits) -> None:
 
 
 def _interrupt(_number: int, _frame: Any) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once: what it made is being removed
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # only once: it is cleaning up now
     raise SystemExit(1)
 
 
@@ -235,7 +234,7 @@ def _exceed(_number: int, _frame: Any) -> NoReturn:
 
 
 def _hold_leash(pipe: Connection) -> None:
-    """Wait until the server lets go; end the work then, gently if that is soon."""
+    """Wait until the server closes the pipe; interrupt the work, and kill it after `STOP_S`."""
     try:
         pipe.recv_bytes()
     except (EOFError, OSError):
@@ -246,5 +245,5 @@ def _hold_leash(pipe: Connection) -> None:
 
 
 def _send(pipe: Connection, kind: str, value: Any) -> None:
-    with suppress(OSError):  # the server is gone, and the leash ends this process
+    with suppress(OSError):  # the server is gone, and `_hold_leash` ends this process
         pipe.send_bytes(json.dumps([kind, value]).encode())

@@ -1,10 +1,10 @@
-"""What connections may take of the server: waitress with authentication first and bounds on all.
+"""Bounds for client connections: waitress, with authentication first and limits on everything.
 
-waitress reads a body before it asks whose it is, takes no connection beyond its limit, however
-silent those are that it has, and keeps what is neither sent nor read for as long as it trickles.
-Here a connection is for one request. It waits for its head, transfers (a body in, an answer out),
-or is worked on; of each there are so many, and for the first two it has so long. Where there are
-too many, the one that has waited longest gives way. So a new client is served.
+waitress itself reads a body before it checks credentials. At its limit it accepts no connection,
+even if all are silent. It buffers bodies and answers for as long as they trickle. Here a connection
+serves one request: it waits for its head, transfers (a body in, an answer out), or is being worked
+on. Each state has a maximum of connections, the first two have a timeout. Beyond the maximum, the
+connection that waited longest is closed, so new clients are served.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from chiron.services.problems import RETRY_AFTER_S, Problem, told
 from chiron.services.strict_request import FORM_LIMIT
 from chiron.workflow.errors import ChironError
 
-#: Requests that are answered at once.
+#: The most requests that are answered at the same time.
 _THREADS = 8
-#: Connections in each state.
+#: The most connections in each state.
 _CONNECTIONS = 128
-#: How long a head may take, and a client to close what has been answered, in seconds.
+#: The timeout of a head, and of the client's close after its answer, in seconds.
 _HEAD_S = 5.0
-#: How long a body or an answer may take, and how long where room is short, in seconds.
+#: The timeout of a body or an answer, and the timeout when memory is short, in seconds.
 _TRANSFER_S, _CROWDED_S = 120.0, 10.0
-#: Longest head, in bytes.
+#: The longest head in bytes.
 _HEAD_LIMIT = 16 * 1024
-#: Most that is held of all bodies, and of bodies and answers, in memory and in files, in bytes.
+#: The most bytes buffered of all bodies, and of bodies and answers, in memory and in files.
 _BODIES, _HELD = 4 * FORM_LIMIT, 8 * FORM_LIMIT
-#: Connections that are accepted between two looks at those that there are.
+#: The most connections accepted in one turn of the event loop.
 _AT_ONCE = 64
 _log = logging.getLogger("services")
 
 
 class Server(TcpWSGIServer):  # type: ignore[misc]
-    """Serves `application` on `listener` within these bounds, and nobody without the secret."""
+    """Serves `application` on `listener` within these bounds, only to clients with the secret."""
 
     def __init__(
         self, application: Callable[..., Any], listener: socket.socket, secret: Credentials | None
@@ -76,17 +76,17 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         self.channel_class = _Connection
 
     def run(self, ended: threading.Event) -> None:
-        """Serve until SystemExit, until `ended` is set, or until all is closed."""
+        """Serve until SystemExit, until `ended` is set, or until all connections are closed."""
         try:
             while self._map and not ended.is_set():
                 wasyncore.loop(timeout=1, use_poll=True, map=self._map, count=1)
-                self._close_overdue()  # not in the loop, which may have events for them
+                self._close_overdue()  # not in the loop, which may have events for these
         except (SystemExit, KeyboardInterrupt):
             pass
         self.task_dispatcher.shutdown()
 
     def handle_accept(self) -> None:
-        """Accept those that have connected: one a turn would leave the last waiting."""
+        """Accept the waiting connections: one in each turn of the loop would be too slow."""
         for _ in range(_AT_ONCE):
             before = len(self.active_channels)
             super().handle_accept()
@@ -94,7 +94,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
                 return
 
     def add_task(self, connection: _Connection) -> None:
-        """Have a whole request answered; one that is refused needs no thread for that."""
+        """Queue a whole request to be answered; a refused request needs no thread."""
         request = connection.requests[0]
         if request.error is None and len(self.task_dispatcher.queue) >= _CONNECTIONS:
             request.error = _busy(f"{_CONNECTIONS} requests are waiting already")
@@ -104,14 +104,14 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
             connection.refused = True
 
     def hold(self, size: int, most: int) -> bool:
-        """Take room for `size` bytes, if no more than `most` are held then."""
+        """Reserve `size` bytes of buffer if the total stays within `most`; return if they fit."""
         with self._lock:
             fits = self._held + size <= most
             self._held += size if fits else 0
         return fits
 
     def release(self, size: int) -> None:
-        """Give back room for `size` bytes."""
+        """Release `size` bytes of buffer."""
         with self._lock:
             self._held -= size
 
@@ -127,7 +127,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
 
 
 class _Request(HTTPRequestParser):  # type: ignore[misc]
-    """A request as it comes; refused as soon as its head is whole, or there is no room for it."""
+    """A request being received; refused as soon as its head is whole, or the buffers are full."""
 
     def __init__(self, adjustments: Adjustments, server: Server) -> None:
         super().__init__(adjustments)
@@ -135,7 +135,7 @@ class _Request(HTTPRequestParser):  # type: ignore[misc]
         self._held = 0
 
     def parse_header(self, header_plus: bytes) -> None:
-        """As ever; then decides whether the body may come."""
+        """Parse the head, then decide whether to receive the body."""
         super().parse_header(header_plus)
         self.headers["CONNECTION"] = "close"
         secret = self._server.secret
@@ -146,7 +146,7 @@ class _Request(HTTPRequestParser):  # type: ignore[misc]
             self._refuse(ChironError("length-required", message, status=411))
 
     def received(self, data: bytes) -> int:
-        """Take in what has come; what comes after the request is none of it."""
+        """Receive `data`; drop everything after the request."""
         consumed: int = super().received(data)
         size = self.body_bytes_received - self._held
         if size and self.error is None:
@@ -157,7 +157,7 @@ class _Request(HTTPRequestParser):  # type: ignore[misc]
         return len(data) if self.completed and not self.empty else consumed
 
     def close(self) -> None:
-        """Give back what is held of the body."""
+        """Release the buffer of the body."""
         super().close()
         self._server.release(self._held)
         self._held = 0
@@ -172,11 +172,11 @@ class _Request(HTTPRequestParser):  # type: ignore[misc]
 
 
 class _Refusal(ErrorTask):  # type: ignore[misc]
-    """The answer to a request that does not get as far as the application, in its form."""
+    """The answer to a request that never reaches the application, in the application's form."""
 
     def execute(self) -> None:
         error = self.request.error
-        if not isinstance(error, ChironError):  # waitress found it
+        if not isinstance(error, ChironError):  # an error of waitress
             code = error.reason.lower().replace(" ", "-")
             error = ChironError(code, f"request: {error.body}", status=error.code)
         content, kind = told(Problem.of(error), self.request.headers.get("ACCEPT"))
@@ -196,7 +196,7 @@ class _Refusal(ErrorTask):  # type: ignore[misc]
 
 
 class _Connection(HTTPChannel):  # type: ignore[misc]
-    """A connection, and since when it has been in its state (time.monotonic)."""
+    """A connection, and when it entered its state (time.monotonic)."""
 
     error_task_class = _Refusal
     will_close: bool
@@ -209,12 +209,12 @@ class _Connection(HTTPChannel):  # type: ignore[misc]
         super().__init__(*arguments, **options)
 
     def parser_class(self, adjustments: Adjustments) -> _Request:
-        """A request that knows the server."""
+        """Return a request with a reference to the server."""
         return _Request(adjustments, self.server)
 
     @property
     def state(self) -> Literal["head", "transfer", "work"]:
-        """What it waits for: a head (or the end), the client, or us."""
+        """The state: waiting for a head (or the close), transferring, or being worked on."""
         if self.requests:
             return "work"
         coming = self.request is not None and self.request.headers_finished
@@ -222,7 +222,7 @@ class _Connection(HTTPChannel):  # type: ignore[misc]
         return "transfer" if coming or leaving else "head"
 
     def received(self, data: bytes) -> bool:
-        """Part of a request has come; what follows it is dropped."""
+        """Receive data of a request; data after the request is dropped."""
         if self._lingers:
             return False
         before = self.state
@@ -239,17 +239,17 @@ class _Connection(HTTPChannel):  # type: ignore[misc]
         self.since = time.monotonic()
 
     def write_soon(self, data: Any) -> int:
-        """Send `data` once the connection takes it; there is room for it, or the answer ends."""
-        with self.outbuf_lock:  # so that it is not closed meanwhile, and all given back
+        """Queue `data` to be sent; if the buffers are full, the answer is aborted."""
+        with self.outbuf_lock:  # so that no close meanwhile releases the buffer
             if not self.connected or not self.server.hold(len(data), _HELD):
                 raise ClientDisconnected
             self._answer += len(data)
             return int(super().write_soon(data))
 
     def handle_close(self) -> None:
-        """Close it; one that has been answered only for writing, until the client closes it.
+        """Close the connection; after an answer, only for writing, until the client closes it.
 
-        Closed with something unread, it would be reset, and the answer lost on its way. One that
+        Closing with unread data would reset the connection and lose the answer. A connection that
         breaks while its last bytes are sent is closed already.
         """
         if self.will_close and self.connected:

@@ -1,4 +1,4 @@
-"""The endpoints, a blueprint a component: what a request is, and how it is answered."""
+"""The endpoints, one blueprint per component: the requests and their answers."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ _generator = _component("generator", "Plans as ordinary OpenFaaS functions")
 _deployments = _component("deployments", "From a workflow and an SLO to measured wraps")
 _jobs = _component("jobs", "What takes long: queued, running, done or failed")
 _health = _component("health", "The machine", prefixed=False)
-#: The blueprints that are served beside any of the components.
+#: The blueprints that are served with any component.
 COMMON = (_jobs, _health)
-#: The blueprints by the names that `chiron serve` takes.
+#: The blueprints by their names in `chiron serve`.
 COMPONENTS = dict(
     zip(NAMES, (_profiler, _predictor, _scheduler, _generator, _deployments), strict=True)
 )
 
 
 class ProfileRequest(Document):
-    """Which workflow to profile: a folder below the server's root, or the form's archive."""
+    """The workflow to profile: a folder below the server's root, or the form's archive."""
 
     directory: str | None = None
 
@@ -104,14 +104,14 @@ def post_predict(body: PredictRequest) -> Response:
 
 @_scheduler.post("/schedule", responses={200: Plan})
 def post_schedule(body: ScheduleRequest) -> Response:
-    """Find the plan of a planner that meets the SLO; meets_slo says whether it does."""
+    """Find a planner's plan that meets the SLO; meets_slo is whether it does."""
     return jsonify(host().compute(scheduled, body))
 
 
 class GenerateRequest(Document):
     """The content of plan.json; the workflow is a folder below the root, or the form's archive.
 
-    A request to what is generated may take `timeout`, a duration with its unit.
+    `timeout` is the timeout of requests to the generated functions, a duration with its unit.
     """
 
     plan: Plan
@@ -152,7 +152,7 @@ def post_generate(body: GenerateRequest) -> Response:
 def write_archive(
     plan: Plan, folder: Path, out: Path, timeout_s: float | None
 ) -> tuple[str, list[str]]:
-    """Generate `plan` of the workflow in `folder` into `out`; its archive's path, and warnings."""
+    """Generate `plan` of the workflow in `folder` into `out`; return its archive, and warnings."""
     sources = Sources.read(WorkflowFolder.open(folder))
     generate(plan, sources, out, timeout_s)
     archive = out.with_name("build.tar.gz")
@@ -162,18 +162,18 @@ def write_archive(
 
 
 def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
-    """A member without the server's user and group."""
+    """Return the member without the server's user and group."""
     info.uid = info.gid = 0
     info.uname = info.gname = ""
     return info
 
 
 class DeploymentBody(Choices):
-    """What to deploy; the workflow is a folder below the server's root, or the form's archive.
+    """The workflow to deploy: a folder below the server's root, or the form's archive.
 
-    Without a profile or a platform they are measured first. At most ``tries`` plans are deployed
-    and measured until one keeps the SLO; without ``prove`` that which is predicted to keep it is
-    deployed, and measured with ``samples`` requests. With a ``rate``, such as ``50/s``, it has
+    A missing profile or platform is measured first. At most ``tries`` plans are deployed and
+    measured until one keeps the SLO. Without ``prove``, the plan that is predicted to keep it is
+    deployed and measured with ``samples`` requests. With a ``rate``, such as ``50/s``, the plan has
     replicas for it, and requests arrive at random at that rate.
     """
 
@@ -208,7 +208,7 @@ class Jobs(Document):
 
 
 class JobPath(Document):
-    """Which job, or which deployment."""
+    """The id of a job or deployment."""
 
     id: str
 
@@ -225,7 +225,7 @@ def post_deployment(body: DeploymentBody) -> Response:
 def deployment_params(
     body: DeploymentBody, open_folder: Callable[[], WorkflowFolder]
 ) -> dict[str, Any]:
-    """What the job needs that `post_deployment` queues; raises all that is wrong with it."""
+    """Return the parameters of the job of `post_deployment`; raises all errors in them."""
     faults = Faults()
     with faults.noting():
         parse_duration_ms(body.slo, "slo")
@@ -252,13 +252,13 @@ def get_deployments() -> Response:
 
 @_deployments.get("/<string:id>", responses={200: Deployment})
 def get_deployment(path: JobPath) -> Response:
-    """Say how far a deployment is, and what came out."""
+    """Return a deployment's progress and result."""
     return _json(host().store.get(path.id, "deployment"))
 
 
 @_deployments.delete("/<string:id>", responses={200: Deployment})
 def delete_deployment(path: JobPath) -> Response:
-    """Cancel a deployment that waits or runs; what it deployed already it removes."""
+    """Cancel a queued or running deployment; it removes what it has deployed."""
     return _json(host().cancel(path.id, "deployment"))
 
 
@@ -270,34 +270,34 @@ def get_jobs() -> Response:
 
 @_jobs.get("/<string:id>", responses={200: Job})
 def get_job(path: JobPath) -> Response:
-    """Say how far a job is, and what came out."""
+    """Return a job's progress and result."""
     return _json(host().store.get(path.id))
 
 
 @_jobs.delete("/<string:id>", responses={200: Job})
 def delete_job(path: JobPath) -> Response:
-    """Cancel a job that waits or runs; one that runs removes what it deployed first."""
+    """Cancel a queued or running job; a running job first removes what it has deployed."""
     return _json(host().cancel(path.id))
 
 
 def run_profile(
     params: Mapping[str, Any], launcher: Launcher, progress: Progress
 ) -> dict[str, Any]:
-    """The job that `post_profile` queues."""
+    """Run the job of `post_profile`."""
     folder = WorkflowFolder.open(Path(params["folder"]))
     with deploying(launcher.gateway, folder.workflow.name):
         return profile(folder, launcher, progress=progress).model_dump(mode="json")
 
 
 def run_calibrate(_: Mapping[str, Any], launcher: Launcher, progress: Progress) -> dict[str, Any]:
-    """The job that `post_calibrate` queues."""
+    """Run the job of `post_calibrate`."""
     return calibrate(launcher, progress=progress).model_dump(mode="json")
 
 
 def run_deployment(
     params: Mapping[str, Any], launcher: Launcher, progress: Progress
 ) -> dict[str, Any]:
-    """The job that `post_deployment` queues."""
+    """Run the job of `post_deployment`."""
     body = validate(DeploymentBody, params["request"], "request")
     request = DeploymentRequest(
         folder=WorkflowFolder.open(Path(params["folder"])),
@@ -327,17 +327,17 @@ JOBS: dict[str, Callable[[Mapping[str, Any], Launcher, Progress], dict[str, Any]
 
 
 class Health(Document):
-    """Whether everything is there that is required."""
+    """Whether everything that is required is there."""
 
     ok: bool
     findings: tuple[Finding, ...]
 
 
-# 200 also where something is missing: the service itself is up, and what it can do without strace
-# or a gateway it does.
+# 200 even if something is missing: the service is up, and does all that needs neither strace nor a
+# gateway.
 @_health.get("/healthz", responses={200: Health})
 def get_health() -> Response:
-    """Say what is missing on this machine, and the line that fixes it."""
+    """List what is missing on this machine, and the commands that fix it."""
     found = preflight(host().config.gateway_url, os.environ)
     ok = all(finding.ok for finding in found if finding.required)
     return _json(Health(ok=ok, findings=tuple(found)))

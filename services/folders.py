@@ -16,10 +16,10 @@ from chiron.workflow.names import as_workflow_name, shown
 
 
 def named_folder(directory: str, root: Path, variables: Mapping[str, str]) -> str:
-    """The path of the folder `directory` below `root`, symbolic links followed, checked.
+    """Return the path of the folder `directory` below `root`, checked, with links resolved.
 
-    Raises ``outside-root`` (403) where it, or code that its stack.yaml names, is not below `root`;
-    or what opening the folder raises.
+    Raises ``outside-root`` (403) if the folder, or code that its stack.yaml names, is not below
+    `root`; or the errors of opening the folder.
     """
     inside = root.resolve()
     path = _below(inside, inside / directory)
@@ -36,19 +36,19 @@ def named_folder(directory: str, root: Path, variables: Mapping[str, str]) -> st
 
 
 def example_folder(root: Path) -> str:
-    """The name of a workflow folder near below `root`, for examples; ``DIR`` where none is."""
+    """Return the name of a workflow folder near below `root`, for examples; ``DIR`` if none."""
     levels = (workflow_folders(root, depth) for depth in ("*/", "*/*/"))
     found = next(chain.from_iterable(levels), None)
     return str(found.relative_to(root)) if found else "DIR"
 
 
 def uploaded_folder(archive: Path, target: Path) -> str:
-    """The path of the folder in `archive`, unpacked below `target` and checked.
+    """Unpack `archive` below `target`; return the path of its folder, checked.
 
-    It must not reach for the server's files or variables: its stack.yaml is written anew with
-    the defaults of its variables, so that none is left to be expanded later.
+    The folder must not use the server's files or variables. So its stack.yaml is rewritten with the
+    defaults of its variables, and none is left to expand later.
 
-    Raises ``outside-root`` (403), ``bad-substitution``, or what opening the folder raises.
+    Raises ``outside-root`` (403), ``bad-substitution``, or the errors of opening the folder.
     """
     with archive.open("rb") as packed:
         path = unpack(packed, target)
@@ -63,7 +63,7 @@ def uploaded_folder(archive: Path, target: Path) -> str:
 
 
 def folder_name(file_name: str | None) -> str:
-    """What to call the folder of an uploaded archive: as the archive."""
+    """Return the name for the folder of an uploaded archive: the archive's name."""
     return as_workflow_name((file_name or "").split(".")[0])
 
 
@@ -79,10 +79,10 @@ def _check_contained(stack: StackFile, folder: Path, limit: Path) -> None:
 
 
 def _below(limit: Path, path: Path) -> Path | None:
-    """`path` without links, if it is one and is below `limit`."""
+    """Return `path` with links resolved, or None if it is invalid or not below `limit`."""
     try:
         resolved = path.resolve()
-        resolved.exists()  # asks the file system, which knows whether there can be such a path
+        resolved.exists()  # raises if the file system rejects the path
     except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, a loop of links
         return None
     return resolved if resolved.is_relative_to(limit) else None

@@ -1,8 +1,8 @@
 """The fork server: a single-threaded process with the components imported, which forks others.
 
-It imports what the server itself imports, and what only the forked do; also the program's main
-module, which each of them would otherwise run once more. Asked for before that begins, it does so
-meanwhile, on another core; so this module imports nothing of the project.
+It imports the modules of the server and of the forked processes. It also imports the program's main
+module, which each process would otherwise run again. If `prepare` is called before the server's
+imports, both import in parallel on two cores; so this module imports nothing of the project.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ context.set_forkserver_preload(["__main__", "chiron.services.preloaded"])
 
 
 def prepare() -> None:
-    """Start it, if it does not run, before there is work for it. It ends with this process.
+    """Start the fork server, if it does not run, before there is work. It ends with this process.
 
-    It shares the terminal, and ^C and ^\\ there are for this process: interrupted in its imports,
-    the fork server would print a traceback. Later it ignores these signals, as what it forks does.
+    It shares the terminal, but ^C and ^\\ are for this process: if interrupted in its imports, the
+    fork server would print a traceback. Later it ignores these signals, as do its children.
     """
     numbers = signal.SIGINT, signal.SIGQUIT
-    before = {each: signal.signal(each, signal.SIG_IGN) for each in numbers}  # which is inherited
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in numbers}  # inherited by it
     try:
         forkserver.ensure_running()
     finally:

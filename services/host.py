@@ -1,4 +1,4 @@
-"""What the endpoints find in ``current_app.extensions["chiron"]``: folders, jobs, bounded work."""
+"""The endpoints' environment, ``current_app.extensions["chiron"]``: folders, jobs, bounded work."""
 
 from __future__ import annotations
 
@@ -28,53 +28,53 @@ from chiron.workflow.documents import Document
 from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 
-#: How long the running job may take to remove what it deployed, and to be killed, in seconds.
+#: Seconds that the running job has to remove what it deployed, and to be killed.
 STOP_TIMEOUT_S = 16.0
-#: What one request may use to be answered.
+#: The limits of computing one answer.
 REQUEST_LIMITS = Limits(time_s=60.0, cpu_s=60, memory_mib=4096)
-#: Requests that are computed at once; the others get their answers beside them.
+#: The most answers that are computed at once; answers that need no computing are not limited.
 SLOTS = 4
-#: What a job may use. Its processes have the CPU limit each.
+#: The limits of a job; the CPU limit is for each of its processes.
 JOB_LIMITS = Limits(time_s=3600.0, cpu_s=3600)
-#: Jobs that only measure: one that ran when the server was killed runs once more.
+#: Jobs that only measure: if the server is killed, a running job is repeated once.
 REPEATABLE = frozenset({"profile", "calibrate"})
-#: Does work within limits: progress to one function, and another says whether it has to stop.
+#: Does work within limits; calls one function with progress, and another to learn if it must stop.
 Run = Callable[[Work, Limits, Progress, Stop], Any]
 _Connect = Callable[[], AbstractContextManager[Launcher]]
-#: The work of a job: its parameters, where it measures, and what to tell of progress.
+#: The work of a job: called with its parameters, a launcher, and a function for progress.
 _Job = Callable[[Mapping[str, Any], Launcher, Progress], Any]
 
 
 @dataclass(frozen=True)
 class Config:
-    """What the services work with."""
+    """The configuration of the services."""
 
-    #: Gives a launcher for the length of one job; can be pickled.
+    #: Returns a context manager of a launcher for one job; can be pickled.
     connect: _Connect
-    #: The gateway that /healthz and the dashboard look at.
+    #: The gateway of /healthz and the dashboard.
     gateway_url: str
-    #: Below it are the workflow folders that clients may name.
+    #: The folder of the workflow folders that clients may name.
     root: Path = field(default_factory=Path.cwd)
-    #: Where jobs, their uploads and results are kept.
+    #: The folder of jobs, their uploads and results.
     state: Path = field(default_factory=state_folder)
     components: Sequence[str] = NAMES
-    #: What clients have to send; None where all that reach the services may use them.
+    #: The secret that clients must send; None if no secret is needed.
     secret: Credentials | None = None
     #: Whether certificates of the gateway are verified.
     verify_tls: bool = True
-    #: What runs jobs, and computes answers, within limits.
+    #: Runs jobs and computes answers, within limits.
     run: Run = child.run
 
 
 class UploadPlaces(NamedTuple):
-    """Where the archive of a request is, and the folder into which it is unpacked."""
+    """The file of a request's archive, and the folder to unpack it into."""
 
     archive: Path
     target: Path
 
 
 class Accepted(Document):
-    """A job that was queued: ask for `location` until its status is done or failed."""
+    """A job that was queued: poll `location` until its status is done or failed."""
 
     id: str
     status: str
@@ -82,7 +82,7 @@ class Accepted(Document):
 
 
 class Host:
-    """Folders, jobs and bounded work of one application; `jobs` does the work of each kind."""
+    """Folders, jobs and bounded work of one application; `jobs` has the work of each kind."""
 
     def __init__(self, config: Config, jobs: Mapping[str, _Job]) -> None:
         self.config = config
@@ -94,7 +94,7 @@ class Host:
         self._stopping = threading.Event()
 
     def open_folder(self, directory: str | None) -> WorkflowFolder:
-        """The workflow folder that the request names, or has as an archive, checked."""
+        """Return the workflow folder that the request names, or uploads as an archive, checked."""
         archive = request.files.get(ARCHIVE)
         if (archive is None) == (directory is None):
             raise ChironError(
@@ -103,7 +103,7 @@ class Host:
                 path="directory",
             )
         if directory is not None:
-            # Its stack.yaml is expanded with the variables of the server.
+            # Its stack.yaml is expanded with the server's variables.
             found = self.compute(named_folder, directory, self.config.root, dict(os.environ))
             return WorkflowFolder.open(Path(found))
         assert archive is not None  # noqa: S101  # for mypy, which cannot see it
@@ -112,22 +112,22 @@ class Host:
         return self.open_upload(places)
 
     def upload_places(self, file_name: str | None) -> UploadPlaces:
-        """Those of the request's archive, which the client calls `file_name`."""
+        """Return the places for the request's archive, which the client calls `file_name`."""
         workspace = self.workspace()
         target = workspace / "upload" / folder_name(file_name)
         return UploadPlaces(workspace / "upload.packed", target)
 
     def open_upload(self, places: UploadPlaces) -> WorkflowFolder:
-        """The workflow folder in the archive that is there, unpacked and checked."""
+        """Unpack the uploaded archive; return its workflow folder, checked."""
         return WorkflowFolder.open(Path(self.compute(uploaded_folder, *places)))
 
     def compute(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What `function` returns, computed within limits where nothing can hang or crash us.
+        """Compute `function` within limits, in a process that cannot hang or crash the server.
 
-        Function, arguments and result have to be as `chiron.services.child.run` wants them.
+        Function, arguments and result must meet the conditions of `chiron.services.child.run`.
 
-        Raises what `function` raises; ``time-limit`` and the like (422); ``busy`` (429) where as
-        much is being computed as may be.
+        Raises the errors of `function`; those of the limits, such as ``time-limit`` (422); ``busy``
+        (429) if `SLOTS` answers are being computed.
         """
         if not self._slots.acquire(blocking=False):
             message = f"{SLOTS} requests are being computed already: try again soon"
@@ -141,9 +141,9 @@ class Host:
             self._slots.release()
 
     def submit(self, kind: str, params: Mapping[str, Any]) -> Response:
-        """Queue a job with the request's workspace; returns the answer 202, which locates it.
+        """Queue a job with the request's workspace; return the answer 202 with its location.
 
-        A request that has the Idempotency-Key of an earlier one is answered with that one's job.
+        A request with the Idempotency-Key of an earlier request is answered with the earlier job.
         """
         asked = cast(StrictRequest, request)
         job = self.queue(kind, params, asked.idempotency_key, asked.fingerprint)
@@ -155,7 +155,7 @@ class Host:
     def queue(
         self, kind: str, params: Mapping[str, Any], key: str | None = None, fingerprint: str = ""
     ) -> JobSummary:
-        """The job that is queued with the request's workspace, or was under `key` before."""
+        """Queue a job with the request's workspace, unless `key` has one; return the job."""
         workspace = self.workspace()
         submission = Submission(
             id=workspace.name,
@@ -172,7 +172,7 @@ class Host:
         return job
 
     def cancel(self, job: str, kind: str | None = None) -> Job:
-        """Cancel a job; ``not-found`` (404), ``ended`` (409)."""
+        """Cancel a job; raises ``not-found`` (404), ``ended`` (409)."""
         cancelled = self.store.cancel(job, kind)
         if cancelled.status == "running":
             self._worker.cancel(job)
@@ -182,7 +182,7 @@ class Host:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Run the jobs for the length of the block; ``state-in-use`` if another server does."""
+        """Run jobs for the duration of the block; ``state-in-use`` if another server does."""
         with (self.config.state / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -193,7 +193,7 @@ class Host:
             self.store.recover(REPEATABLE)
             pending = self.store.pending()
             for folder in self._workspaces.glob("*"):
-                if folder.name not in pending:  # a server left it that was killed
+                if folder.name not in pending:  # left by a killed server
                     self._discard(folder.name)
             self._worker.start()
             try:
@@ -206,7 +206,7 @@ class Host:
                 raise ChironError("jobs-lost", message, status=500)
 
     def workspace(self) -> Path:
-        """The request's own folder, which becomes its job's or goes when it has been answered."""
+        """Return the request's own folder, which its job inherits or `remove_workspace` removes."""
         if "workspace" not in g:
             g.workspace = self._workspaces / secrets.token_hex(8)
             g.workspace.mkdir(parents=True, mode=0o700)
@@ -214,7 +214,7 @@ class Host:
         return workspace
 
     def _without_places(self, error: ChironError) -> ChironError:
-        """`error` with paths as the client knows them: below the root, or of the archive."""
+        """Return `error` with paths as the client has them: below the root, or in the archive."""
         places = [self.config.root.resolve()]
         if "workspace" in g:
             places.append(g.workspace / "upload")
@@ -239,7 +239,7 @@ class Host:
 
 
 def remove_workspace(_: BaseException | None) -> None:
-    """Remove the folder of a request that became no job."""
+    """Remove the folder of a request that did not become a job."""
     workspace = g.pop("workspace", None)
     if workspace is not None:
         shutil.rmtree(workspace, ignore_errors=True)
@@ -248,7 +248,7 @@ def remove_workspace(_: BaseException | None) -> None:
 def _connected(
     job: _Job, connect: _Connect, lock: Path, params: Mapping[str, Any], progress: Progress
 ) -> Any:
-    """Run a job, once that of a server that was killed has removed what it deployed."""
+    """Run a job, after the job of a killed server has removed what it deployed."""
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with connect() as launcher:
@@ -256,5 +256,5 @@ def _connected(
 
 
 def host() -> Host:
-    """That of the application which answers the current request."""
+    """Return the host of the application that answers the current request."""
     return cast(Host, current_app.extensions["chiron"])

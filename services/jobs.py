@@ -1,4 +1,4 @@
-"""Long jobs on disk: an SQLite database that a restart, however sudden, finds as it was left."""
+"""Long jobs on disk: an SQLite database whose content survives any crash of the server."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from chiron.services.problems import Problem
 from chiron.workflow.documents import Document
 from chiron.workflow.errors import ChironError
 
-#: Jobs that may wait at once; one more is refused, since its turn would come hours later.
+#: The most queued jobs; a further job is refused, as it would start only hours later.
 QUEUE_LIMIT = 16
-#: Jobs that a list shows, the newest first.
+#: The most jobs in a list, newest first.
 LISTED = 100
-#: Jobs that have ended and are kept; of one more, the oldest is forgotten.
+#: The most ended jobs that are kept; then the oldest is deleted.
 ENDED_LIMIT = 1000
-#: How long one process waits for another's transaction, in seconds.
+#: The timeout of a wait for another process's transaction, in seconds.
 _LOCK_TIMEOUT_S = 10.0
-#: Changes with the schema: what another version has left is not read.
+#: The version of the schema: a database of another version is refused.
 _VERSION = 3
 
 _SCHEMA = f"""
@@ -59,7 +59,7 @@ Status = Literal["queued", "running", "done", "failed", "cancelled"]
 
 
 class ProgressLine(Document):
-    """One thing that a job began to do, and when."""
+    """A step that a job began, and when."""
 
     at: str
     line: str
@@ -78,9 +78,9 @@ class JobSummary(Document):
 
 
 class Job(JobSummary):
-    """A long job with what it has done so far, and its result once it is done.
+    """A long job with its progress so far, and its result when it is done.
 
-    A job that failed may have a result in part: a profile of the functions that do not fail.
+    A failed job may have a partial result: a profile of the functions that did not fail.
     """
 
     progress: tuple[ProgressLine, ...] = ()
@@ -90,8 +90,8 @@ class Job(JobSummary):
 
 @dataclass(frozen=True)
 class Submission:
-    """A job to be: the client's `key` for the request, by which it may be sent again, and the
-    request's `fingerprint`, which tells it from another of the same key."""
+    """A job to queue. Its `key` is the client's, for repeating the request; its `fingerprint` tells
+    another request with the same key apart."""
 
     id: str
     kind: str
@@ -119,10 +119,9 @@ class JobStore:
             raise ChironError("state-unusable", message, status=500) from None
 
     def submit(self, job: Submission) -> JobSummary:
-        """Queue a job; one that was submitted under the same key before is that one.
+        """Queue a job, or return the job that was submitted with the same key.
 
-        Raises ``busy`` (429) where the queue is full; ``key-reused`` (409) where the key is another
-        request's.
+        Raises ``busy`` (429) if the queue is full; ``key-reused`` (409) for another request's key.
         """
         with self._writing() as connection:
             same = connection.execute(
@@ -150,7 +149,7 @@ class JobStore:
         return self.get(job.id)
 
     def claim(self, kinds: Iterable[str]) -> Submission | None:
-        """The oldest queued job of these kinds, from now on running; None where there is none."""
+        """Mark the oldest queued job of these kinds as running; return it, or None."""
         with self._writing() as connection:
             row = connection.execute(
                 "SELECT id, kind, params, request_id FROM jobs WHERE status = 'queued'"
@@ -167,17 +166,17 @@ class JobStore:
         return Submission(row["id"], row["kind"], params, request_id=row["request_id"])
 
     def add_progress(self, job: str, line: str) -> None:
-        """Note that the job does what `line` says."""
+        """Append `line` to the job's progress."""
         with self._writing() as connection:
             _add_progress(connection, job, line)
 
     def finish(self, job: str, result: Any) -> None:
-        """Keep the job's result, which has to be JSON."""
+        """Store the job's result, which must be JSON."""
         with self._writing() as connection:
             _end(connection, job, "done", result, None)
 
     def fail(self, job: str, problem: Problem, partial: Any = None) -> None:
-        """Keep why the job has no result, or only a part of one; one to be cancelled now is."""
+        """Store a job's error and partial result, if any; a job to cancel is cancelled instead."""
         with self._writing() as connection:
             row = connection.execute("SELECT cancelled FROM jobs WHERE id = ?", (job,)).fetchone()
             if row is not None and row["cancelled"]:
@@ -186,7 +185,7 @@ class JobStore:
                 _end(connection, job, "failed", partial, problem)
 
     def cancel(self, job: str, kind: str | None = None) -> Job:
-        """Cancel a job, one that runs once it has been ended; ``not-found``, ``ended``."""
+        """Cancel a queued job, or mark a running job to be stopped; ``not-found``, ``ended``."""
         self.get(job, kind)
         with self._writing() as connection:
             row = connection.execute(
@@ -203,10 +202,10 @@ class JobStore:
         return self.get(job)
 
     def recover(self, repeatable: Collection[str]) -> None:
-        """Settle the jobs that a server left running when it died.
+        """Settle the jobs that were running when a server died.
 
-        Those of the kinds `repeatable` wait for their turn once more, unless it was their second;
-        the others failed.
+        Jobs of the kinds `repeatable` are queued again after their first start. All others fail, or
+        are cancelled if that was asked for.
         """
         with self._writing() as connection:
             left = connection.execute(
@@ -224,13 +223,13 @@ class JobStore:
                     _end(connection, row["id"], "failed", None, _INTERRUPTED)
 
     def expire(self, age: timedelta) -> None:
-        """Forget the jobs that ended longer ago than `age`."""
+        """Delete the jobs that ended longer ago than `age`."""
         before = (datetime.now(UTC) - age).isoformat(timespec="milliseconds")
         with self._writing() as connection:
             connection.execute("DELETE FROM jobs WHERE finished < ?", (before,))
 
     def get(self, job: str, kind: str | None = None) -> Job:
-        """The job, which has to be of `kind` if one is given; ``not-found`` (404)."""
+        """Return the job, which must be of `kind` if given; raises ``not-found`` (404)."""
         with closing(self._connect()) as connection:
             row = connection.execute("SELECT * FROM jobs WHERE id = ?", (job,)).fetchone()
         if row is None or kind not in (None, row["kind"]):
@@ -244,7 +243,7 @@ class JobStore:
         )
 
     def newest(self, kind: str | None = None) -> tuple[JobSummary, ...]:
-        """The newest jobs, of `kind` if one is given."""
+        """Return the newest jobs, of `kind` if given."""
         with closing(self._connect()) as connection:
             rows = connection.execute(
                 "SELECT * FROM jobs WHERE ? IN (kind, '') ORDER BY number DESC LIMIT ?",
@@ -253,7 +252,7 @@ class JobStore:
         return tuple(JobSummary(**_summary(row)) for row in rows)
 
     def pending(self) -> set[str]:
-        """The ids of the jobs that wait or run."""
+        """Return the ids of the queued and running jobs."""
         with closing(self._connect()) as connection:
             rows = connection.execute("SELECT id FROM jobs WHERE status IN ('queued', 'running')")
             return {row["id"] for row in rows}
@@ -272,7 +271,7 @@ class JobStore:
 
 
 def _make_private(path: Path) -> None:
-    """Keep from other users what jobs hold, also where it was there before with wider rights."""
+    """Make the database private, as jobs are; also a database that existed with wider rights."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.parent.chmod(0o700)
     path.touch(0o600)

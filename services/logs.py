@@ -1,7 +1,7 @@
-"""The server's log: lines of JSON with the ids of requests and jobs, and nothing that users sent.
+"""The server's log: lines of JSON with the ids of requests and jobs, without content of users.
 
-What an exception says may repeat a payload or a secret, so of one that is logged only the type
-and the places in the code are kept. Paths are logged as the route that they match.
+An exception's message may repeat a payload or a secret. So the log has only the type of an
+exception and its places in the code. Paths are logged as the route that they match.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _LOGGERS = ("services", "waitress")
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a record: at, level, event, the fields that it has, and where it failed."""
+    """One JSON object per record: at, level, event, its fields, and where it failed."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end."""
+        """Return the line, without its line end."""
         line: dict[str, Any] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -35,7 +35,7 @@ class JsonLines(logging.Formatter):
 
 
 def configure_logs() -> None:
-    """Write the log of the services, and of what serves them, to stderr."""
+    """Write the log of the services, and of waitress, to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     for name in _LOGGERS:
@@ -43,11 +43,11 @@ def configure_logs() -> None:
         logger.handlers = [handler]
         logger.propagate = False
         logger.setLevel(logging.INFO)
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # that requests wait is no news
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a queue is normal
 
 
 def _places(error: BaseException) -> list[str]:
-    """The types of an exception and of its causes, each with its calls, the innermost last."""
+    """Return the types of an exception and its causes, each with its calls, innermost last."""
     places: list[str] = []
     seen: BaseException | None = error
     while seen is not None:

@@ -18,7 +18,7 @@ from chiron.services.problems import Problem
 from chiron.services.strict_request import ARCHIVE, KEY_HEADER
 
 _SCHEMAS = "#/components/schemas/"
-#: The header of requests that may be sent again.
+#: The header that makes a request safe to repeat.
 _KEY = {
     "name": KEY_HEADER,
     "in": "header",
@@ -28,9 +28,9 @@ _KEY = {
 
 
 def describe(app: OpenAPI, secret: Credentials | None, gateway: str, directory: str) -> None:
-    """Serve the document of all endpoints that `app` has by now, and the page that shows it.
+    """Serve the document of all endpoints registered in `app`, and the page that shows it.
 
-    `gateway` is the URL of that to deploy on, and `directory` a folder that a client may name.
+    `gateway` is the URL of the gateway to deploy on, `directory` an example of a folder's name.
     """
     document = _document(app, directory)
     document["info"]["description"] = (
@@ -68,7 +68,7 @@ def _without_credentials(url: str) -> str:
 
 
 def _document(app: OpenAPI, directory: str) -> dict[str, Any]:
-    """What flask-openapi3 says of the endpoints, with what they all have in common."""
+    """Return the document of flask-openapi3, with the parts that all endpoints have in common."""
     document: dict[str, Any] = copy.deepcopy(app.api_doc)
     schemas = document["components"]["schemas"]
     for model in (Accepted, Problem):
@@ -91,7 +91,7 @@ def _document(app: OpenAPI, directory: str) -> dict[str, Any]:
 
 
 def _describe_access(document: dict[str, Any], secret: Credentials | None) -> None:
-    """Say what credentials there have to be; the page offers to send some where it is said."""
+    """Describe the required credentials, for which the page then shows a form."""
     document["components"].pop("securitySchemes", None)
     if secret is not None:
         scheme = {"type": "http", "scheme": secret.scheme.lower()}
@@ -100,7 +100,7 @@ def _describe_access(document: dict[str, Any], secret: Credentials | None) -> No
 
 
 def _offer_form(content: dict[str, Any], schemas: dict[str, Any], directory: str) -> None:
-    """Say that a body may be a form too, with an archive where it has a directory otherwise."""
+    """Describe the body as a form too, with an archive as an alternative to a directory."""
     reference = content["application/json"]["schema"]
     form = copy.deepcopy(schemas[reference["$ref"].removeprefix(_SCHEMAS)])
     if "directory" in form["properties"]:

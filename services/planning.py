@@ -1,4 +1,4 @@
-"""Predictions and plans of what a request holds: workflow, profile and platform."""
+"""Predictions and plans from the content of a request: workflow, profile and platform."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from chiron.workflow.units import parse_duration_ms, parse_rate_per_s
 
 
 def load_of(rate: str | None) -> Load | None:
-    """The load of a rate, if there is one; raises ``bad-rate``."""
+    """Return the load of a rate, None without; raises ``bad-rate``."""
     return None if rate is None else Load(per_s=parse_rate_per_s(rate))
 
 
 class _Known(Document):
-    """The content of workflow.json, called `name` if it has none, and of what it goes with."""
+    """The content of workflow.json, with `name` if it has none, and of its profile and platform."""
 
     workflow: dict[str, Any]
     profile: Profile
@@ -44,15 +44,15 @@ class _Known(Document):
 
     @property
     def parsed(self) -> Workflow:
-        """The workflow; raises what reading it raises."""
+        """The parsed workflow; raises the errors of parsing."""
         return parse_workflow(self.workflow, self.name, FunctionNames(self.functions))
 
 
 class PredictRequest(_Known):
     """The content of workflow.json, profile.json, platform.json, and of one plan.json or many.
 
-    With `rate`, such as ``50/s``, or `clients`, what is predicted is the latency under that load,
-    with so many `replicas` of each wrap, or as many as a plan has.
+    With `rate`, such as ``50/s``, or `clients`, the prediction is the latency under that load. Each
+    wrap then has `replicas` replicas, or as many as the plan gives it.
     """
 
     plan: Plan | None = None
@@ -83,17 +83,17 @@ class PredictRequest(_Known):
 
 
 class Predictions(Document):
-    """The predictions of `plans`, in their order."""
+    """The predictions of `plans`, in order."""
 
     predictions: tuple[Prediction | LoadPrediction, ...]
 
 
 class PredictAnswer(RootModel[Prediction | LoadPrediction | Predictions]):
-    """The prediction of `plan`, or those of `plans`."""
+    """The prediction of `plan`, or the predictions of `plans`."""
 
 
 def predicted(body: PredictRequest) -> dict[str, Any]:
-    """What the endpoint `predict` answers."""
+    """Return the answer of the endpoint `predict`."""
     workflow = body.parsed
     plans = {f"plans[{index}]": plan for index, plan in enumerate(body.plans or ())}
     if body.plan is not None:
@@ -112,7 +112,7 @@ def predicted(body: PredictRequest) -> dict[str, Any]:
 
 
 def _check(plan: Plan, workflow: Workflow, path: str) -> None:
-    """Raise what `Plan.check_against` raises, with the path from the body's top."""
+    """Raise the errors of `Plan.check_against`, with the path from the body's top."""
     try:
         plan.check_against(workflow)
     except ChironError as error:
@@ -122,8 +122,8 @@ def _check(plan: Plan, workflow: Workflow, path: str) -> None:
 class ScheduleRequest(_Known, Choices):
     """The content of workflow.json, profile.json and platform.json, and the SLO with its unit.
 
-    Where functions have constraints, variables or secrets: the content of constraints.json, and by
-    function what its stack.yaml has for ``environment`` and ``secrets``.
+    If functions have constraints, variables or secrets: also the content of constraints.json, and
+    the ``environment`` and ``secrets`` of each function in stack.yaml.
     """
 
     slo: str
@@ -136,7 +136,7 @@ class ScheduleRequest(_Known, Choices):
 
 
 def scheduled(body: ScheduleRequest) -> dict[str, Any]:
-    """What the endpoint `schedule` answers."""
+    """Return the answer of the endpoint `schedule`."""
     workflow, slo_ms, settings = asked(body)
     known = (workflow, body.profile, body.platform, slo_ms)
     load = load_of(body.rate)
@@ -148,7 +148,7 @@ def scheduled(body: ScheduleRequest) -> dict[str, Any]:
 
 
 def asked(body: ScheduleRequest) -> tuple[Workflow, float, FolderSettings]:
-    """The workflow, the SLO in milliseconds, and the settings of `body`, checked."""
+    """Return the workflow, the SLO in milliseconds and the settings of `body`, checked."""
     workflow = body.parsed
     faults = Faults()
     for field, named in (("environments", body.environments), ("secrets", body.secrets)):

@@ -1,4 +1,4 @@
-"""Errors as answers: one JSON form for whatever goes wrong, and its sentence in a browser."""
+"""Errors as answers: every error in one JSON form, or as its sentence in a browser."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from werkzeug.routing import RequestRedirect
 from chiron.workflow.documents import Document, refusal
 from chiron.workflow.errors import ChironError
 
-#: When a client that was refused for now may try again, in seconds.
+#: The value of Retry-After in seconds.
 RETRY_AFTER_S = 5
 _log = logging.getLogger("services")
 
-#: Code and message of the errors that the web framework finds.
+#: Code and message of the web framework's errors.
 _FOUND_BY_FLASK = {
     HTTPStatus.NOT_FOUND: ("not-found", "there is no such endpoint: /docs lists them"),
     HTTPStatus.METHOD_NOT_ALLOWED: (
@@ -33,7 +33,7 @@ _FOUND_BY_FLASK = {
 
 
 class Problem(Document):
-    """An error: a word for programs, a line for people, where it is, and functions concerned."""
+    """An error: a word for programs, a line for people, its place, and the functions concerned."""
 
     code: str
     message: str
@@ -42,21 +42,21 @@ class Problem(Document):
 
     @classmethod
     def of(cls, error: ChironError) -> Problem:
-        """The form of `error` that is sent and stored."""
+        """Return the form of `error` that is sent and stored."""
         return cls(
             code=error.code, message=error.message, path=error.path, functions=error.functions
         )
 
 
 def told(problem: Problem, accept: str | None) -> tuple[str, str]:
-    """A problem, and its media type: JSON, but its sentence for the page of a browser."""
+    """Return a problem's text and media type: JSON, or its sentence for a browser."""
     if "text/html" in (accept or ""):
         return f"{problem.message}\n", "text/plain"
     return json.dumps(problem.model_dump(mode="json")), "application/json"
 
 
 def internal() -> ChironError:
-    """What a client may know of a fault of ours."""
+    """Return the error that clients see of an internal fault."""
     return ChironError("internal", "the service failed: its log has the reason", status=500)
 
 
@@ -68,7 +68,7 @@ def answer_errors(app: Flask) -> None:
 
 
 def refuse_body(error: ValidationError) -> Response:
-    """Turn what is wrong with a request's body or address into an error that names the field."""
+    """Turn an invalid body or address into an error that names the field."""
     raise refusal(error, "bad-request", "request")
 
 

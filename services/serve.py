@@ -25,10 +25,10 @@ _BACKLOG = 1024
 def listen(
     host: str = HOST, port: int = PORT, *, secret: Credentials | None = None
 ) -> socket.socket:
-    """A socket that listens on `host` and `port`, taken before anything else is started.
+    """Return a socket that listens on `host` and `port`, before anything else is started.
 
-    Raises ``port-in-use``; ``no-secret`` where others than this machine could use the services
-    without one; ``cannot-listen``.
+    Raises ``port-in-use``; ``no-secret`` if other machines could use the services without a secret;
+    ``cannot-listen``.
     """
     if secret is None and not is_loopback(host):
         raise ChironError(
@@ -56,12 +56,12 @@ def serve(
     secret: Credentials | None = None,
     ended: threading.Event | None = None,
 ) -> None:
-    """Answer requests on `listener` and run jobs, until SIGTERM or SIGINT; closes `listener`.
+    """Answer requests on `listener` and run jobs until SIGTERM or SIGINT; closes `listener`.
 
-    Once `ended` is set, the server ends within a second.
+    When `ended` is set, the server ends within a second.
 
-    A job that runs then is interrupted, and removes what it deployed. A client that does not send
-    the `secret` that `app` asks for is refused before the body is read.
+    A running job is then interrupted, and removes what it deployed. A client without the `secret`
+    that `app` requires is refused before the body is read.
     """
     configure_logs()
     fork_server.prepare()
@@ -81,4 +81,4 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit  # waitress finishes what it answers, and returns
+    raise SystemExit  # waitress finishes its answers, and returns

@@ -1,4 +1,4 @@
-"""Requests whose bodies are read as strictly as artefacts, sent as JSON or as a form."""
+"""Requests whose bodies are parsed as strictly as artefacts, sent as JSON or as a form."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from chiron.workflow.documents import parse_json
 from chiron.workflow.errors import ChironError
 
 _MIB = 1024 * 1024
-#: Largest body of JSON, in bytes.
+#: The largest body of JSON in bytes.
 JSON_LIMIT = _MIB
-#: Largest form, which may hold an archive of a workflow folder, in bytes.
+#: The largest form in bytes; it may have an archive of a workflow folder.
 FORM_LIMIT = 64 * _MIB
 #: The part of a form that is an archive; its other files are JSON documents.
 ARCHIVE = "archive"
 FORM = "multipart/form-data"
-#: The header of requests that may be sent again.
+#: The header that makes a request safe to repeat.
 KEY_HEADER = "Idempotency-Key"
 _KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 
 
 class StrictRequest(Request):
-    """A request with a body that is strict JSON, or a form whose fields make up such an object."""
+    """A request whose body is strict JSON, or a form whose fields make up a JSON object."""
 
     def __init__(self, environ: Any, *arguments: Any, **options: Any) -> None:
         super().__init__(environ, *arguments, **options)
@@ -38,7 +38,7 @@ class StrictRequest(Request):
 
     @property
     def idempotency_key(self) -> str | None:
-        """The client's name for the request, None where it has none; ``bad-request``."""
+        """The client's key for the request, None without; raises ``bad-request``."""
         key = self.headers.get(KEY_HEADER)
         if key is not None and not _KEY.fullmatch(key):
             message = f"{KEY_HEADER} has to be 1 to 255 visible characters of ASCII"
@@ -47,7 +47,7 @@ class StrictRequest(Request):
 
     @property
     def fingerprint(self) -> str:
-        """A digest of what the request asks for: a form is the same however it is delimited."""
+        """A digest of the request's content, the same for a form with any delimiter."""
         digest = hashlib.sha256(self.path.encode())
         if self.is_form:
             digest.update(self.get_json().encode())
@@ -60,10 +60,10 @@ class StrictRequest(Request):
         return digest.hexdigest()
 
     def get_json(self, force: bool = False, silent: bool = False, cache: bool = True) -> Any:
-        """The body as the text of checked JSON.
+        """Return the body as the text of checked JSON.
 
-        Text, since flask-openapi3 validates text in pydantic's JSON mode, the only one in which
-        strict models take arrays for tuples.
+        It is text because flask-openapi3 validates text in pydantic's JSON mode. Only in that mode
+        do strict models accept arrays for tuples.
 
         Raises ``bad-json`` or ``duplicate-key``.
         """
@@ -86,7 +86,7 @@ class StrictRequest(Request):
 
 
 def _field(name: str, text: str) -> Any:
-    """A field that is a number, an object or a list in JSON is one; other text is a string."""
+    """Return a field that is a JSON number, object or list parsed, other text as a string."""
     try:
         return parse_json(text, f"the part {name!a}")
     except ChironError:

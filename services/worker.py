@@ -1,4 +1,4 @@
-"""The thread that runs long jobs, one after another: two that measure would disturb each other."""
+"""The thread that runs long jobs one after another: two measuring jobs would disturb each other."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from chiron.services.jobs import JobStore, Submission
 from chiron.services.problems import Problem, internal
 from chiron.workflow.errors import ChironError
 
-#: A job's work: its parameters, what to tell of progress, and whether to stop in; its result out.
+#: A job's work: called with its parameters and functions for progress and stop; returns its result.
 Runner = Callable[[Mapping[str, Any], Progress, Stop], Any]
 
-#: Longest pause after the database could not be used, in seconds.
+#: The pause after an error of the database, in seconds.
 _RETRY_S = 1.0
-#: How long jobs are kept when they have ended.
+#: The time that ended jobs are kept.
 KEPT = timedelta(days=7)
-#: How often those are looked for that have been kept long enough, in seconds.
+#: The pause between deletions of expired jobs while no job runs, in seconds.
 _EXPIRE_S = 3600.0
 _log = logging.getLogger("services")
 
@@ -34,10 +34,10 @@ def end_process() -> None:
 
 
 class Worker:
-    """Runs the jobs of `store` whose kinds `runners` knows, from `start` until `stop`.
+    """Runs the jobs of `store` of the kinds in `runners`, from `start` until `stop`.
 
-    `discard` is called with every job that has ended, and `lost` where the thread ends by an error:
-    without it jobs would wait for ever.
+    Calls `discard` with every job that has ended, and `lost` if the thread ends by an error:
+    without the thread, jobs would wait for ever.
     """
 
     def __init__(
@@ -58,22 +58,21 @@ class Worker:
         self._thread = threading.Thread(target=self._loop, name="jobs", daemon=True)
 
     def start(self) -> None:
-        """Begin with the oldest job that waits."""
+        """Start with the oldest queued job."""
         self._thread.start()
 
     def wake(self) -> None:
-        """Look for a job that was queued just now."""
+        """Look for a job that was just queued."""
         self._wake.set()
 
     def cancel(self, job: str) -> None:
-        """End the job if it runs."""
+        """Stop the job if it is running."""
         self._cancelled.add(job)
 
     def stop(self, timeout_s: float) -> None:
-        """End the running job, so that it removes what it deployed.
+        """Stop the running job, so that it removes what it deployed.
 
-        A job that takes longer than `timeout_s` to get there is left to the next start of the
-        server, which finds it interrupted.
+        If the job takes longer than `timeout_s`, the next start of the server finds it interrupted.
         """
         self._stopping.set()
         self._wake.set()
@@ -132,7 +131,7 @@ class Worker:
         return None
 
     def _settle(self, write: Callable[[], None]) -> None:
-        """Write how a job ended, as soon as that is possible: a full disk may have room again."""
+        """Write how a job ended, with retries: a full disk may have space again."""
         while True:
             try:
                 return write()

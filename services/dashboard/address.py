@@ -8,11 +8,11 @@ _PREFIX = "/workflow/"
 
 
 def page_of(workflow: str) -> str:
-    """The address of the page of a workflow."""
+    """Return the address of the page of a workflow."""
     return _PREFIX + quote(workflow, safe="")
 
 
 def workflow_at(path: str | None) -> str | None:
-    """The workflow of which `path` is the page; None for the overview."""
+    """Return the workflow whose page is at `path`; None for the overview."""
     name = unquote((path or "").removeprefix(_PREFIX)).strip("/")
     return name if name and (path or "").startswith(_PREFIX) else None

@@ -1,4 +1,4 @@
-"""Dash with its pages: the overview and that of a workflow are made of the same sections."""
+"""Dash with its pages: the overview and a workflow's page consist of the same sections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from chiron.services.host import Host, remove_workspace
 from chiron.services.problems import answer_errors
 from chiron.services.strict_request import FORM_LIMIT
 
-#: The browser's page around it, with the places where Dash puts its scripts.
+#: The HTML around it, with placeholders for Dash's scripts.
 INDEX = """<!DOCTYPE html>
 <html lang="en">
 <head>{%metas%}<title>{%title%}</title>
@@ -36,7 +36,7 @@ INDEX = """<!DOCTYPE html>
 
 
 def create_dash(owner: Host) -> Dash:
-    """The dashboard of the services that have `owner`."""
+    """Return the dashboard of the services with the host `owner`."""
     server = Flask(__name__, static_folder=None)
     server.config.update(MAX_CONTENT_LENGTH=FORM_LIMIT)
     server.extensions["chiron"] = owner
@@ -68,7 +68,7 @@ def _take_request_id() -> None:
 
 
 def _page(example: str) -> Component:
-    """All of it; `example` is a folder that may be named."""
+    """Return the whole page; `example` is the name of an example folder."""
     deployed_plan, happening = figures.layout()
     common = {"Graph": "workflow", "Plan": "plan", "Timeline": "timeline"}
     of_one = {"Executions": "executions", "Watch": "watch"}
@@ -108,5 +108,5 @@ def _page(example: str) -> Component:
 
 
 def _links(named: dict[str, str], **more: Any) -> list[Component]:
-    """Links to sections of the page, by their titles."""
+    """Return links to sections of the page, by their titles."""
     return [html.A(name, href=f"#{section}", **more) for name, section in named.items()]

@@ -1,4 +1,4 @@
-"""The part of the section Plan that deploys what is shown, and says what came out."""
+"""The part of the section Plan that deploys the shown plan, and reports the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chiron.workflow.errors import ChironError
 
 
 def layout() -> Component:
-    """The place of what comes of the button Deploy."""
+    """Return the place for the result of the button Deploy."""
     return html.Div(
         [
             html.Div(id="deploy-faults", role="alert"),
@@ -96,7 +96,7 @@ def _add_following(dash: Dash) -> None:
             return still(), still(), None
         try:
             job = host().store.get(name, "deployment")
-        except ChironError:  # it has been forgotten
+        except ChironError:  # the job was deleted
             return still(), still(), None
         now = [job.id, job.status]
         if now == before and job.status not in ("queued", "running"):
@@ -105,7 +105,7 @@ def _add_following(dash: Dash) -> None:
 
 
 def _told(job: Job) -> list[Component]:
-    """What was measured of a deployment that is done."""
+    """Return the measurements of a deployment that is done."""
     if job.status != "done":
         return []
     report = validate(DeploymentReport, job.result, "the report")
@@ -130,7 +130,7 @@ def _told(job: Job) -> list[Component]:
 
 
 def _tries(report: DeploymentReport) -> list[Component]:
-    """The plans that were tried, and what came of each; nothing where none had to prove itself."""
+    """Return the plans that were tried, with their results; empty if none had to prove itself."""
     percent = f"p{report.percentile:g}"
     rows = [
         [
@@ -150,6 +150,6 @@ def _tries(report: DeploymentReport) -> list[Component]:
 
 
 def verdict(report: DeploymentReport) -> str:
-    """Whether the deployment meets its SLO, and what was measured."""
+    """Return whether the deployment meets its SLO, and its measurements."""
     outcome = report.outcome
     return f"{outcome[0].upper()}{outcome[1:]}; {report.sentence}"

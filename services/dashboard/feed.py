@@ -1,4 +1,4 @@
-"""The newest look at what is deployed: taken when somebody asks, in a thread of its own."""
+"""The newest state of the deployed workflows: polled on demand, in a separate thread."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from chiron.openfaas.client import Gateway
 from chiron.openfaas.credentials import credentials_for
 from chiron.workflow.errors import ChironError
 
-#: For how long one look does for all who ask, and how long each of them waits for it, in seconds.
+#: Seconds between polls, which all callers share, and seconds that a caller waits for a poll.
 EVERY_S, _WAIT_S = 2.0, 0.5
-#: How long the gateway may take for one answer, and how long a look may before that is told.
+#: The timeout of one answer of the gateway, and of a poll before an error is raised, in seconds.
 _ANSWER_S, _LATE_S = 5.0, 10.0
-#: Looks of which a workflow's p95 is remembered.
+#: The polls whose p95 of a workflow is kept.
 _REMEMBERED = 40
 
 
 class LiveFeed:
-    """Looks at the gateway at `url`; one that is slow holds up nobody who asks.
+    """Polls the gateway at `url`; a slow poll delays no caller by more than `_WAIT_S`.
 
     Safe to share between threads.
     """
@@ -36,9 +36,9 @@ class LiveFeed:
         self._p95_ms: dict[tuple[str, str], deque[float]] = {}
 
     def newest(self) -> Live | None:
-        """The newest look; None before there is one.
+        """Return the newest state; None before the first poll has ended.
 
-        Raises what the gateway does; ``timeout`` where a look takes too long.
+        Raises the gateway's errors; ``timeout`` if a poll takes too long.
         """
         with self._lock:
             if not self._thread.is_alive() and time.monotonic() >= self._began + EVERY_S:
@@ -56,7 +56,7 @@ class LiveFeed:
         return found
 
     def trend_ms(self, live: LiveWorkflow) -> list[float]:
-        """The p95 of a workflow at the last looks, in milliseconds, the newest last."""
+        """Return the p95 of a workflow at the last polls, in milliseconds, oldest first."""
         return list(self._p95_ms.get(_identity(live), ()))
 
     def _look(self) -> None:
@@ -74,10 +74,10 @@ class LiveFeed:
                 if live.latency is not None:
                     self._p95_ms[_identity(live)].append(live.latency.p95_ms)
             self._newest = found
-        except Exception as error:  # whoever asks is told
+        except Exception as error:  # `newest` raises it
             if self._lookout is not None:
                 self._lookout.gateway.close()
-            self._lookout = None  # there may be other credentials soon
+            self._lookout = None  # the credentials may change soon
             self._newest = error
 
 

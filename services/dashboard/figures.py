@@ -1,4 +1,4 @@
-"""The sections of a workflow's page that have its wraps, its executions and what watch did."""
+"""The sections of a workflow's page with its wraps, its executions and the actions of watch."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from chiron.deployment.live import LiveWorkflow, LiveWrap
 from chiron.services.dashboard.graph import shown_bytes
 from chiron.services.dashboard.parts import facts, number, still, table, time
 
-#: What watchers told, the newest of it that is shown.
+#: The newest events of watchers that are shown.
 _TOLD = 12
-#: The elements that show them, one a section.
+#: The elements that show them, one per section.
 PLACES = ("live-wraps", "live-executions", "live-told")
 _WRAPS = (
     *("Wrap", "Functions", "Replicas", "Answering", "In hand", "Waiting"),
@@ -25,7 +25,7 @@ _BUCKETS = ("Bucket", "Events/s of the workflow", "Firings/s", "Failed/s", "Dela
 
 
 def layout() -> tuple[Component, list[Component]]:
-    """The section of the deployed plan, and those of what happens; a workflow's page has them."""
+    """Return the section of the deployed plan, and those of events, for a workflow's page."""
     titles = (("wraps", "Deployed plan"), ("executions", "Executions"), ("watch", "Watch"))
     sections: list[Component] = [
         html.Section([html.H2(title), html.Div(id=place)], id=name, className="one-only")
@@ -35,7 +35,7 @@ def layout() -> tuple[Component, list[Component]]:
 
 
 def shown(found: Sequence[LiveWorkflow], told: Sequence[Told]) -> tuple[str, str, str]:
-    """What `PLACES` show of a workflow, for each planner that it is deployed by."""
+    """Return the content of `PLACES` for a workflow, with every planner that it is deployed by."""
     wraps = [_wrap(wrap) for each in found for wrap in each.wraps]
     buckets = [row for each in found for row in _buckets(each)]
     failures = [row for each in found for row in _failures(each)]
@@ -68,7 +68,7 @@ def shown(found: Sequence[LiveWorkflow], told: Sequence[Told]) -> tuple[str, str
 
 
 def executions(found: Sequence[LiveWorkflow]) -> list[Component]:
-    """How many requests run, came and failed, and the last failure."""
+    """Return the running, waiting and failed requests, and the last failure."""
     shown = []
     for live in found:
         loads = [wrap.load for wrap in live.wraps if wrap.load]
@@ -134,7 +134,7 @@ def _failures(live: LiveWorkflow) -> list[list[Any]]:
 
 
 def _told(told: Sequence[Told]) -> list[list[Any]]:
-    """What watchers told; of the windows in which they only counted, the newest of a planner."""
+    """Return the events of watchers; of mere counting windows, only the newest of a planner."""
     counted = set[str]()
     listed = []
     for each in told:
@@ -148,5 +148,5 @@ def _told(told: Sequence[Told]) -> list[list[Any]]:
 
 
 def _words(content: Any) -> Component:
-    """A sentence, to which a narrow page leaves room."""
+    """Return a sentence in an element that a narrow page leaves space for."""
     return html.Div(content, className="words")

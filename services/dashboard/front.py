@@ -1,4 +1,4 @@
-"""The part of the section Plan that shows what other plans cost, of which a click chooses one."""
+"""The part of the section Plan that shows the cost of other plans; a click chooses a plan."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from chiron.workflow.documents import validate
 from chiron.workflow.errors import ChironError
 
 _COLUMNS = ["Planner", "CPUs", "Latency ms of the percentile", "Memory", "Wraps", "Choose"]
-#: The axes of the graph: from which side values count, and what they are.
+#: The axes of the graph: the side at which values start, and their unit.
 _AXES = {"latency_ms": ("left", " ms"), "cpus": ("bottom", " CPUs")}
 _ROUND = [digit * 10.0**power for power in range(-3, 9) for digit in (1, 2, 5)]
 _TICKS = 6
-#: What a plan is found by, and so not what the front depends on.
+#: The choices by which a plan is found; the front does not depend on them.
 _FOUND_BY = ("planner", "strategy")
 
 
 def layout() -> Component:
-    """The graph, for the mouse alone, and the table, which has the same for all."""
+    """Return the graph, for the mouse alone, and the table, which has the same for everyone."""
     graph = [html.Div(id=name) for name in ("front-points", "front-slo", "front-plan")]
     hidden: dict[str, Any] = {"aria-hidden": "true"}
     return html.Div(
@@ -59,7 +59,7 @@ def _add_showing(dash: Dash) -> None:
         Output("front-table", "children"),
         Output("points", "data"),
         Output("points-of", "data"),
-        Input("planned-first", "data"),  # the plan of another workflow, which comes first
+        Input("planned-first", "data"),  # the first plan of another workflow
         Input(options.identity(), "value"),
         State("known", "data"),
         State(options.identity(), "id"),
@@ -80,9 +80,9 @@ def _add_showing(dash: Dash) -> None:
         if not known or not {"profile", "platform"} <= known.keys():
             return True, [], [], None, given
         try:
-            asked = known | given | {"slo": "1s"}  # it is for any SLO
+            asked = known | given | {"slo": "1s"}  # the front is the same for any SLO
             points = host().compute(front_of, validate(ScheduleRequest, asked, "the plan"))
-        except ChironError:  # the plan says so
+        except ChironError:  # the section Plan shows the error
             return True, [], [], None, given
         bounds = {axis: _bounds([point[axis] for point in points]) for axis in _AXES}
         drawn = [*_ticks(bounds), *_points(points, bounds)]
@@ -151,7 +151,7 @@ def _points(points: list[dict[str, Any]], bounds: dict[str, Any]) -> list[Compon
 
 
 def _ticks(bounds: dict[str, list[float]]) -> list[Component]:
-    """The values at the axes, with what they are at the end of each."""
+    """Return the values at the axes, with the unit at the end of each."""
     return [
         html.Span(
             f"{value:g}{unit * (value == bounds[axis][1])}",
@@ -164,13 +164,13 @@ def _ticks(bounds: dict[str, list[float]]) -> list[Component]:
 
 
 def _bounds(values: list[float]) -> list[float]:
-    """The values of a logarithmic axis at both its ends: round numbers, which differ."""
+    """Return the values at the ends of a logarithmic axis: two different round numbers."""
     low = max(value for value in _ROUND if value <= min(values))
     return [low, min(value for value in _ROUND if value >= max(values) and value > low)]
 
 
 def _between(low: float, high: float) -> list[float]:
-    """At most as many round numbers as there is room for."""
+    """Return round numbers between the bounds, at most `_TICKS`."""
     found = [value for value in _ROUND if low <= value <= high]
     return found[:: -(-len(found) // _TICKS)] if len(found) > _TICKS else found
 

@@ -1,6 +1,6 @@
-"""Predicted and measured timelines as rows of bars on one axis, and the tasks that are off most.
+"""Predicted and measured timelines as rows of bars on one axis, and the tasks that differ most.
 
-These functions run in processes of `chiron.services.child`; what they return is JSON.
+These functions run in processes of `chiron.services.child`; their results are JSON.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from chiron.workflow.documents import validate
 from chiron.workflow.plan import Plan, process_name
 from chiron.workflow.timeline import Kind, Span, Timeline
 
-#: Requests of which the one of median latency is shown, after one that is not.
+#: The requests, after a first warm-up request, of which the one with the median latency is shown.
 REQUESTS = 5
-#: What the kinds of spans are called where they are drawn.
+#: The names of the kinds of spans in the drawing.
 LABELS: dict[Kind, str] = {
     "cpu": "computes with the GIL",
     "native": "computes without the GIL",
@@ -36,18 +36,18 @@ LABELS: dict[Kind, str] = {
     "emit": "emits",
     "task": "runs, as measured",
 }
-#: Most marks of the axis, for a page that is zoomed in.
+#: The most marks of the axis, enough for a page that is zoomed in.
 _MARKS = 200
-#: A process of a wrap, and a task in it; None for what is no task's.
+#: A process of a wrap, and a task in it; None for spans without a task.
 _Place = tuple[str, int, str | None]
 
 
 def measured(connect: Any, workflow: str, planner: str | None, request: str) -> dict[str, Any]:
-    """The ``timeline`` of the median of `REQUESTS` requests to a deployed workflow; all latencies.
+    """Return the median ``timeline`` of `REQUESTS` requests to a workflow, and all latencies.
 
     `connect` is that of `chiron.services.host.Config`.
 
-    Raises what `chiron.deployment.invoke.find_invoker` and its invoker raise.
+    Raises the errors of `chiron.deployment.invoke.find_invoker` and of its invoker.
     """
     connected: AbstractContextManager[Launcher] = connect()
     with connected as launcher, find_invoker(launcher.gateway, workflow, planner) as invoker:
@@ -62,11 +62,11 @@ def measured(connect: Any, workflow: str, planner: str | None, request: str) -> 
 
 
 def drawn(known: PredictRequest | None, seen: dict[str, Any] | None) -> dict[str, Any]:
-    """What the page draws of the prediction of a plan, and of a timeline that was measured.
+    """Return the drawing of a plan's prediction and of a measured timeline.
 
-    ``rows`` are a heading for each process and its tasks, each with bars; ``tasks`` has a line of
-    the table for each task, those that are off most first; ``marks`` are those of the axis. Zero is
-    when the first wrap has the request: what is before is the client's.
+    ``rows`` are a heading for each process and its tasks, each with bars. ``tasks`` has a line of
+    the table for each task, largest difference first. ``marks`` are those of the axis. Time zero is
+    when the first wrap has the request; earlier times are the client's.
     """
     found: list[Timeline] = []
     if known is not None and known.plan is not None:
@@ -76,7 +76,7 @@ def drawn(known: PredictRequest | None, seen: dict[str, Any] | None) -> dict[str
         found.append(validate(Timeline, seen, "the measured timeline"))
     kinds = {span.kind for each in found for span in each.spans}
     if seen is None:
-        kinds.discard("task")  # a predicted one is drawn as what it does
+        kinds.discard("task")  # a predicted task is drawn as its parts
     low_ms, high_ms = _bounds(found)
     return {
         "rows": list(_rows(found, low_ms, high_ms)),
@@ -89,7 +89,7 @@ def drawn(known: PredictRequest | None, seen: dict[str, Any] | None) -> dict[str
 
 
 def _differs(plan: Plan, found: Iterable[Timeline]) -> bool:
-    """Whether a task has run where `plan` has not put it."""
+    """Return whether a task has run in another place than in `plan`."""
     places = {
         (wrap.name, number, task)
         for wrap in plan.wraps
@@ -98,7 +98,7 @@ def _differs(plan: Plan, found: Iterable[Timeline]) -> bool:
     }
     measured = (span for each in found if each.source == "measured" for span in each.tasks)
     ran = ((span.wrap, span.process or 0, span.task or "") for span in measured)
-    # The second run of a task is called NAME#2 where the workflow decides how often it runs.
+    # The second run of a task is called NAME#2 if the workflow decides how often it runs.
     return any(
         (wrap, number, task) not in places and (wrap, number, task.rpartition("#")[0]) not in places
         for wrap, number, task in ran
@@ -119,7 +119,7 @@ def _bounds(found: Iterable[Timeline]) -> tuple[float, float]:
 
 
 def _marks(low_ms: float, high_ms: float) -> list[tuple[float, str]]:
-    """Where the marks of the axis are, in percent, and what is at them, at a round distance."""
+    """Return the positions of the axis's marks in percent, with their texts, at round distances."""
     whole_ms = high_ms - low_ms
     step_ms = next(
         step
@@ -135,7 +135,7 @@ def _marks(low_ms: float, high_ms: float) -> list[tuple[float, str]]:
 
 
 def _rows(found: Sequence[Timeline], low_ms: float, high_ms: float) -> Iterator[dict[str, Any]]:
-    """A heading for each process, with what is no task's, and a row for each of its tasks."""
+    """Yield a heading for each process, with spans of no task, and a row for each of its tasks."""
     spans = defaultdict[_Place, list[tuple[Timeline, Span]]](list)
     processes: dict[tuple[str, int], dict[str, None]] = {}
     for timeline in found:
@@ -143,7 +143,7 @@ def _rows(found: Sequence[Timeline], low_ms: float, high_ms: float) -> Iterator[
         for wrap in timeline.cores:
             processes.setdefault((wrap, 0), {})
         for span in timeline.spans:
-            # What is on its way to a task is drawn beside it, wherever in its wrap that runs.
+            # A transfer to a task is drawn in the task's row, whatever process of its wrap runs it.
             place = home.get(span.task, _place(span)) if span.kind == "transfer" else _place(span)
             tasks = processes.setdefault(place[:2], {})
             if place[2] is not None:
@@ -164,7 +164,7 @@ def _rows(found: Sequence[Timeline], low_ms: float, high_ms: float) -> Iterator[
 def _bars(
     timeline: Timeline, its: Iterable[tuple[Timeline, Span]], low_ms: float, high_ms: float
 ) -> Iterator[dict[str, Any]]:
-    """A bar for each span; that of a task has what it does in it, as parts of its length."""
+    """Yield a bar for each span; a task's bar has its inner spans as parts of its length."""
     own = [span for each, span in its if each is timeline and span.kind != "helper"]
     whole_ms = high_ms - low_ms
     task = next((span for span in own if span.kind == "task"), None)
@@ -191,7 +191,7 @@ def _bars(
         }
 
 
-#: What has bars of its own, also while its task runs.
+#: The kinds of spans with bars of their own, even while their task runs.
 _APART: tuple[Kind, ...] = ("emit", "transfer", "start")
 
 
@@ -211,7 +211,7 @@ def _told(
 
 
 def _by_task(found: Sequence[Timeline]) -> list[dict[str, Any]]:
-    """Where each task is, from when to when it ran, and how much longer than predicted."""
+    """Return the place of each task, its start and end, and its excess over the prediction."""
     tasks: dict[str, dict[str, Any]] = {}
     for each in found:
         for span in each.tasks:

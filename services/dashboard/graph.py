@@ -12,13 +12,13 @@ from chiron.workflow.paths import PATHS
 from chiron.workflow.plan import Plan, process_name
 from chiron.workflow.profile import Profile
 
-#: Fills of wraps and borders of processes: dark text is readable on the former, light or dark.
+#: Fills of wraps and borders of processes: dark text is readable on every fill.
 WRAPS = ("#a6cee3", "#b2df8a", "#fdbf6f", "#cab2d6", "#ffff99", "#fb9a99", "#c7e9e4", "#e5d8bd")
 PROCESSES = ("#4d4d4d", "#1f78b4", "#b15928", "#33803a", "#6a3d9a", "#c51b7d")
 UNPLANNED = "#d9d9d9"
-#: Distances between tasks, and most tasks of a stage above each other, in pixels and in tasks.
+#: Distances between tasks in pixels, and the most tasks of a stage in a column.
 _WIDTH, NODE_HEIGHT, _COLUMN = 320, 70, 12
-#: As much of a word as a node is wide: a space without width lets it go on in the next line.
+#: The part of a word that fits into a node: a zero-width space allows a line break after it.
 _LONG_WORD = re.compile(r"(\S{18})(?=\S)")
 STYLE = [
     {
@@ -62,7 +62,7 @@ STYLE = [
 def elements(
     workflow: Workflow, profile: Profile | None = None, plan: Plan | None = None
 ) -> list[dict[str, Any]]:
-    """Nodes and edges; sizes come from `profile`, colours and paths from `plan`."""
+    """Return nodes and edges; sizes come from `profile`, colours and paths from `plan`."""
     places = _places(plan)
     found: list[dict[str, Any]] = []
     for task, (x, y) in _positions(workflow).items():
@@ -87,7 +87,7 @@ def elements(
 
 
 def _places(plan: Plan | None) -> dict[str, tuple[int, int]]:
-    """The wrap and the process of each task, the first where it has several."""
+    """Return the wrap and the process of each task, the first if it has several."""
     places: dict[str, tuple[int, int]] = {}
     for w, wrap in enumerate(plan.wraps if plan else ()):
         for p, process in enumerate(wrap.processes):
@@ -97,7 +97,7 @@ def _places(plan: Plan | None) -> dict[str, tuple[int, int]]:
 
 
 def _positions(workflow: Workflow) -> dict[str, tuple[int, int]]:
-    """A stage is a column, or several where it has many tasks."""
+    """Return the positions of tasks: a stage is a column, or several if it has many tasks."""
     stages = workflow.stages
     columns = [max(1, ceil(len(stage) / max(_COLUMN, ceil(len(stage) ** 0.5)))) for stage in stages]
     found = {}
@@ -137,7 +137,7 @@ def _size(workflow: Workflow, output: str, profile: Profile | None) -> str:
 
 
 def shown_bytes(size: int) -> str:
-    """A size as people read it."""
+    """Return a size for people."""
     for unit in ("B", "KiB", "MiB"):
         if size < 1024 or unit == "MiB":
             break

@@ -1,4 +1,4 @@
-"""The section Jobs: how far they are, with a button that cancels."""
+"""The section Jobs: their progress, with a button to cancel each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chiron.services.host import host
 from chiron.services.jobs import Job
 from chiron.workflow.documents import validate
 
-#: Jobs that are shown.
+#: The most jobs that are shown.
 _JOBS = 10
 _POLL_MS = 2000
 
@@ -35,7 +35,7 @@ def add_callbacks(dash: Dash) -> None:
 
 
 def _listed(jobs: list[Job]) -> Component:
-    """The jobs, with a button for each that can be cancelled."""
+    """Return the jobs, with a button for each that can be cancelled."""
     if not jobs:
         return empty("No jobs", ["What takes long, such as a deployment, is listed here."])
     heads = ["Kind", "Status", "Progress", "Created (UTC)", "Id", "Cancel"]
@@ -55,7 +55,7 @@ def _row(job: Job) -> list[Any]:
 
 
 def _told(job: Job) -> str:
-    """What there is to say of the job."""
+    """Return the job's error, verdict or last step."""
     if job.error:
         return job.error.message
     if job.kind == "deployment" and job.status == "done":

@@ -73,7 +73,7 @@ def add_callbacks(dash: Dash) -> None:
         feed = _feed(host())
         try:
             found = feed.newest()
-        except ChironError as error:  # what was seen last stays, grey
+        except ChironError as error:  # the last state stays on the page, in grey
             return *title, still(*faults_of(error)), *(no_update,) * (3 + len(figures.PLACES))
         if found is None:
             asking = still(f"Asking {url}.")
@@ -84,9 +84,9 @@ def add_callbacks(dash: Dash) -> None:
 
 
 def _shown(name: str | None, found: Live, feed: LiveFeed, slo: list[Any] | None) -> tuple[Any, ...]:
-    """The cards of all workflows, or all of the workflow `name`.
+    """Return the cards of all workflows, or the details of the workflow `name`.
 
-    `slo` is the workflow whose page was shown before, and the SLO that it is deployed with.
+    `slo` is the workflow of the page shown before, with the SLO of its deployment.
     """
     if name is None:
         cards = overview.cards([(each, feed.trend_ms(each)) for each in found.workflows])
@@ -104,7 +104,7 @@ def _shown(name: str | None, found: Live, feed: LiveFeed, slo: list[Any] | None)
 
 
 def _new_slo(found: Sequence[LiveWorkflow], before: list[Any] | None) -> Any:
-    """The workflow and the SLO that it is deployed with, in milliseconds, unless told `before`."""
+    """Return the workflow and its deployed SLO in milliseconds, unless equal to `before`."""
     for live in found:
         predicted = live.deployed.predicted
         if predicted and predicted.slo_ms:

@@ -1,4 +1,4 @@
-"""The part of the section Workflow that measures what a workflow lacks: profile and platform."""
+"""The part of the section Workflow that measures a missing profile or platform."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from chiron.services.dashboard.uploads import folder_of
 from chiron.services.host import host
 from chiron.workflow.errors import ChironError
 
-#: The parts that may be missing, by the kind of job that measures each, and what its button says.
+#: The job that measures each part that may be missing, and the text of its button.
 KINDS = {"profile": "profile", "platform": "calibrate"}
 _BUTTONS = {"profile": "Measure the profile", "platform": "Measure this platform"}
 
 
 def layout() -> Component:
-    """The places of the jobs and of their errors."""
+    """Return the places of the jobs and of their errors."""
     return html.Div(
         [
             html.Div(id="measuring-faults", role="alert"),
@@ -64,7 +64,7 @@ def _add_queueing(dash: Dash) -> None:
             return no_update, no_update
         part = ctx.triggered_id["part"]
         kinds = {job.kind for job in host().store.newest() if job.id in dict(before)}
-        if KINDS[part] in kinds:  # it waits or runs
+        if KINDS[part] in kinds:  # the job is queued or running
             return no_update, no_update
         try:
             params = {}
@@ -91,7 +91,7 @@ def _add_following(dash: Dash) -> None:
         _: int | None, followed: list[tuple[str, str | None]], path: str | None
     ) -> tuple[Any, ...]:
         page = workflow_at(path)
-        if not followed and ctx.triggered_id != "address":  # what failed stays to be read
+        if not followed and ctx.triggered_id != "address":  # errors stay on the page
             return no_update, no_update, no_update
         shown, left, done = list[Component](), list[Any](), list[str]()
         for each in followed:
@@ -101,7 +101,7 @@ def _add_following(dash: Dash) -> None:
                 continue
             try:
                 job = host().store.get(name)
-            except ChironError:  # it has been forgotten
+            except ChironError:  # the job was deleted
                 continue
             shown.append(progress.panel(job, host()))
             if job.status == "done":

@@ -1,7 +1,7 @@
 """The routes of the dashboard in the services' application, behind the same checks.
 
-Dash has a Flask application of its own, made when the first page is asked for: until then nothing
-imports Dash, and the requests of the API never meet it.
+Dash has its own Flask application, created on the first request for a page. Until then Dash is not
+imported, and it never handles requests of the API.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from chiron.workflow.errors import ChironError
 if TYPE_CHECKING:
     from dash import Dash
 
-#: The pages, and what Dash's scripts, styles and callbacks are below.
+#: The pages, and the paths of Dash's scripts, styles and callbacks.
 _ROUTES = ("/", "/workflow/<_>", "/assets/<path:_>", "/_dash-<path:_>")
-#: What the extra `dashboard` brings.
+#: The libraries of the extra `dashboard`.
 _LIBRARIES = ("dash", "dash_cytoscape")
-#: Where Dash's application finds the id that the services gave the request.
+#: The key of the request's id, given by the services, in the environment of Dash's application.
 REQUEST_ID = "chiron.request_id"
 _lock = threading.Lock()
 
 
 def dashboard() -> Blueprint:
-    """The routes of the dashboard, to be registered where ``host()`` is found."""
+    """Return the routes of the dashboard, for an application in which ``host()`` works."""
     pages = Blueprint("dashboard", __name__)
     for rule in _ROUTES:
         pages.add_url_rule(rule, "answer", _answer, methods=["GET", "POST"])
@@ -38,7 +38,7 @@ def dashboard() -> Blueprint:
 
 
 def _answer(_: str = "") -> Answer:
-    with _lock:  # two first requests would import Dash twice at once
+    with _lock:  # two first requests would both import Dash
         dash = _dash_of(host())
     request.environ[REQUEST_ID] = g.request_id
     response = Answer.from_app(dash.server.wsgi_app, request.environ, buffered=True)
@@ -60,7 +60,7 @@ def _dash_of(owner: Host) -> Dash:
 
 @cache
 def _policy(dash: Dash) -> str:
-    """What the page may load: its own scripts, and styles also inline, as Dash's parts do."""
+    """Return the page's policy: its own scripts, and inline styles, which Dash needs."""
     scripts = " ".join(("'self'", *dash.csp_hashes()))
     return (
         f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; "

@@ -1,6 +1,6 @@
-"""A state machine that cannot be run, as the elements of dash-cytoscape, where its faults are seen.
+"""An invalid state machine as elements of dash-cytoscape, with its faults.
 
-Of what is written only its states and what follows them are asked for: the rest may be anything.
+Reads only the states and their transitions: the rest of the document may be anything.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 from chiron.services.dashboard.graph import NODE_HEIGHT, UNPLANNED
 
-#: From state to state, in pixels: their edges say little.
+#: The distance between states in pixels: their edges have short labels.
 _WIDTH = 220
 _FAULT = "#fb9a99"
 _BORDER, _FAULT_BORDER = "#4d4d4d", "#a3141c"
 
 
 class _State(NamedTuple):
-    """A state, where it is in the document, and its place from left to right."""
+    """A state, its path in the document, and its column from left to right."""
 
     path: str
     name: str
@@ -27,9 +27,9 @@ class _State(NamedTuple):
 
 
 def outline(document: Any, faults: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Nodes and edges of the states of `document`, which is what JSON or YAML says; none without.
+    """Return nodes and edges of the states in `document`, parsed JSON or YAML; empty if none.
 
-    A state has the codes of the `faults` whose ``path`` is in it, and in no state within it.
+    A state has the codes of the `faults` whose ``path`` is in it and in no state within it.
     """
     states = {state.path: state for state in _states(document, "", 0)}
     wrong: dict[str, list[str]] = {}
@@ -61,12 +61,12 @@ def outline(document: Any, faults: Iterable[dict[str, Any]]) -> list[dict[str, A
 
 
 def _states(scope: Any, path: str, column: int) -> Iterator[_State]:
-    """The states of a machine or of a part of one, in the order in which they are reached."""
+    """Yield the states of a machine, or of a part of one, in the order they are reached."""
     states = scope.get("States") if isinstance(scope, dict) else None
     if not isinstance(states, dict):
         return
     prefix = f"{path}States."
-    # What nothing leads to comes last.
+    # Unreachable states come last.
     waiting = deque([(scope.get("StartAt"), column), *((name, column) for name in states)])
     seen = set[str]()
     while waiting:
@@ -87,7 +87,7 @@ def _states(scope: Any, path: str, column: int) -> Iterator[_State]:
 
 
 def _scopes(state: _State) -> Iterator[tuple[Any, str]]:
-    """The machines within a state, and where they are."""
+    """Yield the machines within a state, with their paths."""
     branches = state.written.get("Branches")
     for number, branch in enumerate(branches if isinstance(branches, list) else ()):
         yield branch, f"{state.path}.Branches[{number}]."
@@ -96,7 +96,7 @@ def _scopes(state: _State) -> Iterator[tuple[Any, str]]:
 
 
 def _next(state: _State) -> Iterator[tuple[str, str]]:
-    """Where it may go, by their paths, and what is said of that."""
+    """Yield the paths of the state's successors, each with a label."""
     above = state.path.removesuffix(state.name)
     for inner, path in _scopes(state):
         if isinstance(inner, dict):

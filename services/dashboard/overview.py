@@ -1,4 +1,4 @@
-"""What is said of a deployed workflow: whether it keeps its SLO, its load, how it failed last."""
+"""The state of a deployed workflow: whether it keeps its SLO, its load, its last failure."""
 
 from __future__ import annotations
 
@@ -16,25 +16,24 @@ from chiron.services.dashboard.address import page_of
 from chiron.services.dashboard.parts import facts, labelled, link, number, picture, time
 from chiron.workflow.plan import DEFAULT_PERCENTILE
 
-#: The fields of a latency, by what they are called on the page.
+#: The fields of a latency, by their names on the page.
 _TIMES = {"Mean": "mean_ms", "p50": "p50_ms", "p95": "p95_ms", "p99": "p99_ms"}
-#: The size of a trend, in pixels, and its colours, which are seen on light and on dark ground.
+#: The size of a trend in pixels, and its colours, visible on light and on dark backgrounds.
 _WIDTH, _HEIGHT, _LINE, _SLO = 240, 40, "#3f86d0", "#d04a52"
 
 
 class Verdict(NamedTuple):
-    """Whether a workflow keeps its SLO: a word, which is a class of the page too, and why."""
+    """Whether a workflow keeps its SLO: a word, which is also a class of the page, and why."""
 
     word: str
     why: str
 
 
 def verdict(live: LiveWorkflow) -> Verdict:
-    """What the requests of the last minute say of the SLO of a deployed workflow.
+    """Return whether the requests of the last minute met the SLO of a deployed workflow.
 
-    Where these are fewer than any verdict takes, those that its replicas have answered since they
-    started say it, such as those by which `chiron deploy` has measured it. The words are ``met``,
-    ``missed`` and ``unknown``.
+    If they are too few, the verdict is on all requests since the replicas started, such as those of
+    the measurement by `chiron deploy`. The words are ``met``, ``missed`` and ``unknown``.
     """
     predicted, latency, when = live.deployed.predicted, live.latency, ""
     if latency is None or latency.requests < FEWEST:
@@ -55,9 +54,9 @@ def verdict(live: LiveWorkflow) -> Verdict:
 
 
 def cards(found: Sequence[tuple[LiveWorkflow, Sequence[float]]]) -> list[Component]:
-    """The cards of workflows, each with the p95 of earlier looks, in milliseconds.
+    """Return the cards of workflows, each with the p95 of earlier polls in milliseconds.
 
-    Of what was deployed without a prediction there is only a link.
+    A workflow that was deployed without a prediction has only a link.
     """
     predicted = [each for each in found if each[0].deployed.predicted]
     made = html.Div([_card(*each) for each in predicted], className="cards")
@@ -70,12 +69,12 @@ def cards(found: Sequence[tuple[LiveWorkflow, Sequence[float]]]) -> list[Compone
 
 
 def verdicts(found: Sequence[tuple[LiveWorkflow, Sequence[float]]]) -> list[Component]:
-    """All that is known of the latency of a workflow, for each planner that it is deployed by."""
+    """Return all data on the latency of a workflow, for every planner that it is deployed by."""
     return [_verdict(live, trend_ms) for live, trend_ms in found]
 
 
 def sparkline(values: Sequence[float], slo: float | None) -> str:
-    """`values` as a line from zero, below or above that of the `slo`, as SVG; none of fewer than
+    """Return `values` as a line from zero, with a line for the `slo`, as SVG; empty if fewer than
     two."""
     most = max([*values, slo or 0.0])
     if len(values) < 2 or not most:
@@ -171,7 +170,7 @@ def _trend(live: LiveWorkflow, trend_ms: Sequence[float]) -> list[Component]:
 
 
 def _side(latency: Latency | None, predicted: DeployedPrediction | None) -> str:
-    """Where the mean is, as seen from the range of the predicted mean."""
+    """Return whether the mean is in the predicted mean's range ("yes"), below or above it."""
     if latency is None or predicted is None:
         return "-"
     low_ms, high_ms = predicted.expected_range_ms

@@ -1,4 +1,4 @@
-"""What several sections of the page are made of: errors, figures and tables."""
+"""Parts that several sections of the page use: errors, figures and tables."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from dash.development.base_component import Component
 
 from chiron.workflow.errors import ChironError
 
-#: The property of an element that ``assets/still.js`` draws: output `still` of parts to it.
+#: The property that ``assets/still.js`` draws into its element; its value is `still` of the parts.
 STILL = "data-still"
 
 
 def labelled(text: str) -> dict[str, Any]:
-    """The attribute with what a screen reader says of an element."""
+    """Return the attribute with a screen reader's name for an element."""
     return {"aria-label": text}
 
 
 def faults_of(error: ChironError) -> list[Component]:
-    """The error, or those that it joins."""
+    """Return the error, or the errors that it joins."""
     return faults([each.as_dict() for each in error.parts or (error,)])
 
 
 def faults(found: list[dict[str, Any]]) -> list[Component]:
-    """Errors as the API has them: code, message and path, with the part of the document."""
+    """Return errors with code, message and path, as in the API, and the part of the document."""
     return [
         html.Div(
             [
@@ -54,9 +54,9 @@ def table(
     none: str = "",
     ids: Sequence[str] = (),
 ) -> Component:
-    """A table that can be scrolled sideways, also by keyboard; without rows it is `none`.
+    """Return a table that scrolls sideways, also by keyboard; without rows, the text `none`.
 
-    If rows come and go, `ids` tell them apart where the table is drawn again.
+    If rows come and go, `ids` identify them when the table is drawn again.
     """
     if not rows:
         return html.P(none, className="quiet")
@@ -77,24 +77,24 @@ def table(
 
 
 def still(*parts: Component | str) -> str:
-    """The value of `STILL` that has an element show `parts`, which no callback knows.
+    """Return the value of `STILL` that shows `parts` in an element; no callback can use them.
 
-    Dash makes all children of an output anew, and looks at each of its components whenever
-    anything changes: with thousands of them a page takes minutes to settle. Here an element that is
-    in the old and in the new parts stays, with its focus, and while it is pressed. An id tells it
-    from its siblings.
+    Dash recreates all children of an output, and checks each of its components whenever anything
+    changes: with thousands of components a page takes minutes to settle. Here an element that is in
+    the old and in the new parts stays, with its focus, even while it is pressed. An id
+    distinguishes it from its siblings.
     """
     return json.dumps([_plain(part) for part in parts])
 
 
 def link(text: str, address: str) -> Component:
-    """A link to a page of the dashboard, which ``assets/address.js`` shows without a load."""
+    """Return a link to a page of the dashboard; ``assets/address.js`` shows it without a load."""
     named: dict[str, Any] = {"data-page": address}
     return html.A(text, href=address, **named)
 
 
 def _plain(part: Any) -> Any:
-    """A component of `html` as its tag, properties and children; other things as text."""
+    """Return a component of `html` as its tag, properties and children, anything else as text."""
     if not isinstance(part, Component):
         return str(part)
     found = part.to_plotly_json()  # type: ignore[no-untyped-call]
@@ -105,7 +105,7 @@ def _plain(part: Any) -> Any:
 
 
 def _row(heads: Sequence[str], row: Sequence[Any], name: str | None) -> Component:
-    """A row; each cell knows its head, which a narrow page writes beside it."""
+    """Return a row; each cell has its column's head, which a narrow page shows beside it."""
     cells = [_cell(head, cell) for head, cell in zip(heads, row, strict=True)]
     named: dict[str, Any] = {"id": name} if name else {}
     return html.Tr(cells, **named)
@@ -117,33 +117,33 @@ def _cell(head: str, content: Any) -> Component:
 
 
 def warned(lines: Iterable[str]) -> list[Component]:
-    """Why a prediction is not to be relied on, each line once; nothing without any."""
+    """Return the reasons why a prediction is unreliable, each once; empty without any."""
     items = [html.Li(line) for line in dict.fromkeys(lines)]
     summary = html.Summary(f"Why the prediction is unreliable ({len(items)})")
     return [html.Details([summary, html.Ul(items)])] if items else []
 
 
 def facts(named: Mapping[str, Any]) -> Component:
-    """Figures by name, side by side."""
+    """Return figures by name, side by side."""
     pairs = [html.Div([html.Dt(name), html.Dd(value)]) for name, value in named.items()]
     return html.Dl(pairs, className="facts")
 
 
 def empty(title: str, what_to_do: list[Any]) -> Component:
-    """What stands in the place of what is not there."""
+    """Return the placeholder for missing content."""
     return html.Div([html.Strong(title), html.P(what_to_do)], className="empty")
 
 
 def picture(svg: str) -> str:
-    """The address of a picture."""
+    """Return the address of a picture."""
     return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
 
 
 def number(value: float | None) -> str:
-    """A number as people read it; a dash for None."""
+    """Return a number for people; a dash for None."""
     return "-" if value is None else f"{value:.1f}"
 
 
 def time(at: str) -> Component:
-    """A time of RFC 3339 in UTC, to the second."""
+    """Return a time of RFC 3339 in UTC, to the second."""
     return html.Time(at[:19].replace("T", " "), dateTime=at)

@@ -1,4 +1,4 @@
-"""The section Plan: an SLO and a planner, and what they lead to."""
+"""The section Plan: an SLO and a planner, and the plan that results."""
 
 from __future__ import annotations
 
@@ -139,9 +139,9 @@ def _add_slo(dash: Dash) -> None:
     def same(
         slid: float | str | None, typed: float | None, deployed: list[Any] | None, most: float
     ) -> tuple[Any, ...]:
-        """The slider and the number say the same; what cannot be an SLO is taken back.
+        """Keep the slider and the number equal, and undo a value that cannot be an SLO.
 
-        A page of a deployed workflow begins with the SLO that it is deployed with.
+        A page of a deployed workflow starts with the SLO of its deployment.
         """
         if ctx.triggered_id == "deployed-slo":
             if not deployed:
@@ -177,7 +177,7 @@ def _add_keeping(dash: Dash) -> None:
 
 
 def _summary(plan: dict[str, Any]) -> list[Component]:
-    """Latency, range, cost and reasons of plan.json, and its wraps."""
+    """Return latency, range, cost and reasons of plan.json, and its wraps."""
     predicted, met = plan["predicted"], plan["meets_slo"]
     facts = [f"{plan['cpus']} CPU{'s' * (plan['cpus'] > 1)}"]
     if predicted:
@@ -208,7 +208,7 @@ def _summary(plan: dict[str, Any]) -> list[Component]:
 
 
 def _differences(found: dict[str, Any]) -> list[Component]:
-    """What the plan that is shown has otherwise than the one that was kept."""
+    """Return the differences between the shown plan and the kept plan."""
     if not found["figures"] and not found["moves"]:
         return [html.P("This is the plan to compare with: choose another one.")]
     figures = table("Differences", ["Figure", "Kept", "Shown"], found["figures"])

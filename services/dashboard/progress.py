@@ -1,4 +1,4 @@
-"""How far a long job is: what it does, for how long, how long it may take, and what went wrong."""
+"""The progress of a long job: its steps, its duration so far and expected, and its error."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from chiron.services.dashboard.parts import faults, labelled
 from chiron.services.host import Host
 from chiron.services.jobs import Job, JobSummary
 
-#: Earlier jobs by which it is told how long one takes, the newest.
+#: The newest earlier jobs from which the duration is estimated.
 _LIKE = 5
-#: Steps that are shown, the last ones.
+#: The last steps that are shown.
 _STEPS = 5
-#: The most of the bar that a job fills before it is done.
+#: The largest share of the bar that is filled before a job is done.
 _FULL = 0.97
 
 
 def usual_s(earlier: Iterable[JobSummary]) -> float | None:
-    """How long jobs that are done took, as a median in seconds; None without any."""
+    """Return the median duration of earlier jobs that are done, in seconds; None without any."""
     took = [
         (_at(job.finished) - _at(job.started)).total_seconds()
         for job in earlier
@@ -33,7 +33,7 @@ def usual_s(earlier: Iterable[JobSummary]) -> float | None:
 
 
 def expected(elapsed_s: float, like_s: float | None) -> str:
-    """What to say of a job that has run for `elapsed_s` where earlier ones took `like_s`.
+    """Return the line for a job that has run for `elapsed_s` if earlier jobs took `like_s`.
 
     >>> expected(12.0, 60.0)
     '12 s so far, about 48 s to go: earlier jobs took 60 s'
@@ -49,7 +49,7 @@ def expected(elapsed_s: float, like_s: float | None) -> str:
 
 
 def panel(job: Job, owner: Host) -> Component:
-    """The job with its steps, a bar, and a button that cancels it; its error if it failed."""
+    """Return the job with its steps, a bar, and a cancel button; its error if it failed."""
     title = html.P([html.Strong(job.kind.capitalize()), " ", html.A(job.id, href=job.location)])
     badge = html.Strong(job.status, className=f"badge {job.status}")
     button = cancel(job)
@@ -85,7 +85,7 @@ def _running(job: Job, like_s: float | None) -> list[Component]:
 
 
 def cancel(job: JobSummary) -> Component | None:
-    """The button that cancels the job, which ``assets/cancel.js`` does; None for one that ended."""
+    """Return the button that cancels the job by ``assets/cancel.js``; None if it has ended."""
     if job.status not in ("queued", "running"):
         return None
     named = {"data-cancel": job.location, **labelled(f"Cancel {job.kind} {job.id}")}

@@ -1,6 +1,6 @@
-"""What the dashboard shows of a workflow folder and of a plan, read where limits hold.
+"""The dashboard's data of a workflow folder and of a plan, computed within limits.
 
-These functions run in processes of `chiron.services.child`; what they return is JSON.
+These functions run in processes of `chiron.services.child`; their results are JSON.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 
-#: Most lines of a document that are shown with a fault in it.
+#: The most lines of a document that are shown with a fault.
 _EXCERPT_LINES = 30
-#: Most folders in which a workflow is looked for.
+#: The most folders that are searched for a workflow.
 _FOLDERS = 200
-#: Largest example request that is shown.
+#: The largest example request that is shown, in bytes.
 _REQUEST_BYTES = 100_000
-#: For how long plans of the front are looked for, in seconds.
+#: The time limit of the search for plans of the front, in seconds.
 _FRONT_S = 5.0
 _MEASURED: tuple[tuple[str, type[Profile | Platform]], ...] = (
     ("profile", Profile),
@@ -52,16 +52,16 @@ _MEASURED: tuple[tuple[str, type[Profile | Platform]], ...] = (
 
 
 def look_at_named(directory: str, root: Path, variables: Mapping[str, str]) -> dict[str, Any]:
-    """The folder `directory` below `root`; see `_look`.
+    """Return the data of the folder `directory` below `root`; see `_look`.
 
-    Verbs that run in `root` keep there, or in ``out``, what they measure.
+    Verbs that run in `root` store their measurements there or in ``out``.
     """
     found = Path(named_folder(directory, root, variables))
     return _look(found, variables, (root, root / "out"))
 
 
 def find_named(workflow: str, root: Path) -> str | None:
-    """The folder of `workflow` near below `root`, named from there; None if there is none."""
+    """Return the folder of `workflow` near below `root`, relative to it; None if there is none."""
     levels = (workflow_folders(root, depth) for depth in ("", "*/", "*/*/"))
     for path in islice(chain.from_iterable(levels), _FOLDERS):
         with suppress(ChironError):  # another folder may be broken
@@ -71,9 +71,9 @@ def find_named(workflow: str, root: Path) -> str | None:
 
 
 def look_at_upload(packed: Path, target: Path) -> dict[str, Any]:
-    """The folder in the archive `packed`, unpacked to `target`; see `_look`.
+    """Unpack the archive `packed` to `target` and return the data of its folder; see `_look`.
 
-    Without a stack.yaml it need not be one that can be deployed: a workflow is enough to see it.
+    Without a stack.yaml the folder need not be deployable: a workflow is enough to show it.
     """
     with packed.open("rb") as archive:
         path = unpack(archive, target)
@@ -86,13 +86,13 @@ def look_at_upload(packed: Path, target: Path) -> dict[str, Any]:
 
 
 def _look(path: Path, variables: Mapping[str, str], kept: Sequence[Path] = ()) -> dict[str, Any]:
-    """``known``, the parts of a `ScheduleRequest` that are there, and what the page shows of them.
+    """Return ``known``, the available parts of a `ScheduleRequest`, and the page's data of them.
 
-    What was measured is in the folder, else in one that `kept` has; ``found`` says if it is there.
-    Or ``faults``: what is wrong with the workflow, each with an excerpt of where it is, and the
-    ``graph`` of a state machine all the same.
+    Measurements are read from the folder, or else from a folder in `kept`, as ``found`` then says.
+    For an invalid workflow, return ``faults`` instead, each with an excerpt of its place, and the
+    ``graph`` of a state machine.
 
-    Raises what is wrong with the other files.
+    Raises the errors of the other files.
     """
     if wrong := _wrong(path):
         return wrong
@@ -136,14 +136,14 @@ def _look(path: Path, variables: Mapping[str, str], kept: Sequence[Path] = ()) -
 def _kept(
     name: str, folder: WorkflowFolder, places: Sequence[Path]
 ) -> tuple[Profile | Platform | None, list[str]]:
-    """What verbs have kept in `places`, a profile if it is of this code, and a line about it.
+    """Return the measurement of a verb in `places`, a profile only of this code, with a line on it.
 
-    All places are in the first one.
+    All places are in the first place.
     """
     source, top = profiled_source(folder), places[0]
     for file in (place / f"{name}.json" for place in places):
         shown = file.relative_to(top)
-        with suppress(ChironError):  # there is none, or of another format
+        with suppress(ChironError):  # the file is missing, or has another format
             if name == "platform":
                 platform = read_document(Platform, file, file.name)
                 return platform, [f"Its platform is that of {shown}, of {platform.place}. "]
@@ -154,7 +154,7 @@ def _kept(
 
 
 def _request(folder: WorkflowFolder) -> str:
-    """The folder's first example request, where a person can read it."""
+    """Return the folder's first example request if it is readable text."""
     content = next((payload.content for payload in folder.payloads()), b"{}")
     with suppress(UnicodeDecodeError):
         if len(content) <= _REQUEST_BYTES:
@@ -163,9 +163,9 @@ def _request(folder: WorkflowFolder) -> str:
 
 
 def plan_of(body: ScheduleRequest, kept: Plan | None = None) -> dict[str, Any]:
-    """What the API answers to `body`, as ``plan``, and the ``graph`` with it.
+    """Return the API's answer to `body` as ``plan``, with its ``graph``.
 
-    With another plan that was `kept`, the ``figures`` and ``moves`` by which it differs from it.
+    With a `kept` plan, also the ``figures`` and ``moves`` by which the plan differs from it.
     """
     found = scheduled(body)
     plan = Plan.model_validate_json(json.dumps(found))
@@ -177,10 +177,10 @@ def plan_of(body: ScheduleRequest, kept: Plan | None = None) -> dict[str, Any]:
 
 
 def front_of(body: ScheduleRequest) -> list[dict[str, Any]]:
-    """The plans between which CPUs and latency leave the choice, and those of the other planners.
+    """Return the plans on the front of CPUs and latency, and the plans of the other planners.
 
-    Each as the planner and the SLO by which it is found, and its figures. Those of the front are
-    what `DEFAULT_PLANNER` finds with the strategy ``cost``.
+    Each has the planner and the SLO that find it, and its figures. The plans on the front are those
+    that `DEFAULT_PLANNER` finds with the strategy ``cost``.
     """
     workflow, slo_ms, settings = asked(body)
     job = job_of(workflow, body.profile, body.platform, slo_ms, body, settings)
@@ -212,9 +212,9 @@ def _point(planner: str, option: Option, choices: Choices) -> dict[str, Any]:
 
 
 def _settings(settings: FolderSettings) -> dict[str, Any]:
-    """As a `ScheduleRequest` has them, with numbers for the values of variables.
+    """Return the settings as in a `ScheduleRequest`, with numbers for the values of variables.
 
-    The scheduler asks only which are equal, and the values may be secret.
+    The scheduler only compares the values, and they may be secret.
     """
     numbers: dict[str, str] = {}
     return {
@@ -250,7 +250,7 @@ def _wrong(path: Path) -> dict[str, Any]:
 
 
 def _excerpt(document: Any, path: str | None) -> str:
-    """The smallest part of `document` around `path` that names the field, as text."""
+    """Return the smallest part of `document` around `path`, with the field's name, as text."""
     found, name = document, ""
     for key in (path or "").split("."):
         if not isinstance(found, dict) or not isinstance(found.get(key), dict):

@@ -1,4 +1,4 @@
-"""The section Timeline: what a request does when, as predicted and as measured."""
+"""The section Timeline: the predicted and the measured course of a request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chiron.services.planning import PredictRequest
 from chiron.workflow.documents import validate
 from chiron.workflow.errors import ChironError
 
-#: How many times the width of the page.
+#: The largest width of the timeline, in widths of the page.
 _MOST_ZOOM = 40
 _NOTHING: dict[str, Any] = {
     STILL: still(
@@ -128,7 +128,7 @@ def _add_drawing(dash: Dash) -> None:
         ]
         return still(*told), still(*kinds), still(_table(found["tasks"])), found
 
-    # A thousand tasks are more elements than Dash's components are fast enough for.
+    # Dash's components are too slow for the elements of a thousand tasks.
     dash.clientside_callback(  # type: ignore[no-untyped-call]
         ClientsideFunction("timeline", "draw"),
         Output("gantt", "hidden"),
@@ -138,12 +138,12 @@ def _add_drawing(dash: Dash) -> None:
 
 
 def _about(path: str | None, known: dict[str, Any] | None) -> str | None:
-    """The workflow of the page at `path`, or else the one that is shown."""
+    """Return the workflow of the page at `path`, or else the workflow that is shown."""
     return workflow_at(path) or (known["name"] if known else None)
 
 
 def _sentences(found: dict[str, Any], seen: dict[str, Any] | None) -> list[str]:
-    """How long the request takes, and which task is off the prediction most."""
+    """Return the latency of the request, and the task that differs most from the prediction."""
     lasted_ms = found["latencies_ms"]
     told = []
     if "predicted" in lasted_ms:

@@ -1,4 +1,4 @@
-"""Files that a browser has dropped, as one archive: then the limits of archives hold for all."""
+"""Files dropped on the page, packed into one archive, so that the limits of archives apply."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.folder import WorkflowFolder
 from chiron.workflow.forms import WORKFLOW_FILE, WORKFLOW_FILES
 
-#: Most bytes of all files together: in base64 they have to fit into a request.
+#: The most bytes of all files together: in base64 they must fit into a request.
 LARGEST = 40 * 1024 * 1024
-#: Folders that the browser leaves out: nothing of a workflow is in them.
+#: Folders that the browser leaves out: they have nothing of a workflow.
 SKIPPED = (".git", ".venv", "__pycache__", "node_modules")
 _ARCHIVES = (".zip", ".tar.gz", ".tgz")
-#: Files that mean something beside a workflow.
+#: Files with a meaning beside a workflow.
 _OTHERS = ("profile.json", "platform.json", "constraints.json", "functions.json")
 
 
 class Upload(Document):
-    """What was dropped, as ``assets/files.js`` gives it: files by name, in base64.
+    """The dropped files by name, in base64, as ``assets/files.js`` sends them.
 
-    A name has the folders from the one that was dropped on. A file that the browser could not read
-    is None. `size` is that of all in bytes; where it is more than `LARGEST`, there are no contents.
+    A name has the folders below the drop. A file that the browser could not read is None. `size` is
+    the total in bytes; if it is more than `LARGEST`, there are no contents.
     """
 
     names: list[str]
@@ -36,14 +36,14 @@ class Upload(Document):
     size: int
 
     def saved(self, owner: Host) -> UploadPlaces:
-        """The places of the request's archive, which is written; raises what `packed` raises."""
+        """Write the request's archive and return its places; raises the errors of `packed`."""
         content = self.packed()
         places = owner.upload_places(self.names[0] if len(self.names) == 1 else None)
         places.archive.write_bytes(content)
         return places
 
     def packed(self) -> bytes:
-        """The archive that was dropped, or one of all files.
+        """Return the dropped archive, or an archive of all files.
 
         A single document that is no archive is the workflow, whatever its name.
 
@@ -74,9 +74,9 @@ class Upload(Document):
 
 
 def folder_of(source: dict[str, Any] | None, dropped: Any) -> WorkflowFolder:
-    """The folder that is shown: the one that `source` names, or that was `dropped`.
+    """Return the folder that is shown: the folder that `source` names, or that was `dropped`.
 
-    Raises what opening it raises.
+    Raises the errors of opening it.
     """
     if source and source.get("directory") is not None:
         return host().open_folder(source["directory"])

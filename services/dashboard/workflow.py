@@ -1,4 +1,4 @@
-"""The section Workflow: what is dropped or named, as a graph and a table."""
+"""The section Workflow: the dropped or named workflow, as a graph and a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NOTHING = empty(
 
 
 def layout(example: str) -> Component:
-    """The section; `example` is a folder that may be named."""
+    """Return the section; `example` is the name of an example folder."""
     return html.Section(
         [
             html.H2("Workflow"),
@@ -86,7 +86,7 @@ def _named(example: str) -> Component:
 
 
 def _upload() -> Component:
-    """Buttons that open the browser's dialogs; `assets/files.js` reads what is chosen."""
+    """Return buttons for the browser's dialogs; `assets/files.js` reads the chosen files."""
     return html.Div(
         [
             html.Button("Choose a folder", **_data(choose="folder")),
@@ -143,7 +143,7 @@ def add_callbacks(dash: Dash) -> None:
         known: dict[str, Any] | None,
         slo: float | str | None,
     ) -> tuple[Any, ...]:
-        # A page that has just been opened may tell its address in the same request.
+        # A page that was just opened may send its address in the same request.
         is_dropped = "dropped.data" in ctx.triggered_prop_ids
         page, asked = workflow_at(path), "dropped" if is_dropped else ctx.triggered_id
         if asked == "address":
@@ -163,20 +163,20 @@ def add_callbacks(dash: Dash) -> None:
 def _told(
     seen: dict[str, Any], source: dict[str, Any] | None, page: str | None, slo: float | str | None
 ) -> tuple[Any, ...]:
-    """What the page has of a folder that was `seen`, or what is wrong with that."""
+    """Return the page's content for a folder that was `seen`, or its faults."""
     if "faults" in seen:
         wrong, graph = faults(seen["faults"]), _graph(seen.get("graph", []), None)
         return None, None, True, wrong, "", still(), *graph, no_update, True, no_update
     known, told = _with_measured(seen["known"], seen["name"])
     told = [f"{seen['name']}: {len(seen['tasks'])} tasks. ", *seen["found"], *told]
-    most = max(_longest_slo_ms(known), math.ceil(float(slo or 0)))  # which is the user's
+    most = max(_longest_slo_ms(known), math.ceil(float(slo or 0)))  # `slo` is the user's
     tasks = still(table("Tasks", _TASKS, seen["tasks"]))
     shown = told, tasks, *_graph(seen["graph"], seen["svg"])
     return known, source, page is None, [], *shown, most, False, seen["request"]
 
 
 def _look(source: dict[str, Any], dropped: Any, page: str | None) -> dict[str, Any]:
-    """What the page shows of the folder, or ``faults``; `page` is the workflow that it is about."""
+    """Return the page's data of the folder, or ``faults``; `page` is the workflow of the page."""
     owner = host()
     seen: dict[str, Any]
     try:
@@ -198,7 +198,7 @@ def _look(source: dict[str, Any], dropped: Any, page: str | None) -> dict[str, A
 
 
 def _graph(elements: list[dict[str, Any]], drawn: str | None) -> tuple[Any, ...]:
-    """The elements, whether they are hidden, a picture, whether that is, and whether both are."""
+    """Return the elements, their `hidden`, a picture, its `hidden`, and whether there is either."""
     if drawn is None:
         return elements, not elements, [], True, bool(elements)
     told = "The states and what follows them; the table has the tasks"
@@ -208,7 +208,7 @@ def _graph(elements: list[dict[str, Any]], drawn: str | None) -> tuple[Any, ...]
 def _with_measured(
     known: dict[str, Any], workflow: str
 ) -> tuple[dict[str, Any], list[Component | str]]:
-    """`known` with what jobs have measured where it has none, and what to say of that."""
+    """Add the results of measuring jobs that `known` lacks; return it with lines for the page."""
     store, told = host().store, list[Component | str]()
     for part, kind in measuring.KINDS.items():
         if part in known:
@@ -231,7 +231,7 @@ def _with_measured(
 
 
 def _longest_slo_ms(known: dict[str, Any]) -> int:
-    """Twice the time of all functions, one after another; a second without a profile."""
+    """Return twice the total time of all functions; one second without a profile."""
     functions = known.get("profile", {}).get("functions", {}).values()
     total_ms = sum(function["latency_ms"] for function in functions)
     return max(20, math.ceil(2 * total_ms)) if total_ms else 1000
