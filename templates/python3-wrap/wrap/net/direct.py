@@ -90,8 +90,7 @@ class Direct:
     def _ask(
         self, wrap: str, address: str, request: Request, deadline: float, sent: Callable[[], None]
     ) -> Received | None:
-        """Return a replica's answer; None if the connection broke. Raises TaskError, ``timeout``.
-        """
+        """Return a replica's answer; None if the connection broke. Raises TaskError: timeout."""
         remaining = left_s(time.monotonic(), deadline)
         answers = SimpleQueue[Received | None]()
         call = Message(CALL, [remaining], request.frames())

@@ -80,8 +80,7 @@ class _Caller:
         return self.channel.fileno()
 
     def proves(self) -> bool:
-        """Read, and return whether the proof is complete. Raises OSError; ValueError if it is
-        wrong.
+        """Read; return whether the proof is complete. Raises OSError; ValueError if it is wrong.
 
         The reply goes out at once, as nothing else has been sent over the connection.
         """
