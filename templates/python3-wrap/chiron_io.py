@@ -89,8 +89,8 @@ def emit(name: str, value: Any, group: str | None = None) -> None:
     Call it in the thread that runs `handle`, or with that thread's context (`contextvars`).
 
     Args:
-        name: in a workflow of buckets, a bucket of the function; else a name that the workflow
-            declares as emitted, on which triggers depend.
+        name: in a workflow of buckets, a bucket that the function fills; else a name that the
+            workflow declares as emitted, on which triggers depend.
         value: any value that `handle` could return; do not change it afterwards.
         group: the group for the trigger ``dynamic-group``; it replaces the field in ``group_from``.
 

@@ -79,8 +79,8 @@ class WrapDeclaration:
     #: Task, also of other wraps -> the outputs that it reads as streams, by the names that it
     #: opens; they are not part of its input. Streams in the request have numbers below 0.
     streams: dict[int, dict[str, int]] = field(default_factory=dict)
-    #: Output -> the tasks that read it while it is written, if the whole execution is here or wraps
-    #: have direct connections; else they begin when it has been written.
+    #: Output -> the tasks that read it while it is written. This needs the whole execution here, or
+    #: direct connections between wraps; else they begin when it has been written.
     live: dict[int, list[int]] = field(default_factory=dict)
     #: The outputs in `live` that nobody needs as a whole.
     passing: list[int] = field(default_factory=list)

@@ -1,8 +1,8 @@
 """The limits of the sandbox: cores, which the wrap keeps to, memory, and the kernel's OOM kills.
 
 The cpuset is the set of cores on which the kernel runs this process. The CPU quota and the memory
-limit are those of its control groups, version 1 or 2, and of the enclosing groups. If processes are
-not put into groups, ``MEMORY_LIMIT_BYTES`` has the memory limit.
+limit are those of its control groups, version 1 or 2, and of their parents. If processes are not
+put into groups, ``MEMORY_LIMIT_BYTES`` has the memory limit.
 """
 
 from __future__ import annotations
@@ -124,10 +124,11 @@ class MemoryKills:
 def keep_to_cores(cpus: int | None) -> None:
     """Bind this process, and all that it starts, to `cpus` of the cores that it may use.
 
-    A CPU quota stops a wrap that runs on more cores at once for the rest of its period, up to 0.1
-    s. On no more cores than its quota it is never stopped, so a smaller quota wins. The cores are
-    chosen at random, so that the wraps of a machine do not all choose the same. A sandbox without
-    more cores is not changed. Call it before functions are imported, as libraries count cores then.
+    If a wrap uses more cores at once than its CPU quota, the kernel stops it for the rest of the
+    period, up to 0.1 s. On no more cores than its quota it is never stopped, so a smaller quota
+    wins. The cores are chosen at random, so that the wraps of a machine do not all choose the same.
+    A sandbox without more cores is not changed. Call it before functions are imported, as libraries
+    count cores then.
     """
     allowed = sorted(os.sched_getaffinity(0))
     count = min(cpus or len(allowed), cores())

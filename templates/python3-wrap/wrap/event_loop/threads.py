@@ -53,9 +53,8 @@ class Work:
         """Cancel the work: a loop in Python ends; a system call ends when it returns.
 
         Python cannot kill a thread. It can raise an exception in it, which is noticed at the next
-        bytecode. So C code that does not return keeps running and keeps its thread, as does a
-        handler that catches BaseException in a loop. It is only certain that no caller waits for
-        it.
+        bytecode. So C code that does not return keeps its thread running, as does a handler that
+        catches BaseException in a loop. It is only certain that no caller waits for the work.
         """
         with self._lock:
             self._cancelled = True

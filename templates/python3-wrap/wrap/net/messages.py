@@ -154,18 +154,17 @@ class Result:
     Times are in seconds of the monotonic clock.
 
     `asked` is when its process was requested, `ready` when the process had the request. Both are
-    None unless this was the process's first request of the execution. The following are set on
+    None unless this was the process's first request of the execution. The next fields are set on
     request. `delayed`: seconds that the handler's thread waited for a core. `cpu`: CPU time of its
     process and of ended child processes. `processes_mib`: the most memory that one of these
     processes had. `runtime_mib`: the part that another language's runtime takes without any
     function. `own_mib`: the most unshared memory of its process. `ticks`: those of the probe.
     `cpu_probe`: the times of the CPU-speed probe right before and after. `changes`: the function's
-    changes to shared state.
-
-    `writes` is when it began to write its answer. `reads` is the interval in which it read its
-    streams, if these were complete before. `emitted` is the name of an output that the task gave
-    before its end, and wrote from `started` on. An output for buckets has a `place`, the number of
-    outputs that the task gave there before, and the `group` that it was given.
+    changes to shared state. `writes` is when it began to write its answer. `reads` is the interval
+    in which it read its streams, if these were complete before. `emitted` is the name of an output
+    that the task gave before its end, and wrote from `started` on. An output for buckets has a
+    `place`, the number of earlier outputs of the task there. Its `group` is the group that it was
+    given.
     """
 
     number: int

@@ -27,8 +27,7 @@ from wrap.values.budget import MemoryBudget
 #: Pause if no connection can be accepted for a moment, and between checks of pending work, in
 #: seconds.
 _PAUSE_S = 0.01
-#: The most unproved connections, and the most as a share (1 in 8) of the descriptors that the
-#: process may have.
+#: The most unproved connections, also limited to this share (1 in 8) of the descriptors.
 _UNPROVED, _SHARE = 256, 8
 #: The time that each has at least, even if many others are waiting, in seconds.
 _MOMENT_S = 0.05

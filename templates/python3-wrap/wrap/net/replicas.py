@@ -121,5 +121,5 @@ class Replicas:
         return self._rules.is_ending(address)
 
     def forget(self, address: str) -> None:
-        """Drop a replica that has ended or does not answer."""
+        """Drop a replica that ended or does not answer; others are asked for at once."""
         self._rules.forget(address)

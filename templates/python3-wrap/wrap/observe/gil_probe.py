@@ -44,8 +44,8 @@ Tick = tuple[int, int, int, int, str, int, int, int]
 
 
 class Probe:
-    """Watches the thread that enters the ``with`` block, all threads and processes started within
-    it, and older threads that compute meanwhile.
+    """Watches the thread that enters the ``with`` block, and all threads and processes started
+    within it. It also watches older threads that compute meanwhile.
     """
 
     def __init__(self) -> None:

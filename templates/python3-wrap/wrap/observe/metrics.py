@@ -27,7 +27,7 @@ _BOUNDS_S = (
     *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
     *(1.0, 2.0, 5.0, 10.0, 20.0, 60.0),
 )
-#: A client may send any method. Any other is counted as `_OTHER_METHOD`, as in Prometheus's own
+#: A client may send any method. Others are counted as `_OTHER_METHOD`, as in Prometheus's own
 #: client, so that nobody can make the wrap keep ever more counters.
 _METHODS = frozenset(("get", "head", "post", "put", "patch", "delete", "options"))
 _OTHER_METHOD = "unknown"

@@ -22,8 +22,8 @@ def timeline(
     """Return the timeline of a request that `wrap` has answered.
 
     Spans of traced tasks have ``wait_core_ms``, ``cpu_ms`` and ``processes_mib``, and the results
-    of the probes that were requested. If a workflow decides while it runs, it is unknown for which
-    ends a task has waited, so there are no transfers.
+    of the requested probes. There are no transfers if a workflow decides while it runs: then it is
+    unknown for which ends a task has waited.
 
     Args:
         arrived, answered: when the request came, and when its answer was made, in seconds of the

@@ -3,8 +3,8 @@
 A writer waits for its slowest reader. The rule in `wrap.core.slow_readers` decides when the data of
 a slow reader goes to disk. The disk space is bounded (`wrap.values.disk`): above the bound the
 writer waits again, until the reader has taken the data on disk. The writer fails at once if the
-disk is full. At the bound it fails if the reader has taken nothing for some seconds, because the
-tasks may wait for each other in a circle.
+disk is full. At the bound it fails if the reader has taken nothing for some seconds: the tasks may
+wait for each other in a circle.
 
 References
 ----------

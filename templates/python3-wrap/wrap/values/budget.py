@@ -2,10 +2,10 @@
 
 An engine keeps an object from its arrival until its last consumer has it. The budget accounts for
 the objects of all executions. In memory they may take what the wrap's limit leaves beside its
-functions, as in FaaSFlow's Quota(G), the sum of what is left of each container (paper, section on
-memory reclamation in FaaStore). Objects above that, or older than a time to live, go to disk. If
-the disk has no room either, nothing is lost and nothing fails: the budget is full, and whoever
-reads from connections stops until there is room (backpressure).
+functions. FaaSFlow's Quota(G) is the same: the sum of what is left of each container (paper,
+section on memory reclamation in FaaStore). Objects above that, or older than a time to live, go to
+disk. If the disk has no room either, nothing is lost and nothing fails: the budget is full, and
+whoever reads from connections stops until there is room (backpressure).
 
 Only `tend` writes, without the lock: no thread that holds, gets or releases an object waits for the
 disk. A thread that will add more objects waits in `make_room`, where it holds no lock.

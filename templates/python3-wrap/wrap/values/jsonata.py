@@ -26,9 +26,9 @@ _MOST_S, _MOST_CALLS = 60.0, 400
 _MOST_CHARACTERS, _MOST_ITEMS, _MOST_BYTES = 1 << 22, 1 << 17, 1 << 22
 #: Seconds for which an evaluation may hold the GIL; then it starts again without the GIL.
 _HELD_S = 0.02
-#: jlens bounds each value, but not their sum. So a longer evaluation starts again and again, each
-#: time with this factor more time, until it has taken more than so many bytes. Its input, which
-#: jlens then copies, has the same bound.
+#: jlens bounds each value, but not their sum. So a longer evaluation starts again and again, with
+#: this factor more time each time. It fails when the process has grown by so many bytes. Its input,
+#: which jlens then copies, has the same bound.
 _LONGER, _MOST_GROWTH = 4, 1 << 27
 _PEAK = re.compile(rb"VmHWM:\s*(\d+) kB")
 #: The number of values up to which each may be compared with every other.
@@ -101,7 +101,7 @@ def _timed(signature: str, parameters: str = "$s") -> str:
     return f"function({parameters})<{signature}> {{({_LOOK} $own({parameters}))}}"
 
 
-#: Functions that take much memory or time and for which jlens checks no limit -> the code that
+#: Functions that take much memory or time, and for which jlens checks no limit -> the code that
 #: replaces each, and the Python function that this code calls as ``$checked``, if any. The code
 #: calls `Jsonata.look` as ``$look``.
 _GUARDS: dict[str, tuple[str, Callable[..., Any] | None]] = {

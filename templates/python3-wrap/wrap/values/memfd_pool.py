@@ -26,8 +26,8 @@ _MADV_POPULATE_WRITE = 23
 END = 1
 #: The last bytes of a memfd are the length of its content.
 _LENGTH = 8
-#: The size of a memfd is a multiple of a sixteenth of the next power of two, so that objects of
-#: about one size have memfds of one size.
+#: The size of a memfd is a multiple of this fraction (1 in 16) of the next power of two. So objects
+#: of similar sizes have memfds of one size.
 _STEPS = 16
 #: A memfd is reused only for an object that fills at least this share of it.
 _USED = 0.5

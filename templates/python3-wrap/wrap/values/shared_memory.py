@@ -1,9 +1,8 @@
 """Shared memory: large objects cross between processes as sealed memfds, without a copy.
 
 A memfd has no name. The kernel frees it with its last descriptor or mapping, unless the process
-that wrote it reuses it for another object (`wrap.values.memfd_pool`). Handlers get real `bytes` and
-`str` objects. The header of such an object is in a private page right before the pages of the
-memfd, so the content is not copied.
+that wrote it reuses it (`wrap.values.memfd_pool`). Handlers get real `bytes` and `str` objects.
+Their header is in a private page right before the pages of the memfd, so the content is not copied.
 """
 
 from __future__ import annotations

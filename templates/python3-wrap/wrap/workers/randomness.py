@@ -2,7 +2,7 @@
 
 A fork copies the state of each random generator. The rule: no two processes draw the same numbers
 from a generator that a module made or seeded at import. This includes generators with an explicit
-seed: as in a process of its own, a function draws the next number for each request, not the first
+seed. In a process of its own, a function draws the next number for each request, and not the first
 number for all of them.
 
 The generators are those of the standard library, SQLite, NumPy and PyTorch. Only libraries that
@@ -44,7 +44,7 @@ def generators() -> list[Seed]:
 
 
 def _seeds_of_sqlite(module: Any) -> Iterator[Seed]:
-    """Yield what restarts SQL's ``random()`` and ``randomblob()`` in all connections."""
+    """Yield a function that restarts SQL's ``random()`` and ``randomblob()`` in all connections."""
     if module is not None:
         with contextlib.suppress(OSError, AttributeError):  # built without its symbols
             library = ctypes.CDLL(getattr(module, "__file__", None))

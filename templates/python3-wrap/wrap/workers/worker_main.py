@@ -28,8 +28,8 @@ from wrap.values.inputs import Inputs
 from wrap.values.shared_memory import Shared
 from wrap.values.value import Object
 
-#: Runs a task. Arguments: task, input source, execution, process number, receiver of its outputs,
-#: access to streams, and a callback that lets the next task begin.
+#: Runs a task. Arguments: task, source of its input, execution, process number, receiver of its
+#: outputs, access to streams, callback that lets the next task begin.
 RunTask = Callable[[int, Callable[[], Object], Ident, int, Emitted, Access, Begins | None], Result]
 #: Imports the functions of tasks that are not imported yet, in the calling thread.
 Load = Callable[[Iterable[int]], None]

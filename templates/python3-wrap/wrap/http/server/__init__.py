@@ -90,8 +90,8 @@ class Hooks:
     worn: Callable[[], bool] = lambda: False
     #: Called after each turn of the loop, at least once a second until `close` is called.
     turned: Callable[[], None] = lambda: None
-    #: Called for each request but probes, in any thread, with the method, the HTTP status of the
-    #: answer, and the seconds that it took.
+    #: Called for each request but probes, in any thread. Arguments: method, HTTP status of the
+    #: answer, seconds until the answer.
     answered: Callable[[str, str, float], None] = lambda *_: None
 
 

@@ -28,8 +28,8 @@ class LargeBody(io.RawIOBase):
     """A large body of a request: its pieces are appended, and the application reads it as a file.
 
     The buffer has its full length at once; the kernel provides memory only for bytes that have
-    arrived. waitress would keep the body in a file that grows with every piece, which copies it,
-    and would copy it again on reading.
+    arrived. waitress would keep the body in a file that grows with every piece, which copies it.
+    Reading would copy it again.
     """
 
     def __init__(self, length: int) -> None:
@@ -88,7 +88,7 @@ class Uncopied(ReadOnlyFileBasedBuffer):  # type: ignore[misc]
     """A large piece of an answer.
 
     waitress's other buffers copy it. At each turn they also copy as much as a socket accepts at
-    most, which for 10 MB is several times the bytes sent.
+    most. For 10 MB that is several times the bytes sent.
     """
 
     def __init__(self, piece: bytes | memoryview) -> None:

@@ -22,15 +22,15 @@ from .request import FullError, Parser
 #: The key, in a WSGI environment, of the monotonic time at which the request was complete. It may
 #: have waited for a thread since then.
 ARRIVED = "chiron.arrived"
-#: The key of a function that an application calls to answer later: no thread waits for the answer.
-#: It returns a function that any thread calls with the answer, a WSGI application, and with
-#: `elsewhere` if the server's thread is to send it. The application's own return value is dropped.
+#: The key of a function that an application calls to answer later, so that no thread waits. The
+#: function returns a callback for any thread, which takes the answer, a WSGI application. With
+#: `elsewhere`, the server's own thread sends it. The application's own return value is dropped.
 LATER = "chiron.later"
 #: The key of a function that returns how many requests are served, and how many wait.
 LOAD = "chiron.load"
 REQUEST_OF = "chiron.request"
-#: The HTTP status of a request whose client closed before the answer (nginx's), and of a request
-#: that the application did not answer.
+#: The HTTP status for the log if the client closed before the answer (nginx's), and if the
+#: application did not answer.
 _CLIENT_GONE, _NO_ANSWER = "499", "500"
 #: The most requests that may wait on one connection.
 _PIPELINED = 8

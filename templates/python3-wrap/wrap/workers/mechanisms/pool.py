@@ -1,7 +1,7 @@
 """Mechanism ``pool``: long-lived workers, each with a slot of the plan.
 
 A slot is a worker process of the plan. It has its own workers, so that module globals of a function
-persist. An execution is admitted when each slot has a worker for it, and keeps the workers that it
+persist. An execution is admitted when each slot has a worker for it. It keeps the workers that it
 takes until their tasks have ended. So no two executions wait for each other's workers in one wrap.
 In several wraps they can, and then more executions are admitted.
 """
@@ -26,8 +26,8 @@ class Pool(Mechanism):
     """Workers that serve execution after execution.
 
     Its settings: ``pool_concurrency`` is the number of workers of a slot, and so the limit of
-    concurrent executions. ``pool_requests`` is the number of executions after which a worker is
-    replaced, so that what handlers leave behind does not pile up.
+    concurrent executions. After ``pool_requests`` executions a worker is replaced, so that what
+    handlers leave behind does not pile up.
     """
 
     name = "pool"
