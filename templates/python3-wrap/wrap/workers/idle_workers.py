@@ -1,4 +1,4 @@
-"""The workers of a further process of the plan that wait for executions."""
+"""The idle workers of one process of the plan."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from wrap.workers.worker import Process
 
 
 class IdleWorkers:
-    """Any thread may call its methods. The worker that was free last is taken first.
+    """A stack of idle workers: the worker that was free last is taken first. Any thread may use it.
 
     Args:
         spawn: starts a worker. Raises OSError if none can be had.
-        most: how many workers may wait.
-        executions: after how many executions a worker makes way for another.
+        most: how many workers may be idle.
+        executions: the number of executions after which a worker is replaced.
     """
 
     def __init__(
@@ -28,15 +28,15 @@ class IdleWorkers:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more worker may wait."""
+        """Whether one more worker may be idle."""
         return len(self._idle) < self._most
 
     def add(self) -> None:
-        """Start a worker, which waits. Raises OSError if none can be had."""
+        """Start a worker, which becomes idle. Raises OSError if none can be had."""
         self._idle.append(self._spawn())
 
     def take(self) -> Process:
-        """A worker that waits, else a new worker. Raises OSError if none can be had."""
+        """Return an idle worker, else a new one. Raises OSError if none can be had."""
         while self._idle:
             try:
                 worker = self._idle.pop()
@@ -48,7 +48,7 @@ class IdleWorkers:
         return self._spawn()
 
     def give(self, worker: Process, sound: bool) -> Fate:
-        """Take a worker back; `sound` if it has answered all that it was asked."""
+        """Take a worker back; it is `sound` if it has answered all its requests."""
         fate = fate_of(sound, worker.executions, self._executions, len(self._idle), self._most)
         match fate:
             case Fate.KEPT:
