@@ -23,7 +23,7 @@ from weakref import WeakSet
 from wrap.event_loop.liveness import BEAT_S
 from wrap.net.sockets import pair
 from wrap.workers.fork_server import BEAT, END, MESSAGE, SPAWN
-from wrap.workers.worker import Process
+from wrap.workers.worker import WorkerProcess
 
 #: How long to wait, before the answer is sent, until a killed process is gone, in seconds.
 _END_S = 1.0
@@ -65,7 +65,7 @@ class ForkClient:
         theirs.close()
         os.register_at_fork(after_in_child=self._let_go)
 
-    def spawn(self, process: int = 0) -> Process:
+    def spawn(self, process: int = 0) -> WorkerProcess:
         """Return a new process, maybe still starting. Raises OSError if there is no fork server.
 
         With a `process` of the plan, it imports that process's functions before it serves.
@@ -82,7 +82,7 @@ class ForkClient:
                 self._replace(control)
                 _send(self._control, theirs, SPAWN, number, process)
         self._channels.add(ours)
-        return Process(ours, partial(self._end, self._control, number), self._longest)
+        return WorkerProcess(ours, partial(self._end, self._control, number), self._longest)
 
     def beat(self, within_s: float) -> Callable[[], None] | None:
         """Tell the fork server that this process runs.

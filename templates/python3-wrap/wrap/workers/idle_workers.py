@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from wrap.core.idle_workers import Fate, fate_of
-from wrap.workers.worker import Process
+from wrap.workers.worker import WorkerProcess
 
 
 class IdleWorkers:
@@ -19,12 +19,12 @@ class IdleWorkers:
     """
 
     def __init__(
-        self, spawn: Callable[[], Process], most: int, executions: float = math.inf
+        self, spawn: Callable[[], WorkerProcess], most: int, executions: float = math.inf
     ) -> None:
         self._spawn = spawn
         self._most = most
         self._executions = executions
-        self._idle: list[Process] = []
+        self._idle: list[WorkerProcess] = []
 
     @property
     def has_room(self) -> bool:
@@ -35,7 +35,7 @@ class IdleWorkers:
         """Start a worker, which becomes idle. Raises OSError if none can be had."""
         self._idle.append(self._spawn())
 
-    def take(self) -> Process:
+    def take(self) -> WorkerProcess:
         """Return an idle worker, else a new one. Raises OSError if none can be had."""
         while self._idle:
             try:
@@ -47,7 +47,7 @@ class IdleWorkers:
             worker.end()
         return self._spawn()
 
-    def give(self, worker: Process, sound: bool) -> Fate:
+    def give(self, worker: WorkerProcess, sound: bool) -> Fate:
         """Take a worker back; it is `sound` if it has answered all its requests."""
         fate = fate_of(sound, worker.executions, self._executions, len(self._idle), self._most)
         match fate:

@@ -10,11 +10,11 @@ from wrap.net.messages import Request, Result
 from wrap.values.shared_memory import Shared
 
 
-class ProcessDiedError(Exception):
+class WorkerDiedError(Exception):
     """A process ended, or sent an invalid message (as the error says), before it had answered."""
 
 
-class Process:
+class WorkerProcess:
     """A process that the fork server has forked, or is about to.
 
     Args:
@@ -67,11 +67,11 @@ class Process:
             self._outflow = Outflow()
 
     def receive(self) -> list[Result]:
-        """Return the results that have arrived whole. Raises ProcessDiedError at the end."""
+        """Return the results that have arrived whole. Raises WorkerDiedError at the end."""
         try:
             return self._received()
         except (ValueError, TypeError) as error:
-            raise ProcessDiedError(f"sent something that is no result ({error})") from error
+            raise WorkerDiedError(f"sent something that is no result ({error})") from error
 
     def _received(self) -> list[Result]:
         try:
@@ -81,14 +81,14 @@ class Process:
         except OSError:
             frames = None
         if frames is None:
-            raise ProcessDiedError
+            raise WorkerDiedError
         self._frames += frames
         whole = len(self._frames) // 2 * 2
         results = Result.read(self._frames[:whole])
         del self._frames[:whole]
         for result in results:
             if result.number != self._number or result.task not in self.owed:
-                raise ProcessDiedError("sent the result of another execution")
+                raise WorkerDiedError("sent the result of another execution")
             if result.place is None:  # else the task goes on
                 self.owed.discard(result.task)
         return results

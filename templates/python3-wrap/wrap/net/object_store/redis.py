@@ -24,7 +24,7 @@ _KEPT = 64
 #: Names to delete at once.
 _AT_ONCE = 1000
 #: The longest line of an answer, in bytes; longer arguments are sent without a copy.
-_LINE = 1 << 16
+_LONG = 1 << 16
 #: A command and its arguments.
 Command: TypeAlias = Sequence[bytes | memoryview]
 #: A value, a status line, or a list of answers; None if there is no value.
@@ -161,7 +161,7 @@ class _Connection:
         waiting = bytearray(b"*%d\r\n" % len(arguments))
         for each in arguments:
             waiting += b"$%d\r\n" % len(each)
-            if len(each) < _LINE:
+            if len(each) < _LONG:
                 waiting += each
             else:
                 self._send_all(waiting)
@@ -176,7 +176,7 @@ class _Connection:
 
     def _answer(self) -> Answer:
         """Read one answer. Raises RefusedError, or EOFError if the connection ends."""
-        line = self._incoming.readline(_LINE)
+        line = self._incoming.readline(_LONG)
         if not line.endswith(b"\r\n"):
             raise EOFError("the connection ended")
         kind, said = line[:1], line[1:-2]

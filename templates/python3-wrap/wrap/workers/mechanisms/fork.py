@@ -13,7 +13,7 @@ from functools import partial
 from wrap.workers.fork_client import ForkClient
 from wrap.workers.idle_workers import IdleWorkers
 from wrap.workers.mechanisms.mechanism import Candidate, Mechanism
-from wrap.workers.worker import Process
+from wrap.workers.worker import WorkerProcess
 
 #: Idle workers to keep of a slot whose functions cannot be forked.
 _KEPT = 2
@@ -63,5 +63,5 @@ class Fork(Mechanism):
     def leave(self, candidate: Candidate) -> None:
         """Do nothing: no execution waits."""
 
-    def give(self, slot: int, process: Process, sound: bool) -> None:
+    def give(self, slot: int, process: WorkerProcess, sound: bool) -> None:
         self._workers[slot].give(process, sound)

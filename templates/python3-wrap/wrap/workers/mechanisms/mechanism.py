@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 
 from wrap.workers.fork_client import ForkClient
 from wrap.workers.idle_workers import IdleWorkers
-from wrap.workers.worker import Process
+from wrap.workers.worker import WorkerProcess
 
 
 class Candidate(Protocol):
@@ -77,10 +77,10 @@ class Mechanism(ABC):
     def leave(self, candidate: Candidate) -> None:
         """Note that `candidate`, which was admitted, takes no more workers."""
 
-    def take(self, slot: int) -> Process:
+    def take(self, slot: int) -> WorkerProcess:
         """Return a worker of `slot` for an admitted execution. Raises OSError."""
         return self._workers[slot].take()
 
     @abstractmethod
-    def give(self, slot: int, process: Process, sound: bool) -> None:
+    def give(self, slot: int, process: WorkerProcess, sound: bool) -> None:
         """Take a worker back; it is `sound` if it has answered all its requests."""

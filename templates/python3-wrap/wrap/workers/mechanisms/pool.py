@@ -19,7 +19,7 @@ from wrap.core.idle_workers import Fate
 from wrap.workers.fork_client import ForkClient
 from wrap.workers.idle_workers import IdleWorkers
 from wrap.workers.mechanisms.mechanism import Candidate, Mechanism
-from wrap.workers.worker import Process
+from wrap.workers.worker import WorkerProcess
 
 
 class Pool(Mechanism):
@@ -95,7 +95,7 @@ class Pool(Mechanism):
                 following = self._limiter.leave(leaving)
             leaving = None if following is None or following.admit() else following
 
-    def give(self, slot: int, process: Process, sound: bool) -> None:
+    def give(self, slot: int, process: WorkerProcess, sound: bool) -> None:
         """Take a worker back; replace it if it is not `sound`, or is worn."""
         workers = self._workers[slot]
         if workers.give(process, sound) is not Fate.KEPT and workers.has_room:
