@@ -18,7 +18,7 @@ from chiron.wrap.core.triggers import TriggerKind
 if TYPE_CHECKING:
     PlannerChoice = str
     MechanismChoice = str
-else:  # what there is, for help and schemas
+else:  # the existing names, for help and schemas
     PlannerChoice = Literal[tuple(PLANNERS)]
     #: A mechanism, or the mechanism with the better plan.
     MechanismChoice = Literal[(*MECHANISMS, "auto")]
@@ -27,7 +27,7 @@ Strategy = Literal["cost", "balanced", "latency"]
 
 
 class Choices(Document):
-    """Planner, mechanism, trigger, path, attempts and strategy of a plan, and what it keeps to."""
+    """The choices for a plan: planner, mechanism, trigger, path, attempts, strategy and limits."""
 
     planner: Annotated[
         PlannerChoice,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from chiron.scheduler.layout import Layout, StageLayout
 from chiron.workflow.model import Workflow, names_in
 
-#: The largest number of sweeps over all stages, from last to first and back, while each sweep
-#: reduces the data between wraps.
+#: The most sweeps over all stages, from last to first and back. Each sweep has to reduce the data
+#: between wraps.
 _SWEEPS = 4
 #: The wrap that replies.
 _HOME = 0
@@ -20,9 +20,9 @@ def closer(
 ) -> Layout:
     """Return `layout` with each stage's processes in the wraps with which they share most data.
 
-    Stage by stage each process chooses a wrap by the data that its tasks exchange with the others
-    at their present places, most data first. No wrap runs more processes in a stage than before in
-    its widest stage. Wraps without a process are dropped.
+    Stage by stage, each process chooses the wrap with which it exchanges most data at present. The
+    process with most data chooses first. No wrap runs more processes in a stage than before in its
+    widest stage. Wraps without a process are dropped.
 
     Args:
         size_of: the size of each task's output, in bytes.

@@ -27,7 +27,7 @@ def concurrency(plan: Plan) -> int:
     wanted = FEWEST_PER_CPU * max(wrap.cpus for wrap in plan.wraps)
     rate = requests_per_ms(plan)
     if rate is not None and plan.predicted is not None:
-        waits = rate * plan.predicted.latency_ms - 1  # a request computes for one part of all
+        waits = rate * plan.predicted.latency_ms - 1  # in units of a request's computing time
         wanted = max(wanted, keeping_busy(max(0.0, waits)))
     return max(1, min([wanted, *(_fitting(wrap) for wrap in plan.wraps if wrap.demand)]))
 
@@ -52,7 +52,7 @@ def keeping_busy(waits: float) -> int:
 
 
 def requests_per_ms(plan: Plan) -> float | None:
-    """Return the capacity of the busiest wrap's CPUs; None if no wrap's demand is known."""
+    """Return the capacity of the busiest wrap's CPUs; None if no demand is known and positive."""
     demands = [(wrap.cpus, wrap.demand.cpu_ms) for wrap in plan.wraps if wrap.demand]
     return min((cpus / cpu_ms for cpus, cpu_ms in demands if cpu_ms), default=None)
 

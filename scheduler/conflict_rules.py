@@ -116,7 +116,7 @@ def _patched_at_import(names: Sequence[str], profile: Profile) -> dict[Pair, str
 
 
 def _in_container(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
-    """Return conflicts by functions whose folder must be that of a container's only function."""
+    """Return conflicts by paths in a function's folder, which exists only in a wrap of its own."""
     changes = {name: profile.functions[name].unshareable for name in names}
     found = {name: {IN_CONTAINER}.intersection(its) for name, its in changes.items()}
     return _changing(combinations(names, 2), found, "{} names a file where it is alone ({})")
@@ -147,7 +147,7 @@ def _optional_imports(names: Sequence[str], profile: Profile) -> dict[Pair, str]
     optional = {name: profile.functions[name].optional_imports for name in names}
     if not any(optional.values()):
         return {}
-    from packaging.utils import canonicalize_name  # loaded only where there is something to compare
+    from packaging.utils import canonicalize_name  # loaded only if there is something to compare
 
     required = {
         name: {
@@ -173,7 +173,7 @@ def excluding(needs: Sequence[Need]) -> Iterator[tuple[Pair, str]]:
     """
     if not needs:
         return
-    from packaging.utils import canonicalize_name  # loaded only where there is something to compare
+    from packaging.utils import canonicalize_name  # loaded only if there is something to compare
 
     by_package: dict[str, list[Need]] = {}
     for function, requirement in needs:

@@ -52,12 +52,12 @@ class Conflicts:
         return tuple(rules)
 
     def groups(self) -> dict[str, int]:
-        """A group for every function so that those of one group can share a wrap.
+        """Return a group number for every function; functions of one group can share a wrap.
 
-        Functions that conflict with many choose first, each the lowest group that it gets on
-        with. Group 0, that of the entry wrap, which need not be called, has the most functions.
+        Functions with most conflicts choose first, each the lowest group without a conflict. Group
+        0 has the most functions: it is the entry wrap's, which need not be called.
 
-        Raises ``impossible-constraints`` where functions that have to share a wrap must not.
+        Raises ``impossible-constraints`` if functions that have to share a wrap conflict.
         """
         units = self.units()
         unit_of = {function: unit for unit in units for function in unit}
@@ -82,7 +82,7 @@ class Conflicts:
         return {function: number[group[unit]] for function, unit in unit_of.items()}
 
     def units(self) -> list[tuple[str, ...]]:
-        """The functions, in those that have to share a wrap."""
+        """Return the functions, grouped by those that have to share a wrap."""
         unit_of = {function: {function} for function in self.functions}
         for constraint in self.together:
             merged = set().union(*(unit_of[function] for function in constraint))
@@ -91,5 +91,5 @@ class Conflicts:
         return sorted({tuple(sorted(unit)) for unit in unit_of.values()})
 
 
-#: Where any functions may share a process.
+#: No conflicts: all functions may share a process.
 NO_CONFLICTS = Conflicts(())

@@ -25,8 +25,8 @@ class _Place:
 def compare(old: Plan, new: Plan) -> tuple[str, ...]:
     """Return a line for every figure that changed, and for tasks that changed their process.
 
-    A process of the new plan is matched with the process of the old plan with most tasks in common,
-    so that a new number or name alone is no move.
+    A process of the new plan is matched with the old process with most tasks in common. So a new
+    number or name alone is no move.
     """
     changed = (f"{name}: {before} -> {after}" for name, before, after in figures(old, new))
     return (*changed, *moves(old, new))

@@ -37,8 +37,8 @@ def explain(
 ) -> tuple[str, ...]:
     """Return the verdict, the rule, and lines for wraps, processes, conflicts, secrets and limits.
 
-    `fewer_ms` is a lower bound of the latency with one CPU less if stages are barriers, given if
-    the search tried that in vain.
+    `fewer_ms` is a lower bound of the latency with one CPU less, if stages are barriers. It is None
+    unless the search tried that in vain.
     """
     lines = [_verdict(plan, job), *_payloads(plan), f"{plan.planner}: {_rule(plan, strategy)}"]
     if fewer_ms is not None and plan.slo_ms is not None:

@@ -33,7 +33,7 @@ class _Filling:
         self._problem, self._offsets_ms = problem, offsets_ms
         self._busy_ms = list(offsets_ms)
         self._by_offset = sorted(range(len(offsets_ms)), key=lambda s: (offsets_ms[s], s))
-        self._by_work = [(offsets_ms[s], s) for s in self._by_offset]  # a heap, with old entries
+        self._by_work = [(offsets_ms[s], s) for s in self._by_offset]  # a heap with stale entries
         self._colours = _Colours(problem, order, len(offsets_ms)) if problem.apart else None
 
     def put(self, n: int, *, scarce: bool) -> None:

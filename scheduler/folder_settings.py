@@ -76,9 +76,9 @@ def _style_of(function: StackFunction) -> str | None:
 
 
 def wanted(variables: Mapping[str, str], style: str | None = None) -> dict[str, str]:
-    """What a function with `variables` needs its wrap's to be: all but those that wraps set.
+    """Return the variables that a function needs in its wrap: all but those that wraps set.
 
-    A handler of style ``flask`` that sets no RAW_BODY asks for text by that.
+    A handler of style ``flask`` without RAW_BODY gets it as ``false``, since it expects text.
     """
     found = {key: value for key, value in variables.items() if key not in OF_WRAPS}
     if style == "flask":

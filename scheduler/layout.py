@@ -51,8 +51,8 @@ def plan_from_layout(
     of allocation), at most `node_cpus`. With `uniform`, threads that run in parallel count like
     processes. Its memory suffices for all functions that may run at once: a process exists from its
     first task to its last. Wraps are named by `names`, or by the workflow, `prefix` and number. No
-    process has tasks of different stages that `conflicts` separate; tasks of one stage stay
-    together.
+    process has tasks of different stages that `conflicts` separate; a single stage stays as in
+    `layout`.
     """
     count = max(len(stage) for stage in layout)
     wraps = [

@@ -26,8 +26,8 @@ from chiron.scheduler.slots import Slots, by_wrap, water_level_ms
 from chiron.workflow.plan import Processes
 from chiron.wrap.core.triggers import TASK_TRIGGERS, TriggerKind
 
-#: How many process counts are considered in a stage that may have more, evenly spaced, and for how
-#: many of them, the most promising, partitions are searched.
+#: How many process counts are considered in a stage that may have more, evenly spaced. Partitions
+#: are searched for the SEARCHED most promising counts.
 COUNTS = 24
 SEARCHED = 3
 #: How far a search may beat the estimate of a large stage. With many functions, a partition is

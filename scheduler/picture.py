@@ -133,7 +133,7 @@ def _label(axes: Axes, front: Sequence[Option]) -> None:
     above = dict.fromkeys((option.plan.allocated_cpus for option in front), False)
     for option in front if len(front) <= _LABELLED else ():
         cpus = option.plan.allocated_cpus
-        above[cpus] = not above[cpus]  # neighbours are apart then
+        above[cpus] = not above[cpus]  # so that neighbours do not overlap
         side = -1 if option.judged_ms > 0.9 * most_ms else 1  # within the frame
         axes.annotate(
             f"{memory_mib(option.plan)} MiB, wraps: {len(option.plan.wraps)}",

@@ -58,7 +58,7 @@ class Problem:
     that must be one wrap. ``calling`` is the platform with the cost of calling a wrap for a stage.
 
     Each multiset of functions is simulated alone, once: the processes of a wrap seldom interact.
-    That holds if the wrap has a core for each process and no contention overhead, and no function
+    They do if the wrap has fewer cores than processes, with contention overhead, or if a function
     releases the GIL while it computes or starts helpers.
     """
 

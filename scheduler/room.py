@@ -22,7 +22,7 @@ from chiron.workflow.platform import Platform
 from chiron.workflow.trace import is_wait
 
 if TYPE_CHECKING:
-    from chiron.scheduler.limits import Limits  # which knows the planners
+    from chiron.scheduler.limits import Limits  # which imports the planners
 
 #: The part of a container's memory reserved for bursts (mu), FaaSFlow's default.
 RESERVED = 0.2

@@ -43,8 +43,8 @@ def shapes(
 ) -> Iterator[Shape]:
     """Yield shapes with `cpus` CPUs, fewest wraps first, one for 1, 2, 3, 4, 6, 9, ... wraps.
 
-    A wrap has at most as many processes as the platform CPUs, unless conflicting functions have to
-    share a wrap or no more wraps are allowed. More wraps than allowed are used only if too many
+    A wrap has at most as many processes as the platform CPUs. Exceptions are conflicting functions
+    that have to share a wrap, and the limit on wraps. That limit is exceeded only if too many
     functions must not share a wrap. If processes start without waiting for each other, more wraps
     bring only memory, and are skipped.
 
@@ -87,8 +87,8 @@ def slots_of(problem: Problem, shape: Shape, group: int, count: int) -> Slots:
 def bounds_ms(problem: Problem, functions: Functions, every: Sequence[Slots]) -> list[float]:
     """Return lower bounds of the latency of `functions` over each of some slots.
 
-    These are the longest solo latency, the time that processes hold their GILs, and the core time
-    of functions and process starts over the cores.
+    A bound is the longest solo latency, the time that processes hold their GILs, or the core time
+    of functions and process starts, whichever is most.
     """
     if not functions:
         return [0.0] * len(every)

@@ -11,8 +11,8 @@ from chiron.scheduler.options import Option, Options
 from chiron.scheduler.pgp import by_estimate
 from chiron.workflow.plan import Plan
 
-#: The number of candidates in a row without a gain, by rising estimate or rising CPUs, after which
-#: the search ends if stages are large.
+#: If stages are large, the search ends after this number of candidates in a row without a gain, by
+#: rising estimate or rising CPUs.
 PATIENCE = 12
 
 
