@@ -53,8 +53,8 @@ class GatewayMetrics:
     """Reads the metrics that the gateway at `url` counts of its clients' requests.
 
     The latency is the gateway's, without the way between client and gateway. The gateway also
-    counts the short requests for the wraps' metrics. So the number of requests and their service
-    time come from the wraps, and only the mean time on the way comes from the gateway.
+    counts the short requests for the wraps' metrics. So the wraps' metrics provide the number of
+    requests and their service time. Only the mean time on the way comes from the gateway.
     """
 
     gateway: Gateway
@@ -72,13 +72,13 @@ class GatewayMetrics:
         self.wait(seconds)
         after, later = self.totals(function), self._hear(function)
         calls, spent_s = after.requests - before.requests, after.seconds - before.seconds
-        if calls <= 0:  # fewer where the gateway was started anew
+        if calls <= 0:  # fewer if the gateway restarted
             return Window(0, 0.0)
-        if not later.said:  # it is of a build that tells nothing, or hangs
+        if not later.said:  # its build has no metrics, or it hangs
             return Window(int(calls), 1000 * spent_s / calls)
         pairs = list(_pairs(heard, later))
         requests = sum(then.good - first.good for first, then in pairs)
-        share = later.replicas / max(1, len(pairs))  # those that were heard stand for all
+        share = later.replicas / max(1, len(pairs))  # replicas that answered count for all
         arrived = share * sum(then.arrived - first.arrived for first, then in pairs)
         known_s = fmean(then.at - first.at for first, then in pairs) if pairs else 0.0
         if requests <= 0:
@@ -133,7 +133,7 @@ def _pairs(before: Heard, after: Heard) -> Iterator[tuple[Said, Said]]:
     for name, then in after.said.items():
         if name in said:
             yield said[name], then
-        elif len(said) >= before.replicas:  # all were heard, so it was not there
+        elif len(said) >= before.replicas:  # all answered then, so this one is new
             yield then.started(min((each.at for each in said.values()), default=then.at)), then
 
 

@@ -317,7 +317,7 @@ class _Proof:
         if self.former or tried is not self.tried[0]:
             stack_file = self.prepared.generate(tried.plan, self.out)
             if not stays:
-                self.launcher.build(stack_file)  # what is deployed by hand from build/ is this plan
+                self.launcher.build(stack_file)  # build/, deployed by hand, is this plan
         return DeploymentReport(
             plan=tried.plan,
             measured=measured,

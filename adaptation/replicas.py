@@ -41,8 +41,8 @@ class Scaler:
     sleep: Wait = time.sleep
     #: Whether backpressure counts, or only the requests in hand and in queues.
     by_pressure: bool = True
-    #: The utilisation of the machine's cores since the last call, if all replicas share one machine
-    #: and this process can see its cores; else 0.
+    #: The utilisation of the machine's cores since the last call. It is 0 unless all replicas share
+    #: one machine and this process can see its cores.
     busy: Callable[[], float] = lambda: 0.0
     _records: dict[str, Record] = field(init=False, default_factory=dict)
     _said: dict[str, Mapping[str, Said]] = field(init=False, default_factory=dict)

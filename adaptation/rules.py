@@ -161,7 +161,7 @@ class Record:
     #: If the side is ``late``: the requests of those windows, and the late requests among them.
     timed: int = 0
     late: int = 0
-    #: Whether too many requests are late for chance.
+    #: Whether more requests are late than chance explains.
     broken: bool = False
 
     def seen(self, window: Window, prediction: DeployedPrediction, rules: Rules) -> Record:
@@ -209,7 +209,7 @@ class Served:
     took_ms: float | None = None
     #: Whether it has broken its SLO although the mean latency is as predicted.
     late: bool = False
-    #: Whether its labels name the same functions, and the same options of its plan.
+    #: Whether its annotations name the same functions, and the same options of its plan.
     same_source: bool = False
     same_asked: bool = False
     #: The latency that a switch would add.
@@ -227,8 +227,8 @@ class Verdict:
 def judge(served: Served, plan: Plan, rules: Rules) -> Verdict:
     """Return whether `plan` should replace the `served` version.
 
-    A plan with as many CPUs, about the same predicted latency and the same code does not: two
-    profiles of a function are never quite equal. A plan with more CPUs has to be faster.
+    A plan with equal CPUs, equal code and about the same predicted latency does not: two profiles
+    of one function always differ a little. A plan with more CPUs has to be faster.
 
     Raises ``slo-missed`` if `plan` would replace it but misses the SLO, unless ``best_effort``.
     """

@@ -3,8 +3,8 @@
 References
 ----------
 DataFlower (ASPLOS'23), section 4.2: a function whose outputs are never blocked needs no more
-containers for them. A function blocked for a share p of the time makes outputs 1 / (1 - p) times as
-fast as they leave, and needs that many times the containers.
+containers for them. If it is blocked for a share p of the time, outputs leave (1 - p) times as fast
+as it makes them. It then needs 1 / (1 - p) times the containers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TARGET = 0.7
 #: A rate is measured over RATE_LOOKS looks. It counts as higher than planned if Poisson arrivals
 #: exceed the plan by _SURE standard deviations.
 RATE_LOOKS, _SURE = 5, 2.0
-#: The share of the time in which tasks are blocked from which on there is backpressure.
+#: The smallest share of the time with blocked tasks that counts as backpressure.
 PRESSED = 0.1
 #: The largest factor by which one look raises the replicas: ten requests at a replica that takes
 #: one at a time are met by the second look.

@@ -60,8 +60,8 @@ class Watcher:
     adaptation leaves the former version serving.
     """
 
-    #: The workflow and its SLO; a missing platform is measured once. The planner must have an entry
-    #: to switch: any but ``one-to-one``. Without a load, that of the serving plan counts.
+    #: The workflow and its SLO; a missing platform is found once. The planner must have an entry to
+    #: switch: any but ``one-to-one``. Without a load, that of the serving plan counts.
     request: DeploymentRequest
     launcher: Launcher
     latencies: Latencies
@@ -251,7 +251,7 @@ class Watcher:
         return asked_now(request, serves, self._windows, own_percentile=self.own_percentile)
 
     def _platform(self) -> Platform:
-        """Return the platform, measured once."""
+        """Return the platform, given, kept or measured once."""
         request = self.request
         platform = platform_of(request.platform, request.platforms, self.launcher, self._step)
         self.request = replace(request, platform=platform)

@@ -103,7 +103,7 @@ def _rooms(execution: Execution, helpers: int) -> list[int]:
     """Return how many threads, helpers and calls may compute in each group at once, plus 1."""
     cores, wraps, processes, nodes, *_ = execution
     rooms = [1] * len(cores)
-    rooms[0] += len(nodes)  # for what calls compute
+    rooms[0] += len(nodes)  # for the computing of calls
     for node in nodes:
         if node.sends_ms > 0:
             rooms[wraps[node.wrap][0]] += 1

@@ -31,7 +31,8 @@ from chiron.workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile
 #: Decimal places of a millisecond: processors agree on more, so plans depend on no processor.
 _DIGITS = 6
 
-#: The number of cached images of wraps, by the sizes of their processes: a search reuses few.
+#: The number of cached images of wraps, by the sizes of their processes: a search uses the same few
+#: again and again.
 _REMEMBERED = 200
 
 #: Additional work of a function, by where it runs: join its inputs; begin as an instance of a state
@@ -334,7 +335,7 @@ def predict(
 
 
 def at_percentile(mix: Sequence[Share], values: Sequence[float], percent: float) -> int:
-    """Return the index of the payload at the percentile `percent` of `values`."""
+    """Return the index of the payload at the percentile `percent` of `values`, by weight."""
     order = sorted(range(len(mix)), key=values.__getitem__)
     shares = list(accumulate(mix[place].weight for place in order))
     # Rounded shares may add up to a little less than 1.

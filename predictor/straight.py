@@ -28,8 +28,7 @@ class Straight(Nodes):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._takers = takers(self.plan, self.workflow)
-        #: By task, the wraps notified of its end: wraps whose buckets await it, or that need its
-        #: object.
+        #: By task, the wraps to notify of its end: their buckets await it, or they need its object.
         self._told = {task: {*wraps} for task, wraps in self._takers.items()}
         for bucket in self.buckets:
             wraps = {self.place[task][0] for task in bucket.starts}
@@ -37,8 +36,8 @@ class Straight(Nodes):
                 self._told[task] |= wraps - {self.place[task][0]}
         #: By wrap, the node with which it begins, except the home.
         self._begun = {wrap: self._told_to_begin(wrap) for wrap in range(1, len(self.plan.wraps))}
-        #: The nodes at which a wrap has an object to send, by task, and at which other wraps
-        #: receive it.
+        #: By task, the node at which its wrap can send its object; with the target, where it
+        #: arrives.
         self._gathered = dict[str, int]()
         self._arrived = dict[tuple[str, int], int]()
 

@@ -89,7 +89,7 @@ def run_of(workflow: Workflow, profile: Profile) -> Run:
     scaled: dict[str, FunctionProfile] = {}
     awaited = (each for each in trace if not each.dropped)
     for task, instance in zip(static.tasks, awaited, strict=True):
-        if instance.task is not None and instance.wait_ms:  # it ran into its time limit
+        if instance.task is not None and instance.wait_ms:  # it timed out
             own[task.name] = name = wait_of(instance)
             scaled[name] = _wait(instance.wait_ms)
         elif instance.work != 1.0:
@@ -123,7 +123,7 @@ def _bounded(plan: Plan, static: Workflow) -> Iterator[Task]:
 
     It waits for the task that is MOST_AT_ONCE places before it.
     """
-    client = plan.orchestrator == "client"  # which has that many calls under way at once
+    client = plan.orchestrator == "client"  # it has that many calls in flight at once
     places: dict[str, Place] = {
         name: (0, 0) if client else (number, process if number == 0 else 0)
         for number, wrap in enumerate(plan.wraps)
@@ -132,7 +132,7 @@ def _bounded(plan: Plan, static: Workflow) -> Iterator[Task]:
     }
     there: dict[Place, list[str]] = {}
     for task in static.tasks:
-        if is_wait(task.function):  # it is in no process
+        if is_wait(task.function):  # a wait runs in no process
             yield task
             continue
         before = there.setdefault(places[task.name], [])

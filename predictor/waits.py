@@ -46,7 +46,7 @@ def waits_of(workflow: Workflow) -> Iterator[Wait]:
     """
     for name, declared in (workflow.buckets or {"buckets": {}})["buckets"].items():
         trigger = TRIGGERS.get(declared["trigger"])
-        if trigger is None or trigger.keeps_session:  # users' own run in wraps alone
+        if trigger is None or trigger.keeps_session:  # users' own triggers run only in wraps
             continue
         if (most_s := _waits_s(trigger(**declared["options"]), 0.0)) == 0.0:
             continue

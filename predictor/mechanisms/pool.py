@@ -1,4 +1,4 @@
-"""Mechanism ``pool``: long-lived workers, each of which has a place in the plan."""
+"""Mechanism ``pool``: long-lived workers, each with a place in the plan."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from chiron.predictor.mechanisms.mechanism import Costs, Mechanism, NoopTimes
 from chiron.workflow.platform import Platform
 
-#: The fewest workers of each place if the concurrency is unknown: while one waits, another can
-#: compute.
+#: The fewest workers of a place, if the concurrency is unknown: one can compute while one waits.
 _FEWEST_WORKERS = 2
 #: The most workers of each place for each CPU of the wrap: each is a process.
 _MOST_PER_CPU = 32
@@ -32,7 +31,7 @@ class Pool(Mechanism):
         return f"a dispatch of {platform.pool_dispatch_ms:.1f} ms"
 
     def environment(self, cpus: int, requests: int) -> dict[str, str]:
-        """Return a worker for each request in each place, as far as they can use the CPUs."""
+        """Return the workers of each place: one for each request, if they can use the CPUs."""
         workers = min(requests or max(_FEWEST_WORKERS, cpus), _MOST_PER_CPU * cpus)
         return {"pool_concurrency": str(workers)}
 
