@@ -31,7 +31,7 @@ def _alone(who: str, gateway: Gateway, workflow: str, mend: str) -> AbstractCont
     place = home()
     try:
         require_writable(place, folder=True)
-    except ChironError:  # other gateways than the embedded one need nothing there
+    except ChironError:  # only the embedded gateway needs that folder
         place = Path(tempfile.gettempdir(), f"chiron-{os.getuid()}")
     folder = place / "held" / digest([who, gateway.url, workflow])
     return held(folder, f"{who} {workflow} on {gateway.url}: {mend}")

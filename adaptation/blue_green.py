@@ -30,7 +30,7 @@ SWITCH_S, _ANSWERS = 60.0, 10
 _POLL_S = 0.05
 #: The path at which a wrap returns its own name, not the name of the function that it serves as.
 _WRAP_PATH, _WRAP_TIMEOUT_S = "/_/wrap", 5.0
-#: The path at which an entry is told where to forward its requests.
+#: The path at which an entry receives the target to forward its requests to.
 _ROUTE_PATH = "/_/route"
 _SHOWN = 200
 #: The longest time for a wrap to get ready, in seconds, including a start from zero replicas.

@@ -22,7 +22,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Residual:
-    """The ratio of measured to predicted latency of a plan with so many CPUs."""
+    """The ratio of measured to predicted latency of a plan with `cpus` CPUs."""
 
     cpus: int
     ratio: float

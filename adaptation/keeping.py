@@ -1,4 +1,4 @@
-"""Keeps replica counts set by people and scalers when a new version replaces the serving one."""
+"""Keeps replica counts set by people and scalers when a new version replaces an old version."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOOK_S = 0.2
 def replicas_set(before: FunctionStatus) -> int:
     """Return the replicas of a wrap if more than its own stack.yaml began with; else 0.
 
-    Fewer, or as many, are those of its plan: the next plan has its own.
+    A smaller or equal count comes from its plan: the next plan has its own count.
     """
     given = given_of(before.annotations)
     began = Bounds.of(given.labels if given else {}).least

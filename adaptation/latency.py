@@ -133,7 +133,7 @@ def _pairs(before: Heard, after: Heard) -> Iterator[tuple[Said, Said]]:
     for name, then in after.said.items():
         if name in said:
             yield said[name], then
-        elif len(said) >= before.replicas:  # all answered then, so this one is new
+        elif len(said) >= before.replicas:  # all answered then, so this replica is new
             yield then.started(min((each.at for each in said.values()), default=then.at)), then
 
 

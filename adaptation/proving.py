@@ -67,8 +67,8 @@ def deploy_proven(
     """Deploy the cheapest plan that is measured to keep the SLO, of at most `tries` plans.
 
     If no plan keeps it, deploy the best measured plan, or keep the version that served before. With
-    `tries` None, deploy the plan that is predicted to keep the SLO, whatever is measured. Artefacts
-    are those of `chiron.pipeline.deploy`, and residuals.json.
+    `tries` None, deploy the plan that is predicted to keep the SLO, even if measured otherwise. The
+    files are those of `chiron.pipeline.deploy`, and residuals.json.
 
     Raises the first plan's error; nothing stays half-deployed.
     """

@@ -54,7 +54,7 @@ class Residuals:
 
     @classmethod
     def of(cls, folder: Path, profile: Profile, platform: Platform) -> Residuals:
-        """Return those in `folder`; empty if the file is of another profile or calibration.
+        """Return the residuals in `folder`; empty if the file is of another profile or calibration.
 
         The machine's speed at calibration does not matter: predictions are for that speed.
         """

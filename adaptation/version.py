@@ -1,8 +1,8 @@
-"""Versions of a workflow side by side: the serving version, and a new one, deployed and checked.
+"""Versions of a workflow side by side: the serving version, and a new version that is checked.
 
 The entry wrap keeps the name that clients call. All wraps of a version have the version in their
 names, the entry too while it is on trial. Then the same image runs under the entry's name. If the
-provider would lose requests by that, the entry forwards them to it.
+provider would lose requests by that, the entry forwards requests to it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Serving:
     #: The version's entry wrap: the called function, or the wrap to which that forwards.
     entry: FunctionStatus
     #: Functions of the workflow that the version does not need: older functions that drain, newer
-    #: functions on trial, or those that an interrupted watcher left.
+    #: functions on trial, or the rest of an interrupted watcher.
     others: tuple[FunctionStatus, ...]
     #: All functions that a request needs.
     wraps: tuple[FunctionStatus, ...] = ()
@@ -147,7 +147,7 @@ class Candidate:
     measured: Measurement
     #: The functions that its wraps replace, by the names of its wraps.
     before: Mapping[str, FunctionStatus] = field(default_factory=dict)
-    #: The settings of those that are not kept, a line each.
+    #: Users' settings of the replaced functions that are not kept, a line each.
     lost: tuple[str, ...] = ()
 
 
@@ -165,10 +165,10 @@ def deploy_beside(
 ) -> Candidate:
     """Deploy `plan` under names of its own; remove all of it if it does not work.
 
-    Supporting functions of the workflow's stack.yaml belong to all versions. The missing ones are
-    deployed; the others stay as they are, unless this is to `update` them. The deployable folder is
+    Supporting functions of the workflow's stack.yaml belong to all versions. Missing functions are
+    deployed; existing functions stay unchanged unless `update` is set. The deployable folder is
     generated in `out`. `check` invokes the version. `trace_key` is the key of the wrap that will
-    forward requests to it, if any. Settings that others made on the wraps of the serving `current`
+    forward requests to it, if any. Settings that users made on the wraps of the serving `current`
     are kept.
 
     Raises the errors of generating, building, deploying, and of `check`.

@@ -49,7 +49,7 @@ class ByCalls(Nodes):
         return self._at_home(Node(), self.place)
 
     def _connect(self, index: int, bucket: Bucket[str]) -> None:
-        """Add the nodes that start a bucket's tasks; those of the home's engine are one node."""
+        """Add the nodes that start a bucket's tasks; one node starts the home's tasks."""
         home = Node(self.platform.stage_ms if bucket.awaits else self.platform.request_ms)
         if self._by_client:
             home.delay_ms = 0.0
@@ -134,7 +134,7 @@ class ByCalls(Nodes):
         return found
 
     def _given(self, group: Group[Place]) -> list[Carried]:
-        """Return a group's objects needed elsewhere; the home reads from a store those it needs."""
+        """Return a group's objects needed elsewhere; the home reads its own inputs from a store."""
         members, given = self._members[group], self.sizes.given
         if self.way.is_free:
             return []

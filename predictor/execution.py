@@ -82,7 +82,7 @@ class Slots(NamedTuple):
 
 
 class Execution(NamedTuple):
-    """Processes of wraps, and the nodes of what happens in them."""
+    """Processes of wraps, and the events in them, as nodes."""
 
     #: The cores of each group, at least 1.
     cores: Sequence[int]

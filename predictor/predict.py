@@ -226,7 +226,7 @@ class Predictor:
         return found
 
     def _functions(self, processes: Processes, mechanism: str) -> Iterable[str]:
-        """Return the functions of a wrap; those in a new process take longer."""
+        """Return the functions of a wrap; functions in a new process take longer."""
         is_new = not mechanism_of(mechanism).lasting
         further = (self._vary(name, _FORKED, is_new) for name in chain(*processes[1:]))
         return chain(processes[0], further)
@@ -369,7 +369,7 @@ def _work(function: FunctionProfile, scale: float, slower: float) -> list[Work]:
 def _parts(period: Period, scale: float) -> Iterator[tuple[WorkKind, float]]:
     """Yield a period, with the helpers that compute beside it by its parallelism.
 
-    A fraction of a core is one helper that ends earlier.
+    The fraction of a core is a helper that ends earlier.
     """
     duration_ms = period.duration_ms * scale
     whole, part = divmod(period.parallelism - 1.0, 1.0)

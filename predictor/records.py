@@ -21,8 +21,8 @@ EMIT, EMITTED, AWAIT, AWAITED = _BESIDE
 class Record(NamedTuple):
     """The names of a record's fields: first the integers, then the times.
 
-    ``given`` is the `struct` format of the kernel's input; it sets all other fields to zero. The
-    kernel uses the other fields for its state and its results.
+    ``given`` is the `struct` format of the kernel's input; all other fields start at zero. They are
+    the kernel's state and results.
     """
 
     integers: tuple[str, ...]

@@ -188,7 +188,7 @@ class Simulator:
         return run, sorted(ended, key=lambda span: span.end_ms)
 
     def serve(self, image: Image, functions: Iterable[str], requests: Requests) -> Served:
-        """Simulate requests whose executions overlap; `functions` are those of their tasks."""
+        """Simulate requests with overlapping executions, whose tasks have these functions."""
         given = _packed(requests)
         run = self._run(image, functions, 0, given)[0]
         places = (REQUEST.place(name) for name in ("arrival_ms", "replied_ms"))

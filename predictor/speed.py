@@ -42,7 +42,7 @@ def latency_at(function: FunctionProfile, cpu_probe_ms: float) -> float:
 def profile_at(profile: Profile, cpu_probe_ms: float | None) -> Profile:
     """Return `profile` as it would be when the CPU-speed probe takes `cpu_probe_ms`, if known.
 
-    A plan runs on the platform, so predictions use the platform's probe, at whatever speed the
+    A plan runs on the platform, so predictions use the platform's probe, not the speed at which the
     functions were profiled.
     """
     if cpu_probe_ms is None:

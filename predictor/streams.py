@@ -1,8 +1,8 @@
 """Streams that are read while they are written, as additional work of their tasks.
 
-A reader starts with its writers. It awaits their first pieces where it starts to read, and their
+A reader starts with its writers. It awaits their first pieces when it starts to read, and their
 ends after its last pieces; the rest of its work comes after that. In between both compute at the
-same time, and neither leads by more than the buffers hold: the writer awaits that its reader has
+same time, and neither leads by more than the buffers hold: the writer waits until its reader has
 read all but that. It does so only if no reader reads another stream too: of several, a stream may
 go to disk, see `wrap.pipes.outlets`.
 

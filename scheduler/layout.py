@@ -112,9 +112,9 @@ def over_stages(stages: Sequence[Processes], get_on: GetOn = lambda _, __: True)
 
 
 def aligned(layout: Layout, workflow: Workflow) -> Layout:
-    """Return `layout` with each stage's processes where most of their predecessors ran.
+    """Return `layout` with each stage's processes moved to where most of their predecessors ran.
 
-    So a task runs after its predecessor, and does not wait for what ran beside that.
+    So a task follows its predecessor at once, without waiting for tasks that ran beside that.
     """
     place_of: dict[str, tuple[int, int]] = {}
     found: list[StageLayout] = []

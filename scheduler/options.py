@@ -82,13 +82,13 @@ class Option:
 
 @dataclass(frozen=True)
 class Options:
-    """Plans of one mechanism by their CPUs; plans of the search are computed on demand.
+    """Plans of one mechanism by their CPUs, computed by the search on demand.
 
-    The search uses what functions do with the job's typical payload. If the workflow decides at run
-    time it uses `run`, the tasks of one payload. Plans are judged by `each` payload. `share` of the
-    requests take at least as long as `run`; it is 0 if `run` does more than they do. Plans that
-    exceed the job's limits count only if ``beyond_limits``. In `run`, a stream's reader is in the
-    stage of its writer if it reads while that writes.
+    The search uses the functions' work with the job's typical payload. If the workflow decides at
+    run time it uses `run`, the tasks of one payload. Plans are judged by `each` payload. `share` of
+    the requests take at least as long as `run`; it is 0 if `run` does more than they do. Plans that
+    exceed the job's limits count only if ``beyond_limits``. In `run`, a reader of a stream that is
+    read while it is written is in its writer's stage.
     """
 
     job: Job

@@ -60,7 +60,7 @@ def schedule_load(
 ) -> Plan:
     """Return the plan with the fewest CPUs, over all replicas, that keeps the SLO under `load`.
 
-    The undominated plans of those that `schedule` chooses from are tried. If no plan keeps the SLO,
+    The search tries the undominated plans among those of `schedule`. If no plan keeps the SLO,
     return the fastest, with ``meets_slo`` false.
 
     Raises what `schedule` raises; ``only-cost`` for another strategy, and ``one-replica`` for
@@ -101,6 +101,7 @@ def considered_load(
 
 
 def require_replicas(workflow: Workflow, choices: Choices) -> None:
+    """Raise ``only-cost`` or ``one-replica`` unless replicas can be chosen."""
     if choices.strategy != "cost":
         raise ChironError(
             "only-cost", f"replicas for a rate are chosen by cost, not by {choices.strategy}"
@@ -135,9 +136,9 @@ def _first_within(steps: Iterator[Scaled], slo_ms: float, best: Scaled | None) -
 def _steps(plan: Plan, cases: Sequence[Case], load: Load, percentile: float) -> Iterator[Scaled]:
     """Yield `plan` with more and more replicas, until another replica brings no gain.
 
-    The first plan has the fewest replicas whose CPUs suffice. Then replicas are added one by one
-    where they gain most. If several wraps are equally busy, no single replica helps: then each of
-    the busiest wraps gets a replica.
+    The first plan has the fewest replicas whose CPUs suffice. Each step adds a replica where it
+    gains most. If several wraps are equally busy, no single replica helps: then each of the busiest
+    wraps gets a replica.
     """
     found = _tried(_enough(plan, load, cases[0].predictor.platform), cases, load, percentile)
     yield found

@@ -85,8 +85,8 @@ def water_level_ms(total_ms: float, offsets_ms: Sequence[float]) -> float:
 def pair_latency(others_ms: Sequence[float], offsets_ms: Sequence[float]) -> PairLatency:
     """Return the latency of a stage with processes of `others_ms` as a function of two more.
 
-    The longest process has the slot of the least offset. Processes faster than one of the two more
-    shift by one slot, processes faster than both by two slots.
+    The longest process has the slot of the least offset. A process shifts by a slot for each of the
+    two more that is longer.
 
     `offsets_ms` is the time that each slot adds; it has two more items than `others_ms`.
 

@@ -148,8 +148,8 @@ class Traffic:
 def transfer_ms(size_bytes: int, platform: Platform) -> float:
     """Return the time of sending an object to a task of another group, in milliseconds.
 
-    FaaSFlow uses a store. Without measurements of a store, the gateway's count, and without those
-    of a path, a call's.
+    FaaSFlow uses a store. If no store was measured, the cost of the gateway counts. If no path was
+    measured, the cost of a call counts.
     """
     cost = platform.paths.get("store") or platform.paths.get("gateway")
     return cost.ms + size_bytes / 1e6 * cost.ms_per_mb if cost else platform.rpc_ms
