@@ -19,9 +19,9 @@ def asked_now(
 ) -> DeploymentRequest:
     """Return `request` with the rate and the percentile of the next plan.
 
-    A `request` without a load gets the load of the plan that `serves`, and its percentile unless
-    the request has its `own_percentile`. The rate is the arrival rate in the last `windows`, if
-    that is surely higher.
+    A `request` without a load gets the load of the plan that `serves`. Without its `own_percentile`
+    it gets that plan's percentile. The rate is the arrival rate in the last `windows`, if that is
+    surely higher.
     """
     load, choices = request.load, request.choices
     if serves is not None:

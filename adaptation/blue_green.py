@@ -55,9 +55,9 @@ class BlueGreen:
         """Let `candidate` answer under `name` instead of `old`, and remove `old`.
 
         Clients notice nothing: the platform exchanges the entry's replicas while the old replicas
-        go on serving, and each replica calls the wraps of its own version. `by_route` is for a
-        platform that would remove the old replicas first: the entry stays, and forwards its
-        requests. An interruption leaves both versions, and `settle` does the rest.
+        serve. Each replica calls the wraps of its own version. `by_route` is for a platform that
+        would remove the old replicas first: the entry stays, and forwards its requests. An
+        interruption leaves both versions, and `settle` does the rest.
 
         Raises ``not-switched``, or the gateway's own error: then `old` serves, and `candidate` is
         removed.

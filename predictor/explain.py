@@ -57,8 +57,8 @@ class PayloadExplanation(Document):
 class TaskShare(Document):
     """How often a task runs if the workflow decides that at run time.
 
-    ``requests`` is the share of requests that run it, ``runs`` the mean number of runs a request,
-    ``failed`` the share of these runs that fail.
+    ``requests`` is the share of requests that run it. ``runs`` is the mean number of runs a
+    request. ``failed`` is the share of these runs that fail.
     """
 
     task: str

@@ -149,10 +149,10 @@ SPAN = _record("process thread kind", "start_ms end_ms wait_core_ms")
 #: ``computed_calls``: a call arrives when it has computed. ``spans`` counts all spans, ``active``
 #: the groups that compute, ``holding`` the processes whose GIL is held. A replica has ``limit``
 #: slots of each of the ``programs``. Of the ``requests``, ``known`` have a known arrival,
-#: ``arrived`` have arrived, ``left`` are not done. If ``admits``, some may be admitted. Then the
-#: constants of `chiron.predictor.simulator.Interpreter` (``thread_ready_ms`` < 0 stands for None),
-#: the contention overhead, the constants of `chiron.predictor.execution.Calls`, the time
-#: ``now_ms``, and ``instant_ms``, the span that counts as one instant.
+#: ``arrived`` have arrived, ``left`` are not done. If ``admits``, some may be admitted. The times
+#: begin with the constants of `chiron.predictor.simulator.Interpreter` (``thread_ready_ms`` < 0
+#: stands for None) and the contention overhead. Those of `chiron.predictor.execution.Calls` follow.
+#: ``now_ms`` is the time; ``instant_ms`` is the span that counts as one instant.
 CLOCK = _record(
     "groups wraps processes threads nodes slots replicas most most_spans computed_calls "
     "limit programs draws requests known | spans left active holding arrived admits",

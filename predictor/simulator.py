@@ -52,12 +52,13 @@ class Span(NamedTuple):
     """A stretch of time that one thread of one process spent on one activity.
 
     ``thread`` is the thread's index in its process, -1 for the starter of the other threads.
-    ``kind`` is ``cpu``, ``native``, ``block``, ``wait-gil``, ``start`` (started, but cannot run
-    yet), ``started`` (the starter waits for that), ``helper`` (a thread or process that the
-    function started computes), ``join`` (the function waits for its helpers) or ``await`` (it waits
-    for the other end of a stream). A ``cpu`` span begins with the GIL's change of holder, if that
-    has a cost. ``wait_core_ms`` is the part of a ``cpu``, ``native`` or ``helper`` span spent
-    waiting for a core.
+    ``wait_core_ms`` is the part of a ``cpu``, ``native`` or ``helper`` span spent waiting for a
+    core. ``kind`` is ``cpu`` (with the GIL's change of holder, if that has a cost), ``native``,
+    ``block``, ``wait-gil``, or
+
+    - ``start``, ``started``: started, but cannot run yet; the starter waits for that.
+    - ``helper``, ``join``: a helper of the function computes; the function waits for its helpers.
+    - ``await``: waits for the other end of a stream.
     """
 
     process: int
@@ -99,9 +100,9 @@ class Interpreter:
 
     A start takes `thread_startup_ms` with the GIL held. If `thread_ready_ms` is None, threads wait
     already: each calls the next right before its own work. Else one thread starts all others; each
-    needs `thread_ready_ms` before it can run, and the starter waits for that. A thread that
-    releases the GIL for less than `short_release_ms` gets it back before the waiting threads, if
-    these have no core to wake up on.
+    needs `thread_ready_ms` before it can run, and the starter waits for that. After releasing the
+    GIL for less than `short_release_ms`, a thread gets it back before the waiting threads, if they
+    have no core to wake up on.
     """
 
     switch_interval_ms: float

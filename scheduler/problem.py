@@ -58,8 +58,8 @@ class Problem:
     that must be one wrap. ``calling`` is the platform with the cost of calling a wrap for a stage.
 
     Each multiset of functions is simulated alone, once: the processes of a wrap seldom interact.
-    They do if the wrap has fewer cores than processes, with contention overhead, or if a function
-    releases the GIL while it computes or starts helpers.
+    They may with fewer cores than processes, with contention overhead, or if a function releases
+    the GIL while it computes or starts helpers.
     """
 
     workflow: Workflow

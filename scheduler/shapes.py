@@ -87,8 +87,8 @@ def slots_of(problem: Problem, shape: Shape, group: int, count: int) -> Slots:
 def bounds_ms(problem: Problem, functions: Functions, every: Sequence[Slots]) -> list[float]:
     """Return lower bounds of the latency of `functions` over each of some slots.
 
-    A bound is the longest solo latency, the time that processes hold their GILs, or the core time
-    of functions and process starts, whichever is most.
+    A bound is the largest of three: the longest solo latency, the time that processes hold their
+    GILs, and the core time of functions and process starts.
     """
     if not functions:
         return [0.0] * len(every)

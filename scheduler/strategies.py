@@ -11,8 +11,8 @@ from chiron.scheduler.options import Option, Options
 from chiron.scheduler.pgp import by_estimate
 from chiron.workflow.plan import Plan
 
-#: If stages are large, the search ends after this number of candidates in a row without a gain, by
-#: rising estimate or rising CPUs.
+#: If stages are large, the search ends after this many candidates, by rising estimate or CPUs,
+#: without a gain.
 PATIENCE = 12
 
 
