@@ -28,7 +28,7 @@ PLANNER = f"{PREFIX}planner"
 ROLE = f"{PREFIX}role"
 #: The role of an entry wrap that answers instead of the wrap that clients call.
 SUCCESSOR = "successor"
-#: The variable with its name, in the wrap that clients call, set at that wrap's start.
+#: The variable with the successor's name, which the wrap that clients call reads at its start.
 ROUTE = "chiron_route"
 FUNCTIONS = f"{PREFIX}functions"
 #: The separately deployed functions that a wrap calls.

@@ -250,9 +250,9 @@ def generate(
 ) -> Path:
     """Write the deployable folder of `plan` to `out`; return the path of its stack.yaml.
 
-    A request times out after `given_timeout_s`. The default follows from the prediction, and is no
-    less than the sum of its functions' limits (``exec_timeout`` in the user's stack.yaml), which
-    stay. Wraps trace requests with `trace_key`, by default a random key. `marks` are extra
+    A request times out after `given_timeout_s`. The default follows from the prediction. It is no
+    less than the sum of its functions' limits (``exec_timeout`` in stack.yaml), which stay in
+    force. Wraps trace requests with `trace_key`, by default a random key. `marks` are extra
     annotations.
 
     The folder has a handler folder per wrap, and the template python3-wrap where faas-cli looks for

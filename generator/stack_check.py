@@ -31,7 +31,7 @@ def build_options() -> dict[str, list[str]]:
 
 
 def check_stack(stack: StackFile, tasks: Collection[str]) -> None:
-    """Refuse settings of `tasks`, in wraps, that wraps lack, and namespaces of any function.
+    """Refuse settings of `tasks` that wraps do not support, and other namespaces of any function.
 
     Raises ``bad-namespace``, ``bad-build-option``, ``no-build-secrets``, each with its function.
     """
@@ -105,7 +105,7 @@ def check_answering(workflow: Workflow, stack: StackFile) -> None:
 
 
 def first_function(workflow: Workflow) -> str | None:
-    """Return the function with which every run of `workflow` begins; None if there are several."""
+    """Return the one function with which every run of `workflow` begins; None without one."""
     machine = workflow.machine
     if machine is None:
         names = {workflow.function_of(task) for task in workflow.stages[0]}

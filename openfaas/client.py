@@ -32,8 +32,8 @@ CONNECTIONS = 64
 GONE_S, _INTERVAL_S = 90.0, 0.1
 #: Kubernetes' message for a name whose function is being removed.
 _BEING_REMOVED = "object is being deleted"
-#: The fewest log lines to request: faasd returns the first lines of five minutes, not the last
-#: lines.
+#: The fewest log lines to request: faasd returns the first lines of five minutes, but callers need
+#: the last lines.
 _LOGGED = 10_000
 
 Answer = TypeVar("Answer")

@@ -48,11 +48,11 @@ class Handler:
     """The code of one function: `folder` has a handler.py that defines ``handle`` in `style`.
 
     In the style ``command``, `folder` has the files of `command`, which runs there. ``extra`` is
-    copied over the folder wherever the function runs. If the function ``shares_process``, its
-    changes to the process reach other functions of the same ``runtime``, which is empty for the
-    wrap's own. ``cooperative``: other functions of its process run while it waits, never while it
-    computes. ``parallel``: they always run. After ``warm_up_s`` seconds it runs at full speed.
-    ``reference`` is the program with which the reference run calls it, unless it is imported: see
+    copied over the folder wherever the function runs. ``shares_process``: its changes to the
+    process affect other functions of the same ``runtime``. An empty ``runtime`` is the wrap's own.
+    ``cooperative``: other functions of its process run while it waits, never while it computes.
+    ``parallel``: they always run. After ``warm_up_s`` seconds it runs at full speed. ``reference``
+    is the program with which the reference run calls it, unless it is imported: see
     `chiron.workflow.reference_handlers`.
     """
 

@@ -105,10 +105,10 @@ def _missing(
 ) -> str | None:
     """Return what the function lacks to be ready; None if it is ready.
 
-    Two harmless probes never reach a handler. This project's templates and of-watchdog answer ``GET
-    /_/health``. of-watchdog does so before the server behind it listens, so OPTIONS, which Flask
-    answers by itself, must succeed too. Templates without ``/_/health`` must have a replica
-    instead.
+    Two harmless probes never reach a handler. The first, ``GET /_/health``, is answered by this
+    project's templates and by of-watchdog. of-watchdog does so before the server behind it listens,
+    so OPTIONS, which Flask answers by itself, must succeed too. Templates without ``/_/health``
+    must have a replica instead.
     """
     try:
         answer = gateway.get(name, "/_/health", timeout_s=probe_s)

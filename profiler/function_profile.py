@@ -33,7 +33,7 @@ from chiron.wrap.functions.leftovers import RUN_ON, THREADS_RUN_ON
 _FORKED_WARM_UP, _AT_ONCE = 2, 2
 #: Runs in forked processes, each of which serves one request.
 _FORKED_RUNS = 12
-#: The time for all of them, in milliseconds, beyond the fewest runs.
+#: The time limit of all of them, in milliseconds; the fewest runs may exceed it.
 _FORKED_BUDGET_MS = 2_000.0
 _FEWEST_FORKED = 3
 #: The limit of the first runs, in seconds, or relative to the latency if that is longer.
@@ -202,9 +202,9 @@ def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, F
     The machine's speed may differ between runs and the profile. So each run is compared with the
     latency that the main process would have at the run's speed.
 
-    A function is unforkable if it leaves programs running or fails there, also if two runs at once
-    import a module that takes a port or lock. So is one whose answers vary elsewhere but never
-    there. A run that does not end is abandoned after some seconds.
+    A function is unforkable if it leaves programs running or fails there. Two runs at once may fail
+    because their imports take the same port or lock. A function whose answers vary elsewhere but
+    never there is unforkable too. A run that does not end is abandoned after some seconds.
     """
     for left, what in ((RUN_ON, "programs"), (THREADS_RUN_ON, "daemon threads")):
         if left in function.unshareable:

@@ -39,7 +39,7 @@ _UNTOLD = Told()
 class Changes(NamedTuple):
     """Names of the process-wide state that a function changes.
 
-    A wrap undoes changes `at_import`, except those that are `everywhere`.
+    A wrap undoes changes `at_import`; changes at import that it cannot undo are `everywhere`.
     """
 
     in_runs: tuple[str, ...] = ()
@@ -66,8 +66,8 @@ class Invocation:
     """One run of a function."""
 
     output: str
-    #: The time of its handler, less the time in which other programs had its thread's core, which
-    #: depends on the machine and not on the function.
+    #: The time of its handler, less the time in which other programs had its thread's core. The
+    #: latter depends on the machine, not on the function.
     latency_ms: float
     #: The content type of its output; empty if it set none.
     content_type: str = ""
@@ -81,8 +81,7 @@ class Invocation:
     processes_mib: float = 0.0
     #: The part of that which another runtime's process uses without any function; 0 without one.
     runtime_mib: float = 0.0
-    #: The peak memory that its process shared with no other, if requested and reported by the
-    #: kernel.
+    #: The peak private memory of its process, if requested and reported by the kernel.
     own_mib: float | None = None
     #: The observations of the GIL probe, if requested.
     probed: ProbeRun | None = None

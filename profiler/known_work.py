@@ -49,8 +49,8 @@ def waiting_ms(steps: Steps) -> float:
     return sum(amount for kind, amount in steps if kind == BLOCK)
 
 
-#: No work; and a wait, as functions have. After idling, a client, a gateway or a core takes longer
-#: for the same work (a request after 10 ms takes 2.6 ms instead of 1.7).
+#: No work; and a wait, as functions have. An idle client, gateway or core is slower at first: a
+#: request after 10 ms takes 2.6 ms instead of 1.7.
 NOTHING, PAUSE = both(), both((BLOCK, IDLE_MS))
 #: Computing on both sides of a wait.
 WORK = both((CPU, 60_000), (BLOCK, 10.0), (CPU, 60_000))

@@ -6,13 +6,13 @@ between two calls, by at least about that cost and about equally each time. So e
 computing is shortened by an equal amount, until the sum fits the untraced latency. The remaining
 excess comes from calls that an attached strace stops but does not show. They occur everywhere, so
 all stretches are scaled for them by one factor. Chiron (§3.2) scales all block periods by one
-factor instead, which shortens a sleep of 50 ms because a loop of tiny reads was slowed down.
+factor instead. That shortens a sleep of 50 ms because a loop of tiny reads was slowed down.
 
-Computing is at least as long as the probe saw the GIL held, and in stretches too short for the
-probe at least as long as tracing cannot explain. If the waits leave less time, they come from runs
-that waited longer than usual, and are scaled down. Computing is at most as long as the probe saw
-the function busy. If the waits leave more time, tracing shortened them: it delayed the waiting
-thread, not the thread that it waits for. Then they are scaled up.
+Computing lasts at least as long as the probe saw the GIL held. In stretches too short for the
+probe, it lasts at least as long as tracing cannot account for. If the waits leave less time, they
+come from runs that waited longer than usual, and are scaled down. Computing lasts at most as long
+as the probe saw the function busy. If the waits leave more time, tracing shortened them: it delayed
+the waiting thread, not the thread that it waits for. Then they are scaled up.
 
 No stretch of computing vanishes, however short: the function must get the GIL back for it, which
 takes a switch interval while other threads compute.

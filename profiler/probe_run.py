@@ -87,8 +87,8 @@ class Tick:
 class Stretch:
     """The function does one `kind` of work from `start_ms` to `end_ms` after its begin.
 
-    `cpu_ms` is the CPU time of all its threads and of the processes that it started, also while the
-    function itself waits for them.
+    `cpu_ms` is the CPU time of its threads and of the processes that it started. It includes their
+    time while the function itself waits for them.
     """
 
     kind: PeriodKind
@@ -230,8 +230,8 @@ def _ended_in(asleep: float, whole: float) -> float:
     """Return the estimated time of free GIL while the probe slept, if the GIL was free at first.
 
     A thread took the GIL in that time and held it until `whole`. A random observer of an activity
-    sees half of it on average. So the activity began no longer before the probe woke than it lasted
-    afterwards, and on average no earlier than the middle of the sleep.
+    sees half of it on average. So the activity is assumed to have begun as long before the probe
+    woke as it lasted afterwards. But it began no earlier than the middle of the sleep on average.
     """
     held = whole - asleep
     return asleep - min(held, asleep / 2)

@@ -97,8 +97,8 @@ def profile(
         probe_alone: whether to use only the GIL probe if strace is missing or may not trace.
         beside: called after every untraced run, so that its own measurement sees the same machine.
 
-    Raises IncompleteProfileError, with the profile of all other functions, if functions fail, do
-    not end, or are not found on this machine. Raises ChironError: ``no-strace`` or ``no-ptrace``
+    Raises IncompleteProfileError if functions fail, do not end, or are not found on this machine;
+    it has the profile of all other functions. Raises ChironError: ``no-strace`` or ``no-ptrace``
     before anything is deployed; and the errors of reading the folder and deploying.
 
     Source: Chiron (SC'23), §3.2.

@@ -5,13 +5,13 @@ with the GIL. The probe sees which threads hold the GIL and which compute, but n
 a tick. It mistakes a thread that another program keeps from running for a waiting thread. So
 strace's periods keep their places, and the probe determines their kinds:
 
-- Computing becomes ``native`` in the parts in which the probe got the GIL and something computed,
-  and ``block`` where tracing only made it seem to compute.
-- A wait becomes ``native`` in the parts in which its CPU clock advanced, as when the kernel copies
-  5 MB into its page cache, and ``cpu`` if the GIL was held throughout. The call's name stays.
-- In a row of periods too short for the probe, calls become ``native`` if the probe saw less waiting
-  than computing without the GIL, such as page-cache copies by the kernel. They stay separate calls,
-  as the function must get the GIL back after each.
+- Computing becomes ``native`` where the probe got the GIL and something computed. It becomes
+  ``block`` where tracing only made it seem to compute.
+- A wait becomes ``native`` where its CPU clock advanced: the kernel copies into its page cache, say
+  5 MB. It becomes ``cpu`` if the GIL was held throughout. The call's name stays.
+- In a row of periods too short for the probe, calls become ``native`` if it saw less waiting than
+  computing without the GIL: page-cache copies, for example. They stay separate calls, as the
+  function must get the GIL back after each.
 
 The two observe different runs. Their clocks are aligned by the waits that both saw.
 """

@@ -40,14 +40,14 @@ Value = TypeVar("Value")
 #: The pause between two steps of one function, in seconds.
 _REST_S = 0.02
 _WARM_UP = 3
-#: The time for all untraced runs of one function, in milliseconds, beyond the fewest runs.
+#: The time limit of a function's untraced runs, in milliseconds; the fewest runs may exceed it.
 _BUDGET_MS = 8_000.0
 FEWEST_ROUNDS = 6
 #: Untraced runs per turn, and traced (and as many probed) runs per turn. Attaching strace takes
 #: longer than most runs, and traced runs show only the composition of the latency.
 _UNTRACED_IN_TURN, _LOOKED_AT_IN_TURN = 4, 2
-#: If the relative error of the latency exceeds this, there are more untraced runs, up to this many
-#: times the number of rounds.
+#: The relative error of the latency above which there are more untraced runs, and their maximum in
+#: multiples of the rounds.
 _UNCERTAIN = 0.01
 _MOST_TIMES = 5
 #: The memory that any process loads in its first run: 1 to 3 MiB measured.
@@ -182,7 +182,7 @@ def sample(
     """
     idle_mib = sandbox.resident_mib()
     sandbox.forget_peak()
-    # These runs are observed because the process already ran the workflow for the inputs.
+    # The same process was already observed when it ran the workflow for the inputs.
     warm = [solo.invoke(number, observed=True) for number in range(_WARM_UP)]
     memory_mib = max(0.0, sandbox.peak_mib() - idle_mib) + max(run.processes_mib for run in warm)
     kept_mib = _kept_mib(idle_mib, fresh_mib)

@@ -1,7 +1,7 @@
 """strace: check that it may trace here, and run functions under it, attached or launched.
 
 An attached strace stops the process in every system call. A launched strace stops it only in the
-calls that it shows, but traces it all its life, so it is another process than the timed one.
+calls that it shows, but for all its life. So the launched process is not the timed process.
 """
 
 from __future__ import annotations

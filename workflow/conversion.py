@@ -16,8 +16,8 @@ from chiron.workflow.names import STATE_NAME_LIMIT, AsWritten, check_task_name, 
 def as_plain(workflow: Workflow) -> dict[str, Any]:
     """Return the document of the plain DAG equal to `workflow`.
 
-    Raises ``not-plain`` if there is none: for a machine that decides, buckets, a Fail at the end,
-    and lists of one answer, as a Parallel of one branch makes them.
+    Raises ``not-plain`` for a machine that decides, buckets, a Fail at the end, and lists of one
+    answer, as a Parallel of one branch makes them.
     """
     _refuse_buckets(workflow, "not-plain")
     if workflow.machine is not None:

@@ -71,8 +71,8 @@ def is_utf8(text: str) -> bool:
 def resolve(source: Source, request: str, outputs: Mapping[str, str]) -> str:
     """Return the data of `source`, given the request and the outputs so far.
 
-    Raises ``not-text`` and ``too-deep`` if an output to be joined is not UTF-8, or is nested deeper
-    than Python can read.
+    Raises ``not-text`` if an output to be joined is not UTF-8, and ``too-deep`` if it is nested
+    deeper than Python can read.
 
     >>> resolve(("a", "b"), "", {"a": "1", "b": "no JSON"})
     '[1,"no JSON"]'

@@ -58,9 +58,9 @@ class _Texts:
 def run_buckets(workflow: Workflow, request: bytes, run: Callable[[str, str], Gave]) -> Flowed:
     """Run the functions that the events in `request` fire; `run` runs a function on an input.
 
-    Raises the errors of `run`, ``endless`` for more runs than any request should need,
-    ``function-failed`` if a function emits an object that no bucket takes, and ``trigger-failed``
-    if a user-written trigger misbehaves.
+    Raises the errors of `run`. Raises ``endless`` for more runs than any request should need,
+    ``function-failed`` for an emitted object that no bucket takes, and ``trigger-failed`` for a
+    faulty user-written trigger.
     """
     try:
         return _run(workflow, request, run)

@@ -79,7 +79,7 @@ class FunctionNames:
         return given in self._known
 
     def named(self) -> dict[str, str]:
-        """Return all names under which tasks may call the functions of functions.json."""
+        """Map all names under which tasks may call functions of functions.json to the functions."""
         its = {given: name for given, name in self._known.items() if ":states:" not in given}
         return {name: name for name in its.values()} | its
 

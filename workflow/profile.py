@@ -86,10 +86,10 @@ class FunctionProfile(Document):
 
     Attributes:
         spread_ms: the interquartile range of the untraced samples.
-        variation: the latency of a run relative to `latency_ms`, at one speed of the machine, as
-            quantiles that each represent equally many runs.
-        forked_ms: the latency in a process forked for the request. The kernel first copies memory
-            that the function writes to, and state kept between requests, such as a connection, is
+        variation: quantiles of the latency relative to `latency_ms`, at one speed of the machine.
+            Each quantile represents equally many runs.
+        forked_ms: the latency in a process forked for the request. It includes copying the memory
+            that the function writes to. State kept between requests, such as a connection, is
             missing. None if not measured.
         varies: whether answers to the same request differ.
         unforkable: the reason, as a clause, why the function cannot run in a process forked for the
@@ -100,13 +100,12 @@ class FunctionProfile(Document):
             probe resolves, and the profile lacks files and ports.
         memory_mib: the peak over the idle process, including the largest process that the function
             starts.
-        runtime_mib: the part of `memory_mib` that the Node.js process or the JVM uses without any
-            function, once for all functions in it.
+        runtime_mib: the part of `memory_mib` that Node.js or the JVM uses without any function,
+            counted once for all functions in it.
         idle_mib: the idle process with the function imported. None if not measured.
-        forked_mib: the peak memory that a process forked for the request shares with no other
-            process, including the largest process that the function starts: the function's own
-            memory, its imports on the first call, and the memory that it writes to. None if not
-            measured.
+        forked_mib: the peak private memory of a process forked for the request, including the
+            largest process that the function starts. It comprises the function's own memory, its
+            imports on the first call, and the memory that it writes to. None if not measured.
         files_read, files_written, ports: files as the function names them; ports that it binds.
         unshareable: changes to process-wide state, such as ``sys.stdout``: those observed in runs,
             and calls in its code that make such changes, such as ``os.chdir``.

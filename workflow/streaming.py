@@ -29,9 +29,9 @@ def live_streams(workflow: Workflow) -> dict[str, tuple[str, ...]]:
     """Map each live output to the tasks that read it while it is written.
 
     Either all streams that a task reads are live, or none. Tasks connected by live streams form a
-    group and run concurrently. A group must not wait, even indirectly, for the end of one of its
-    tasks, or it would never begin. Nor may two groups wait for each other. Tasks are examined from
-    first to last, and a stream that would cause this is not live.
+    group and run concurrently. A group must not wait, even indirectly, for the end of its own
+    tasks, or for a group that waits for it. A stream that would cause this is not live; tasks are
+    examined from first to last.
 
     c reads the streams of a and b, but b begins at the end of a:
 
@@ -105,9 +105,8 @@ def as_begun(workflow: Workflow) -> Workflow:
 def awaited_by(
     task: Task, begins: Sequence[str], live: Mapping[str, tuple[str, ...]]
 ) -> tuple[Stream, ...]:
-    """Return the outputs that a task awaits beyond its input, except the ends of live streams.
-
-    Outputs that it only awaits, and does not read, have no name.
+    """Return the awaited outputs outside the task's input, except the ends of live streams. Outputs
+    that the task only awaits, and does not read, have no name.
     """
     read = [each for each in task.streams if task.name not in live.get(each.output or "", ())]
     known = {*names_in(task.source), *(each.output for each in read)}

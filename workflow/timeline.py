@@ -24,11 +24,11 @@ class Span(Document):
             ``output`` emitted before its end; only measured. ``start``: a process or a thread was
             started, and could not run yet. ``transfer``: a call or objects that a task waited for
             were on their way to ``wrap``. ``gather``: the engine of ``wrap`` collected results;
-            only predicted. The activities of a task are only predicted, too: it computes with the
-            GIL (``cpu``) or without (``native``), is blocked (``block``), or waits: for the GIL
-            (``wait-gil``), for a thread that it started (``started``), for threads and processes of
-            its function (``join``), which compute beside it (``helper``), or for the other end of a
-            stream (``await``).
+            only predicted. The activities of a task are only predicted, too. It computes with the
+            GIL (``cpu``) or without (``native``), or is blocked (``block``). It waits for the GIL
+            (``wait-gil``), or for a thread that it started (``started``). It waits for threads and
+            processes of its function (``join``), which compute beside it (``helper``), or for the
+            other end of a stream (``await``).
         wrap, process: the place; processes are numbered by their positions in the plan, and 0 is
             the main process. Transfers have no process.
         task, function: the task, and in measurements also its function. In a state machine, NAME#2
@@ -38,7 +38,8 @@ class Span(Document):
         cpu_ms, processes_mib: measured for a task: CPU time of its process, and of the processes
             that it started and that ended; the peak memory of any of the latter.
         runtime_mib: the part of that which another runtime's process uses without any function.
-        own_mib: the peak memory that its process shared with no other, if requested.
+        own_mib: the peak private memory of its process, which no other process shares, if
+            requested.
         error: measured for a task: the code and message of its failure, if the workflow continued.
         writes_ms, reads_ms: measured for a task: the time when it began to write its answer in
             pieces; the begin and end of reading streams that had been written before.
