@@ -230,6 +230,7 @@ class Profile(Document):
         payloads: the profile of each payload.
         source, place: a short identifier of the profiled code and payloads, and the place of the
             measurement. Empty if unknown.
+        others: the share of the cores that other programs used meanwhile; None if unknown.
         warnings: why the profile is unreliable, a line each; every prediction from it repeats them.
     """
 
