@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
+from .datasets import Dataset, names_files
 from .distributed import MOST_CHILDREN, Tolerance, batches, tolerance
 from .errors import StatesError
 from .limit import longest, look
@@ -72,6 +73,26 @@ def items_of(flow: Flow, visit: Visit) -> Sequence[Any]:
     return items
 
 
+def dataset_of(visit: Visit, request: Any) -> Dataset | None:
+    """What the ItemReader of a Map reads from several files, which `request` asks for."""
+    config = visit.state["ItemReader"].get("ReaderConfig", {})
+    if not names_files(config):
+        return None
+    bucket = request.get("Bucket") if isinstance(request, dict) else None
+    return Dataset(config, bucket if isinstance(bucket, str) else "")
+
+
+def asked_next(visit: Visit) -> dict[str, Any] | None:
+    """What the function of an ItemReader gets for the next file; None if there is none."""
+    dataset = visit.dataset
+    if dataset is None or dataset.place is None:
+        return None
+    place = dict(zip(("Bucket", "Key"), dataset.place, strict=True))
+    if "Action" not in visit.state["ItemReader"]:
+        return place
+    return {"Action": "s3:getObject", "Parameters": place | {"Held": dataset.size}}
+
+
 def items_read(flow: Flow, visit: Visit, text: str) -> Sequence[Any]:
     """The items of a file with this text, by the ItemReader of a Map. Raises StatesError."""
     config = visit.state["ItemReader"].get("ReaderConfig", {})
@@ -79,7 +100,10 @@ def items_read(flow: Flow, visit: Visit, text: str) -> Sequence[Any]:
         most = _whole_number(flow, visit, "MaxItems", config)
     except StatesError as error:
         raise StatesError(FAILED, error.cause) from None  # as on AWS
-    return items_in(text, config, most or None)
+    if visit.dataset is None:
+        return items_in(text, config, most or None)
+    visit.dataset.read(text, most or None)
+    return visit.dataset
 
 
 def tolerance_of(flow: Flow, visit: Visit) -> Tolerance:
@@ -144,8 +168,9 @@ def _item(visit: Visit, index: int) -> dict[str, Any]:
     value = visit.source[index]
     item: dict[str, Any] = {"Index": index}
     item |= value._asdict() if isinstance(value, Pair) else {"Value": value}
-    if visit.run is not None and visit.origin is not None:
-        item["Source"] = visit.origin
+    origin = visit.origin if visit.dataset is None else visit.dataset.origin(index)
+    if visit.run is not None and origin is not None:
+        item["Source"] = origin
     return {"Item": item}
 
 

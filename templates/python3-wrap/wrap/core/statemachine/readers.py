@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
+from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -40,7 +41,28 @@ def pairs_of(items: Mapping[str, Any]) -> list[Pair]:
     return [Pair(key, value) for key, value in items.items()]
 
 
-class Items(Sequence[Any]):
+class Lazy(Sequence[Any]):
+    """Items that are made whenever they are used."""
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self.made(index)
+
+    @abstractmethod
+    def made(self, index: int) -> Any:
+        """The item with this index, which there is."""
+
+
+class Items(Lazy):
     """Items of a text, of which it keeps the places: 16 bytes an item.
 
     Args:
@@ -60,17 +82,7 @@ class Items(Sequence[Any]):
     def __len__(self) -> int:
         return len(self._places) // 2
 
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Any]: ...
-
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
-        if not 0 <= index < len(self):
-            raise IndexError(index)
+    def made(self, index: int) -> Any:
         return self._parse(self._places[2 * index], self._places[2 * index + 1])
 
 
