@@ -50,12 +50,12 @@ def reader(
     if "Action" in kept:
         if isinstance(fields, dict):
             check_place(fields, f"{path}.{given}", *_PLACES[kept["Action"]])
-        config = kept.get("ReaderConfig", {})
+        read = kept.get("ReaderConfig", {})
         for field, action in _ACTIONS.items():
-            if field in config and kept["Action"] != action:
+            if field in read and kept["Action"] != action:
                 raise bad(f"{path}.ReaderConfig.{field}", f"needs arn:aws:states:::{action}")
-        if kept["Action"] == "s3:listObjectsV2" and "Transformation" not in config:
-            listed = {field: config[field] for field in config if field.startswith("MaxItems")}
+        if kept["Action"] == "s3:listObjectsV2" and "Transformation" not in read:
+            listed = {field: read[field] for field in read if field.startswith("MaxItems")}
             kept["ReaderConfig"] = listed  # the other fields are of files
     return kept
 

@@ -110,7 +110,7 @@ def _of_inventory(
         }:
             headers = [name.strip() for name in schema.split(",")]
             bucket = arn.rpartition(":")[2]
-            config = {"InputType": "CSV", "CSVHeaders": headers} | config
+            config = {"InputType": "CSV", "CSVHeaders": headers, **config}
             return config, (_of_object(each, bucket, "key") for each in files)
     needs = "fileFormat CSV, fileSchema, destinationBucket and files"
     raise StatesError(FAILED, f"the file is no manifest of an S3 inventory, which has {needs}")
