@@ -110,7 +110,7 @@ def tolerance_of(flow: Flow, visit: Visit) -> Tolerance:
     """How many items of a distributed Map may fail. Raises StatesError."""
     return tolerance(
         _whole_number(flow, visit, "ToleratedFailureCount", visit.state),
-        _number(flow, visit, "ToleratedFailurePercentage", visit.state, 100),
+        _number(flow, visit, "ToleratedFailurePercentage", visit.state, 0, 100),
     )
 
 
@@ -144,8 +144,8 @@ def is_failed(visit: Visit, index: int) -> bool:
 def _batched(flow: Flow, visit: Visit) -> list[range]:
     """The items of each batch of a Map, by their indices."""
     batcher = visit.state["ItemBatcher"]
-    most_items = _whole_number(flow, visit, "MaxItemsPerBatch", batcher) or inf
-    most_bytes = _whole_number(flow, visit, "MaxInputBytesPerBatch", batcher) or inf
+    most_items = _whole_number(flow, visit, "MaxItemsPerBatch", batcher, 1) or inf
+    most_bytes = _whole_number(flow, visit, "MaxInputBytesPerBatch", batcher, 1) or inf
     if most_bytes < inf:
         most_bytes -= _bytes(_batch(flow, visit, []))
 
@@ -182,9 +182,11 @@ def _selected(flow: Flow, visit: Visit, context: Mapping[str, Any]) -> Any:
     return Pair(item["Key"], item["Value"])._asdict() if "Key" in item else item["Value"]
 
 
-def _whole_number(flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any]) -> int | None:
-    """The whole number of a field, or that its path finds; None without either."""
-    found = _number(flow, visit, field, holder, inf)
+def _whole_number(
+    flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any], least: int = 0
+) -> int | None:
+    """The whole number from `least` on of a field, or that its path finds; None without either."""
+    found = _number(flow, visit, field, holder, least, inf)
     if found is not None and found != int(found):
         message = f"{field} of state {visit.name!a} is {found}: no whole number"
         raise StatesError(flow.unfit, message)
@@ -192,17 +194,18 @@ def _whole_number(flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any
 
 
 def _number(
-    flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any], most: float
+    flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any], least: int, most: float
 ) -> float | None:
-    """The number from 0 to `most` of a field, or that its path finds; None without either."""
+    """The number from `least` to `most` of a field, or that its path finds; None without either."""
     if field not in holder and f"{field}Path" not in holder:
         return None
     value = flow.field(visit, field, None, holder)
     if isinstance(value, str) and f"{field}Path" in holder:
         value = parse(value)  # AWS reads a number in a string that a path finds
     found = number_of(value)
-    if found is None or not 0 <= found <= most:
-        message = f"{field} of state {visit.name!a} is {shown(value)}: no number from 0 on"
+    if found is None or not least <= found <= most:
+        fits = f"from {least} {'on' if most == inf else f'to {most}'}"
+        message = f"{field} of state {visit.name!a} is {shown(value)}: no number {fits}"
         raise StatesError(flow.unfit, message)
     return found
 
