@@ -64,11 +64,11 @@ def _check_dataset(value: dict[str, Any], kept: dict[str, Any], path: str) -> No
     """Raise ``missing-field`` or ``bad-field`` for what does not fit to a manifest or listing."""
     kind, manifest = kept.get("InputType"), kept.get("ManifestType")
     if manifest == INVENTORY and kind is not None:
-        raise bad(f"{path}.InputType", f"the files of an {INVENTORY} are CSV: remove InputType")
+        raise bad(f"{path}.InputType", f"is CSV for {INVENTORY}, and cannot be set: remove it")
     if manifest == ATHENA or "Transformation" in kept:
         required(value, "InputType", path)
     if manifest == ATHENA and kind in ("JSON", _MANIFEST):
-        raise bad(f"{path}.InputType", f"has to be CSV or JSONL, which {ATHENA} is in")
+        raise bad(f"{path}.InputType", f"has to be CSV or JSONL for {ATHENA}")
     if "Transformation" in kept and (manifest or kind == _MANIFEST):
         raise bad(f"{path}.Transformation", "is for listings: remove it beside a manifest")
 
@@ -95,7 +95,7 @@ def _config(value: Any, path: str, reading: Reading, *, shape: Shape) -> dict[st
         required(value, "CSVHeaderLocation", path)
     location = kept.pop("CSVHeaderLocation", None)
     if is_inventory and location == "FIRST_ROW":
-        what = "only the manifest has the headers of an inventory: remove CSVHeaderLocation"
+        what = "cannot be FIRST_ROW for an inventory, whose manifest has the headers: remove it"
         raise bad(f"{path}.CSVHeaderLocation", what)
     if location == "GIVEN":
         required(value, "CSVHeaders", path)
