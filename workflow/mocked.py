@@ -150,7 +150,8 @@ class Mocked:
     """The state machine of a document, validated as for a deployment.
 
     A mock replaces a Task's whole result from its service: that of ``lambda:invoke`` has a Payload.
-    The mock of NAME.ItemReader is the content of the file: a string, or a value in JSON. The
+    The mock of NAME.ItemReader is the content of the file: a string, or a value in JSON. If a
+    manifest or listing names files, attempt 0 is the list, and the others are the files. The
     function of a ResultWriter needs none.
     """
 

@@ -12,8 +12,10 @@ from .errors import StatesError
 from .functions import FUNCTIONS
 from .map_run import FAILED, MapRun, written
 from .maps import (
+    asked_next,
     asked_of,
     begins_of,
+    dataset_of,
     destination_of,
     input_of,
     items_of,
@@ -35,10 +37,10 @@ _STATE_DATA = "STATE_DATA"
 def enter(machine: Machine, visit: Visit) -> None:
     """Begin a Map, or first the function that reads its items."""
     flow = machine.flows.of(visit)
-    visit.run, visit.origin = None, _STATE_DATA
+    visit.run, visit.origin, visit.dataset = None, _STATE_DATA, None
     if "ItemReader" in visit.state:
         request = flow.request(visit, "ItemReader")
-        visit.origin = origin_of(request)
+        visit.origin, visit.dataset = origin_of(request), dataset_of(visit, request)
         asked = asked_of(visit.state["ItemReader"], request)
         machine.begin_task(visit, asked, None, reader_of(visit.name))
     else:
@@ -53,11 +55,15 @@ def answered(machine: Machine, visit: Visit, text: str, after: After) -> None:
     visit.after = after
     try:
         items = items_read(machine.flows.of(visit), visit, text)
-        begins = _begins(machine, visit, items)
+        asked = asked_next(visit)
+        begins = _begins(machine, visit, items) if asked is None else None
     except StatesError as error:
         machine.fail(visit, at(visit, error), after)
     else:
-        machine.spread(visit, *begins)
+        if begins is None:
+            machine.begin_task(visit, asked, None, reader_of(visit.name))
+        else:
+            machine.spread(visit, *begins)
 
 
 def unanswered(visit: Visit, error: StatesError) -> StatesError:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
+from .datasets import Dataset, names_files
 from .distributed import MOST_CHILDREN, Tolerance, batches, tolerance
 from .errors import StatesError
 from .limit import longest, look
@@ -72,6 +73,26 @@ def items_of(flow: Flow, visit: Visit) -> Sequence[Any]:
     return items
 
 
+def dataset_of(visit: Visit, request: Any) -> Dataset | None:
+    """What the ItemReader of a Map reads from several files, which `request` asks for."""
+    config = visit.state["ItemReader"].get("ReaderConfig", {})
+    if not names_files(config):
+        return None
+    bucket = request.get("Bucket") if isinstance(request, dict) else None
+    return Dataset(config, bucket if isinstance(bucket, str) else "")
+
+
+def asked_next(visit: Visit) -> dict[str, Any] | None:
+    """What the function of an ItemReader gets for the next file; None if there is none."""
+    dataset = visit.dataset
+    if dataset is None or dataset.place is None:
+        return None
+    place = dict(zip(("Bucket", "Key"), dataset.place, strict=True))
+    if "Action" not in visit.state["ItemReader"]:
+        return place
+    return {"Action": "s3:getObject", "Parameters": place | {"Held": dataset.size}}
+
+
 def items_read(flow: Flow, visit: Visit, text: str) -> Sequence[Any]:
     """The items of a file with this text, by the ItemReader of a Map. Raises StatesError."""
     config = visit.state["ItemReader"].get("ReaderConfig", {})
@@ -79,14 +100,17 @@ def items_read(flow: Flow, visit: Visit, text: str) -> Sequence[Any]:
         most = _whole_number(flow, visit, "MaxItems", config)
     except StatesError as error:
         raise StatesError(FAILED, error.cause) from None  # as on AWS
-    return items_in(text, config, most or None)
+    if visit.dataset is None:
+        return items_in(text, config, most or None)
+    visit.dataset.read(text, most or None)
+    return visit.dataset
 
 
 def tolerance_of(flow: Flow, visit: Visit) -> Tolerance:
     """How many items of a distributed Map may fail. Raises StatesError."""
     return tolerance(
         _whole_number(flow, visit, "ToleratedFailureCount", visit.state),
-        _number(flow, visit, "ToleratedFailurePercentage", visit.state, 100),
+        _number(flow, visit, "ToleratedFailurePercentage", visit.state, 0, 100),
     )
 
 
@@ -120,8 +144,8 @@ def is_failed(visit: Visit, index: int) -> bool:
 def _batched(flow: Flow, visit: Visit) -> list[range]:
     """The items of each batch of a Map, by their indices."""
     batcher = visit.state["ItemBatcher"]
-    most_items = _whole_number(flow, visit, "MaxItemsPerBatch", batcher) or inf
-    most_bytes = _whole_number(flow, visit, "MaxInputBytesPerBatch", batcher) or inf
+    most_items = _whole_number(flow, visit, "MaxItemsPerBatch", batcher, 1) or inf
+    most_bytes = _whole_number(flow, visit, "MaxInputBytesPerBatch", batcher, 1) or inf
     if most_bytes < inf:
         most_bytes -= _bytes(_batch(flow, visit, []))
 
@@ -144,8 +168,9 @@ def _item(visit: Visit, index: int) -> dict[str, Any]:
     value = visit.source[index]
     item: dict[str, Any] = {"Index": index}
     item |= value._asdict() if isinstance(value, Pair) else {"Value": value}
-    if visit.run is not None and visit.origin is not None:
-        item["Source"] = visit.origin
+    origin = visit.origin if visit.dataset is None else visit.dataset.origin(index)
+    if visit.run is not None and origin is not None:
+        item["Source"] = origin
     return {"Item": item}
 
 
@@ -157,9 +182,11 @@ def _selected(flow: Flow, visit: Visit, context: Mapping[str, Any]) -> Any:
     return Pair(item["Key"], item["Value"])._asdict() if "Key" in item else item["Value"]
 
 
-def _whole_number(flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any]) -> int | None:
-    """The whole number of a field, or that its path finds; None without either."""
-    found = _number(flow, visit, field, holder, inf)
+def _whole_number(
+    flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any], least: int = 0
+) -> int | None:
+    """The whole number from `least` on of a field, or that its path finds; None without either."""
+    found = _number(flow, visit, field, holder, least, inf)
     if found is not None and found != int(found):
         message = f"{field} of state {visit.name!a} is {found}: no whole number"
         raise StatesError(flow.unfit, message)
@@ -167,17 +194,18 @@ def _whole_number(flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any
 
 
 def _number(
-    flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any], most: float
+    flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any], least: int, most: float
 ) -> float | None:
-    """The number from 0 to `most` of a field, or that its path finds; None without either."""
+    """The number from `least` to `most` of a field, or that its path finds; None without either."""
     if field not in holder and f"{field}Path" not in holder:
         return None
     value = flow.field(visit, field, None, holder)
     if isinstance(value, str) and f"{field}Path" in holder:
         value = parse(value)  # AWS reads a number in a string that a path finds
     found = number_of(value)
-    if found is None or not 0 <= found <= most:
-        message = f"{field} of state {visit.name!a} is {shown(value)}: no number from 0 on"
+    if found is None or not least <= found <= most:
+        fits = f"from {least} {'on' if most == inf else f'to {most}'}"
+        message = f"{field} of state {visit.name!a} is {shown(value)}: no number {fits}"
         raise StatesError(flow.unfit, message)
     return found
 

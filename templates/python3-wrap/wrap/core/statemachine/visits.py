@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .datasets import Dataset
 from .errors import StatesError
 from .map_run import MapRun
 
@@ -94,9 +95,9 @@ class Visit:
     """A state that has been entered, until it is left."""
 
     __slots__ = (
-        *("after", "beats", "children", "ends", "entered", "failed", "given", "items", "known"),
-        *("left", "limit", "name", "number", "origin", "raw", "results", "retried", "run"),
-        *("running", "scope", "source", "started", "starting", "state"),
+        *("after", "beats", "children", "dataset", "ends", "entered", "failed", "given", "items"),
+        *("known", "left", "limit", "name", "number", "origin", "raw", "results", "retried"),
+        *("run", "running", "scope", "source", "started", "starting", "state"),
     )
 
     # Of what begins scopes: what they get, and the values of expressions that they share; how many
@@ -111,10 +112,11 @@ class Visit:
     left: int
     results: list[Any]
     ends: set[int]
-    # Of a Map: its items, where `items` may be batches of them, and what `$$.Map.Item.Source` is;
-    # how many have failed.
+    # Of a Map: its items, where `items` may be batches of them, and what `$$.Map.Item.Source` is
+    # unless the items are of a dataset; how many have failed.
     source: Sequence[Any]
     origin: str | None
+    dataset: Dataset | None
     failed: int
 
     def __init__(self, scope: Scope, name: str, raw: Any, after: After, entered: float) -> None:
