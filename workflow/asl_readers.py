@@ -1,4 +1,4 @@
-"""The ItemReader of a distributed Map: a function that reads a file, and what its text holds."""
+"""Checks the ItemReader of a distributed Map: the reading function and the form of its files."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from chiron.workflow.errors import ChironError
 from chiron.wrap.core.statemachine.datasets import ATHENA, INVENTORY, LOADED
 from chiron.wrap.core.statemachine.readers import DELIMITERS
 
-#: What stands for the ManifestType `INVENTORY` in its place.
+#: The InputType that means the ManifestType `INVENTORY`.
 _MANIFEST = "MANIFEST"
-#: What reads S3 -> the fields that say where, and those that need not be there.
+#: S3 action -> its required and its optional fields.
 _PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "s3:getObject": (("Bucket", "Key"), ("VersionId",)),
     "s3:listObjectsV2": (("Bucket",), ("Prefix",)),
 }
-#: What names the files that are read, by the field that says so.
+#: Field of a ReaderConfig that reads several files -> the S3 action that it needs.
 _ACTIONS = {"ManifestType": "s3:getObject", "Transformation": "s3:listObjectsV2"}
 
 
 def reader(
     value: Any, path: str, reading: Reading, *, given: str, check: Check, config: Shape
 ) -> dict[str, Any]:
-    """An ItemReader, with the name of a function as Resource.
+    """Check an ItemReader; its Resource becomes the name of the reading function.
 
     Args:
-        given, check: the field of what the function gets, and its check.
-        config: the ReaderConfig.
+        given, check: the field with the function's input, and its check.
+        config: the shape of the ReaderConfig.
     """
     fields: dict[str, Check] = {"Resource": text, given: check}
     fields["ReaderConfig"] = partial(_config, shape=config)
@@ -61,7 +61,7 @@ def reader(
 
 
 def _check_dataset(value: dict[str, Any], kept: dict[str, Any], path: str) -> None:
-    """Raise ``missing-field`` or ``bad-field`` for what does not fit to a manifest or listing."""
+    """Raise ``missing-field`` or ``bad-field`` for fields that do not fit a manifest or listing."""
     kind, manifest = kept.get("InputType"), kept.get("ManifestType")
     if manifest == INVENTORY and kind is not None:
         raise bad(f"{path}.InputType", f"is CSV for {INVENTORY}, and cannot be set: remove it")
@@ -74,9 +74,9 @@ def _check_dataset(value: dict[str, Any], kept: dict[str, Any], path: str) -> No
 
 
 def _config(value: Any, path: str, reading: Reading, *, shape: Shape) -> dict[str, Any]:
-    """A ReaderConfig, which has CSVHeaders if the first row has none.
+    """Check a ReaderConfig; CSVHeaders stay only if the first row has no headers.
 
-    That of an S3 inventory has a ManifestType and no InputType.
+    An S3 inventory becomes a ManifestType without InputType.
     """
     kept = checked(value, shape, path, reading)
     _check_dataset(value, kept, path)
@@ -117,7 +117,7 @@ def _transformation(value: Any, path: str, reading: Reading) -> object:
 
 
 def _pointer(value: Any, path: str, _: Reading) -> str:
-    """A JSON Pointer, which selects the items in a file."""
+    """Check a JSON Pointer, which selects the items in a file."""
     pointer: str = typed(value, str, path)
     if not pointer.startswith("/"):
         raise bad(path, "has to be a JSON Pointer, like /orders/open")
@@ -140,7 +140,7 @@ _FIELDS = {
     "CSVHeaders": _headers,
     "CSVDelimiter": one_of(*DELIMITERS),
 }
-#: AWS reads at most so many items; 0 stands for all.
+#: AWS's limit of items; 0 means all.
 _MAX_ITEMS = whole(0, 100_000_000)
 _PATH_CONFIG = Shape(
     _FIELDS | {"MaxItems": _MAX_ITEMS, "MaxItemsPath": path_of_one},

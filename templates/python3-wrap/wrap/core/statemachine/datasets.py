@@ -1,4 +1,4 @@
-"""The items of several files, which a manifest or a listing of objects names.
+"""The items of several files that a manifest or a listing of objects names.
 
 References
 ----------
@@ -16,25 +16,25 @@ from .errors import StatesError
 from .readers import FAILED, Lazy, items_in
 from .values import parse
 
-#: The values of ManifestType; `INVENTORY` is also what the InputType MANIFEST stands for.
+#: Values of ManifestType; the InputType MANIFEST means `INVENTORY`.
 INVENTORY, ATHENA = "S3_INVENTORY", "ATHENA_DATA"
-#: The Transformation that reads the objects of a listing.
+#: The Transformation that reads each object of a listing.
 LOADED = "LOAD_AND_FLATTEN"
 #: The bucket and the key of a file.
 Place = tuple[str, str]
 
 
 def names_files(config: Mapping[str, Any]) -> bool:
-    """Whether a ReaderConfig is of a manifest, or of a listing whose objects are read."""
+    """Whether a ReaderConfig reads a manifest, or the objects of a listing."""
     return "ManifestType" in config or "Transformation" in config
 
 
 class Dataset(Lazy):
-    """The items of the files in their order; all files are read before the first item is used.
+    """The items of all files, in order; every file is read before the first item is used.
 
     Args:
         config: the ReaderConfig.
-        bucket: the bucket of the objects that a listing names.
+        bucket: the bucket of a listing's objects.
     """
 
     def __init__(self, config: Mapping[str, Any], bucket: str) -> None:
@@ -42,19 +42,19 @@ class Dataset(Lazy):
         self._bucket = bucket
         self._places: Iterator[Place] | None = None
         self._files: list[tuple[Sequence[Any], str]] = []
-        #: The index of the first item of each file, and the number of all items.
+        #: The index of each file's first item, and the number of all items.
         self._starts: list[int] = []
         self._length = 0
-        #: The characters of the files that have been read.
+        #: The characters read so far.
         self.size = 0
-        #: The file that is to be read next; None if there is none.
+        #: The next file to read; None after the last.
         self.place: Place | None = None
 
     def read(self, text: str, most: int | None) -> None:
-        """Take the text of the manifest or listing, and later that of the file at `place`.
+        """Add the text of the manifest or listing, then the text of each file at `place`.
 
         Args:
-            most: how many items are to be read; all of them if that is None.
+            most: the number of items to read; None means all.
 
         Raises StatesError, ``States.ItemReaderFailed``.
         """
@@ -71,7 +71,7 @@ class Dataset(Lazy):
         self.place = None if is_full or self._places is None else next(self._places, None)
 
     def origin(self, index: int) -> str:
-        """``$$.Map.Item.Source`` of an item: its file."""
+        """Return ``$$.Map.Item.Source`` of an item: its file."""
         return self._files[bisect_right(self._starts, index) - 1][1]
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class Dataset(Lazy):
 def _named(
     text: str, config: Mapping[str, Any], bucket: str
 ) -> tuple[Mapping[str, Any], Iterable[Place]]:
-    """The ReaderConfig of each file that `text` names, and the files. Raises StatesError."""
+    """Return the ReaderConfig of the files that `text` names, and the files. Raises StatesError."""
     if config.get("ManifestType") == INVENTORY:
         return _of_inventory(text, config)
     if config.get("ManifestType") == ATHENA:

@@ -1,4 +1,4 @@
-"""What the fields of a Map say: its items, or batches of them, and the input of each."""
+"""Evaluates the fields of a Map: items, batches, inputs of children, limits."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ Flow = PathFlow | QueryFlow
 
 
 def reader_of(state: str) -> str:
-    """The task that runs the function of a Map's ItemReader."""
+    """Return the task of a Map's ItemReader."""
     return f"{state}.ItemReader"
 
 
 def writer_of(state: str) -> str:
-    """The task that runs the function of a Map's ResultWriter."""
+    """Return the task of a Map's ResultWriter."""
     return f"{state}.ResultWriter"
 
 
 def asked_of(caller: Mapping[str, Any], request: Any) -> Any:
-    """What the function of an ItemReader or ResultWriter gets: `request`, or what to do with it."""
+    """Return the input of a reading or writing function; of a store's, with its action."""
     if "Action" not in caller:
         return request
     return {"Action": caller["Action"], "Parameters": request}
 
 
 def origin_of(request: Any) -> str | None:
-    """``$$.Map.Item.Source`` of items that a function is asked for by `request`, as on AWS."""
+    """Return ``$$.Map.Item.Source`` of the items that `request` reads, as on AWS."""
     fields = request if isinstance(request, dict) else {}
     bucket, key = fields.get("Bucket"), fields.get("Key")
     if not isinstance(bucket, str):
@@ -47,7 +47,7 @@ def origin_of(request: Any) -> str | None:
 
 
 def destination_of(flow: Flow, visit: Visit) -> Destination:
-    """Where the ResultWriter of a Map writes. Raises StatesError."""
+    """Return the destination of a ResultWriter. Raises StatesError."""
     request = flow.request(visit, "ResultWriter")
     fields = {"Prefix": "", **request} if isinstance(request, dict) else {}
     is_known = fields.keys() == {"Bucket", "Prefix"}
@@ -58,7 +58,7 @@ def destination_of(flow: Flow, visit: Visit) -> Destination:
 
 
 def items_of(flow: Flow, visit: Visit) -> Sequence[Any]:
-    """The items in the input of a Map: a list, or an object if it is distributed.
+    """Return the items in a Map's input: a list, or also an object if the Map is distributed.
 
     Raises StatesError.
     """
@@ -74,7 +74,7 @@ def items_of(flow: Flow, visit: Visit) -> Sequence[Any]:
 
 
 def dataset_of(visit: Visit, request: Any) -> Dataset | None:
-    """What the ItemReader of a Map reads from several files, which `request` asks for."""
+    """Return the dataset that an ItemReader reads from several files, or None."""
     config = visit.state["ItemReader"].get("ReaderConfig", {})
     if not names_files(config):
         return None
@@ -83,7 +83,7 @@ def dataset_of(visit: Visit, request: Any) -> Dataset | None:
 
 
 def asked_next(visit: Visit) -> dict[str, Any] | None:
-    """What the function of an ItemReader gets for the next file; None if there is none."""
+    """Return the input of an ItemReader's function for the next file; None after the last."""
     dataset = visit.dataset
     if dataset is None or dataset.place is None:
         return None
@@ -94,7 +94,7 @@ def asked_next(visit: Visit) -> dict[str, Any] | None:
 
 
 def items_read(flow: Flow, visit: Visit, text: str) -> Sequence[Any]:
-    """The items of a file with this text, by the ItemReader of a Map. Raises StatesError."""
+    """Return the items in the text of a file, by the Map's ReaderConfig. Raises StatesError."""
     config = visit.state["ItemReader"].get("ReaderConfig", {})
     try:
         most = _whole_number(flow, visit, "MaxItems", config)
@@ -107,7 +107,7 @@ def items_read(flow: Flow, visit: Visit, text: str) -> Sequence[Any]:
 
 
 def tolerance_of(flow: Flow, visit: Visit) -> Tolerance:
-    """How many items of a distributed Map may fail. Raises StatesError."""
+    """Return the tolerance of a distributed Map. Raises StatesError."""
     return tolerance(
         _whole_number(flow, visit, "ToleratedFailureCount", visit.state),
         _number(flow, visit, "ToleratedFailurePercentage", visit.state, 0, 100),
@@ -115,7 +115,7 @@ def tolerance_of(flow: Flow, visit: Visit) -> Tolerance:
 
 
 def begins_of(flow: Flow, visit: Visit, items: Sequence[Any]) -> tuple[Sequence[Any], float]:
-    """What a Map begins with, items or batches, and how many run at once. Raises StatesError."""
+    """Return a Map's children, items or batches, and their concurrency. Raises StatesError."""
     state = visit.state
     visit.source, visit.failed, visit.known = items, 0, {}
     limit = _whole_number(flow, visit, "MaxConcurrency", state) or inf
@@ -125,7 +125,7 @@ def begins_of(flow: Flow, visit: Visit, items: Sequence[Any]) -> tuple[Sequence[
 
 
 def input_of(flow: Flow, visit: Visit, index: int) -> tuple[Mapping[str, Any] | None, Any]:
-    """``$$.Map`` of what a Map begins, None for a batch, and its input. Raises StatesError."""
+    """Return ``$$.Map`` (None for a batch) and input of a Map's child. Raises StatesError."""
     if "ItemBatcher" in visit.state:
         chosen = [_selected(flow, visit, _item(visit, each)) for each in visit.items[index]]
         return None, _batch(flow, visit, chosen)
@@ -134,7 +134,7 @@ def input_of(flow: Flow, visit: Visit, index: int) -> tuple[Mapping[str, Any] | 
 
 
 def is_failed(visit: Visit, index: int) -> bool:
-    """Count what failed of a Map, all items of a batch; whether the Map fails by that."""
+    """Count the failed items of a child; return whether the Map fails."""
     if visit.run is None:
         return True
     visit.failed += len(visit.items[index]) if "ItemBatcher" in visit.state else 1
@@ -142,7 +142,7 @@ def is_failed(visit: Visit, index: int) -> bool:
 
 
 def _batched(flow: Flow, visit: Visit) -> list[range]:
-    """The items of each batch of a Map, by their indices."""
+    """Return the batches of a Map, each as the range of its items' indices."""
     batcher = visit.state["ItemBatcher"]
     most_items = _whole_number(flow, visit, "MaxItemsPerBatch", batcher, 1) or inf
     most_bytes = _whole_number(flow, visit, "MaxInputBytesPerBatch", batcher, 1) or inf
@@ -157,14 +157,14 @@ def _batched(flow: Flow, visit: Visit) -> list[range]:
 
 
 def _batch(flow: Flow, visit: Visit, items: list[Any]) -> dict[str, Any]:
-    """The input of a batch of `items`."""
+    """Return the input of a batch of `items`."""
     if "BatchInput" not in visit.state["ItemBatcher"]:
         return {"Items": items}
     return {"BatchInput": flow.batch_input(visit), "Items": items}
 
 
 def _item(visit: Visit, index: int) -> dict[str, Any]:
-    """``$$.Map`` of an item."""
+    """Return ``$$.Map`` of an item."""
     value = visit.source[index]
     item: dict[str, Any] = {"Index": index}
     item |= value._asdict() if isinstance(value, Pair) else {"Value": value}
@@ -175,7 +175,7 @@ def _item(visit: Visit, index: int) -> dict[str, Any]:
 
 
 def _selected(flow: Flow, visit: Visit, context: Mapping[str, Any]) -> Any:
-    """The input that an item makes, of which `context` is ``$$.Map``."""
+    """Return the input of an item; `context` is its ``$$.Map``."""
     if "ItemSelector" in visit.state:
         return flow.item(visit, context)
     item = context["Item"]
@@ -185,7 +185,7 @@ def _selected(flow: Flow, visit: Visit, context: Mapping[str, Any]) -> Any:
 def _whole_number(
     flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any], least: int = 0
 ) -> int | None:
-    """The whole number from `least` on of a field, or that its path finds; None without either."""
+    """Return a whole number from `least` on in a field or at its path; None without both."""
     found = _number(flow, visit, field, holder, least, inf)
     if found is not None and found != int(found):
         message = f"{field} of state {visit.name!a} is {found}: no whole number"
@@ -196,12 +196,12 @@ def _whole_number(
 def _number(
     flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any], least: int, most: float
 ) -> float | None:
-    """The number from `least` to `most` of a field, or that its path finds; None without either."""
+    """Return a number from `least` to `most` in a field or at its path; None without both."""
     if field not in holder and f"{field}Path" not in holder:
         return None
     value = flow.field(visit, field, None, holder)
     if isinstance(value, str) and f"{field}Path" in holder:
-        value = parse(value)  # AWS reads a number in a string that a path finds
+        value = parse(value)  # AWS accepts a number in a string at a path
     found = number_of(value)
     if found is None or not least <= found <= most:
         fits = f"from {least} {'on' if most == inf else f'to {most}'}"
@@ -211,5 +211,5 @@ def _number(
 
 
 def _bytes(value: Any) -> int:
-    """The bytes of `value` as JSON."""
+    """Return the size of `value` in bytes of JSON."""
     return len(dump(value, longest()).encode(errors="surrogatepass"))

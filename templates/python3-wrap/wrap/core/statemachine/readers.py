@@ -1,4 +1,4 @@
-"""The items of a file that an ItemReader reads: parts of its text, each parsed when it is needed.
+"""The items in a file of an ItemReader: parts of its text, each parsed at its use.
 
 References
 ----------
@@ -20,29 +20,29 @@ from .errors import StatesError
 from .limit import look
 from .values import decoded
 
-#: The error of a Map whose items could not be read.
+#: The error of a Map whose items cannot be read.
 FAILED = "States.ItemReaderFailed"
-#: The values of CSVDelimiter.
+#: Value of CSVDelimiter -> character.
 DELIMITERS = {"COMMA": ",", "PIPE": "|", "SEMICOLON": ";", "SPACE": " ", "TAB": "\t"}
 _BLANK = " \t\n\r"
-#: A part of a JSON Pointer that can be the place of an element.
+#: A part of a JSON Pointer that can be an index.
 _INDEX = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
 
 
 class Pair(NamedTuple):
-    """An item of an object; the fields are those that the item has as an input."""
+    """An item of an object, with the fields of its input."""
 
     Key: str
     Value: Any
 
 
 def pairs_of(items: Mapping[str, Any]) -> list[Pair]:
-    """The items of an object, in its order."""
+    """Return the items of an object, in its order."""
     return [Pair(key, value) for key, value in items.items()]
 
 
 class Lazy(Sequence[Any]):
-    """Items that are made whenever they are used."""
+    """A sequence whose items are computed at each use."""
 
     @overload
     def __getitem__(self, index: int) -> Any: ...
@@ -59,15 +59,15 @@ class Lazy(Sequence[Any]):
 
     @abstractmethod
     def made(self, index: int) -> Any:
-        """The item with this index, which there is."""
+        """Return the item with an existing index."""
 
 
 class Items(Lazy):
-    """Items of a text, of which it keeps the places: 16 bytes an item.
+    """Items of a text; only their positions are stored, 16 bytes an item.
 
     Args:
-        places: where each item begins and ends.
-        parse: the item at a place.
+        places: begin and end of each item.
+        parse: returns the item at a position.
     """
 
     def __init__(
@@ -87,17 +87,17 @@ class Items(Lazy):
 
 
 def items_in(text: str, config: Mapping[str, Any], most: int | None) -> Sequence[Any]:
-    """The first `most` items of a file; all of them if that is None.
+    """Return the first `most` items of a file; None means all.
 
     Args:
         config: the ReaderConfig.
 
-    Raises StatesError, ``States.ItemReaderFailed``, if the text is no file of its InputType.
+    Raises StatesError, ``States.ItemReaderFailed``, if the text does not fit the InputType.
     """
     try:
         return _KINDS[config.get("InputType", "JSON")](text, config, most)
     except StatesError as error:
-        if error.name == "States.Runtime":  # of a value, which no Catch would take
+        if error.name == "States.Runtime":  # no Catch would take it
             raise StatesError(FAILED, error.cause) from None
         raise
 
@@ -125,9 +125,9 @@ def _of_json(text: str, config: Mapping[str, Any], most: int | None) -> Items:
 
 
 def _pointed_to(text: str, start: int, name: str) -> int:
-    """Where a member of the array or object at `start` is, by a part of a JSON Pointer.
+    """Return the position of the member that a part of a JSON Pointer selects at `start`.
 
-    It is -1 if there is none, or no array or object (RFC 6901).
+    Returns -1 without such a member, or without an array or object (RFC 6901).
     """
     if start >= 0 and text.startswith("{", start):
         for key, value, _ in _members(text, start):
@@ -139,7 +139,7 @@ def _pointed_to(text: str, start: int, name: str) -> int:
 
 
 def _members(text: str, start: int) -> Iterator[tuple[int, int, int]]:
-    """Where each member of an array or object begins, and its value begins and ends.
+    """Yield the begin of each member of an array or object, and begin and end of its value.
 
     Raises StatesError, ``States.ItemReaderFailed``.
     """
@@ -165,7 +165,7 @@ def _members(text: str, start: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _value_of(text: str, at: int) -> int:
-    """Where the value of the name at a character begins. Raises ValueError."""
+    """Return the begin of the value after the name at a position. Raises ValueError."""
     name, end = decoded(text, at)
     end = _after_blanks(text, end)
     if not isinstance(name, str) or not text.startswith(":", end):
@@ -232,7 +232,7 @@ def _of_csv(text: str, config: Mapping[str, Any], most: int | None) -> Items:
 
 
 def _fields(record: str, delimiter: str) -> list[str]:
-    """The fields of a record with repeated quotes, which stand for one also outside of quotes."""
+    """Return the fields of a record; a doubled quote is a quote, also in unquoted fields."""
     fields, field, is_quoted, at = list[str](), list[str](), False, 0
     record = record.removesuffix("\n").removesuffix("\r")
     while at < len(record):
@@ -258,7 +258,7 @@ def _fields(record: str, delimiter: str) -> list[str]:
 
 
 def _lines(text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
-    """Where each line begins and ends, its newline included."""
+    """Yield begin and end of each line, including its newline."""
     stop = len(text) if stop is None else stop
     while start < stop:
         end = text.find("\n", start, stop) + 1 or stop
