@@ -26,13 +26,15 @@ _ALL = re.compile(
 #: Variables that affect the C library, the interpreter or any HTTP client.
 _OF_ANY = re.compile(
     r"TZ|LANG|LANGUAGE|LC_\w+|HOME|PATH|TMPDIR|TEMP|TMP|(ALL|FTP|HTTPS?|NO)_PROXY"
-    r"|SSL_CERT_(FILE|DIR)|(CURL|REQUESTS)_CA_BUNDLE"
-    r"|PYTHON(HASHSEED|IOENCODING|OPTIMIZE|PATH|UTF8)",
+    r"|SSL_CERT_(FILE|DIR)|(CURL|REQUESTS)_CA_BUNDLE|OPENSSL_CONF|LD_(LIBRARY_PATH|PRELOAD)"
+    r"|PYTHON(DEVMODE|HASHSEED|INTMAXSTRDIGITS|IOENCODING|OPTIMIZE|PATH|UTF8|WARNINGS)",
     re.IGNORECASE,
 )
-_IMPORTED = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.MULTILINE)
+_IMPORTED = re.compile(r"""^\s*(?:import|from)\s+(\w+)|\brequire\(\s*["'](\w+)""", re.MULTILINE)
 #: Prefixes of variables that differ from the package's name, and the package.
 _PACKAGES = {"aws": "boto"}
+#: Suffix of code -> the prefix of variables that its runtime, or any package, reads: ``NODE_ENV``.
+_RUNTIMES = {".java": "java", ".js": "node"}
 
 
 def read_of(variables: Collection[str], places: Iterable[Path]) -> set[str]:
@@ -44,7 +46,9 @@ def read_of(variables: Collection[str], places: Iterable[Path]) -> set[str]:
     names = set[str]()
     if _READS.search(text) or any(file.suffix == ".sh" for file in texts):
         names.update(chain.from_iterable(_NAMED.findall(text)))
-    packages = {part for each in _IMPORTED.findall(text) for part in _words(each)}
+    imported = chain.from_iterable(_IMPORTED.findall(text))
+    packages = set(chain.from_iterable(map(_words, imported)))
+    packages |= {_RUNTIMES[file.suffix] for file in texts if file.suffix in _RUNTIMES}
     return {
         each
         for each in variables

@@ -74,14 +74,16 @@ class Run(NamedTuple):
 def run_of(workflow: Workflow, profile: Profile) -> Run:
     """Return the run of `workflow` with the payload of `profile`; itself if it decides nothing.
 
-    Raises ``no-trace`` if the profile lacks the trace of the run, and ``unknown-function``.
+    If a payload runs no task and waits for nothing, the run waits for 0 ms.
+
+    Raises ``no-trace`` if the profile lacks the payload, and ``unknown-function``.
     """
     if workflow.machine is None:
         return Run(workflow, profile, decided=False)
-    trace: Sequence[Instance] = profile.payloads[0].trace if profile.payloads else ()
-    if not trace:
+    if not profile.payloads:
         message = f"the profile does not say what {workflow.name} did: run chiron profile again"
         raise ChironError("no-trace", message, path="payloads")
+    trace = profile.payloads[0].trace or (Instance(),)
     static = unrolled(workflow, trace)
     waits = {name: _wait(float(name.split()[1])) for name in static.functions if is_wait(name)}
     profile.require(name for name in static.functions if name not in waits)

@@ -30,12 +30,14 @@ from chiron.scheduler.planners import (
 from chiron.scheduler.problem import Problem
 from chiron.scheduler.room import Room
 from chiron.scheduler.traffic import Traffic
+from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Task, Workflow
 from chiron.workflow.paths import DEFAULT_PATH, PATHS, PathKind
 from chiron.workflow.plan import DEFAULT_ATTEMPTS, DEFAULT_PERCENTILE, DEFAULT_TRIGGER, Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 from chiron.workflow.streaming import as_begun
+from chiron.workflow.trace import is_wait
 from chiron.wrap.core.triggers import TASK_TRIGGERS, TriggerKind
 
 #: The most tasks for which plans grouped by data transfer are tried too, which takes long.
@@ -103,7 +105,10 @@ class Options:
 
     @classmethod
     def all_of(cls, job: Job, mechanism: str) -> list[Options]:
-        """Return the options of a job, one for each set of tasks that its payloads run."""
+        """Return the options of a job, one for each set of tasks that its payloads run.
+
+        Raises ``no-trace`` if a workflow that decides runs no task with any payload.
+        """
         mix = job.profile.mix
         runs = [run_of(job.workflow, share.profile) for share in mix]
         total = sum(share.weight for share in mix)
@@ -125,7 +130,11 @@ class Options:
             return [cls._of(job, mechanism, each, run, each[place].spread, share)]
         different = dict[tuple[Task, ...], Case]()
         for case in each:
-            different.setdefault(case.run.workflow.tasks, case)
+            if not all(is_wait(name) for name in case.run.workflow.functions):  # any plan serves it
+                different.setdefault(case.run.workflow.tasks, case)
+        if not different:
+            message = f"no payload has a task of {job.workflow.name} run: run chiron profile again"
+            raise ChironError("no-trace", f"{message}, with a payload that has", path="payloads")
         # With conflicts, the search places all functions, and has no bound.
         strict = bool(job.conflicts.process or job.conflicts.together)
         return [

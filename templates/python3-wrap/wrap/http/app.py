@@ -25,7 +25,7 @@ from wrap.dispatch.execution import Execution
 from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.world import WORLD
 from wrap.functions.answers import METHODS
-from wrap.functions.styles import unless_failed
+from wrap.functions.styles import UNSAID, unless_failed
 from wrap.http.answering import Answering
 from wrap.http.answers import (
     asked_by,
@@ -305,8 +305,10 @@ def _answer(
             unless_failed(int(output.head[0][:3]), output, Seen.BY_NOBODY)
         return traced(runtime, output, results, arrived)
     if isinstance(output.head, tuple):
-        status, headers = output.head
-        return uncopied([output.view()], output.content_type, status, headers)
+        (status, headers), kind = output.head, output.content_type
+        if runtime.wrap.instances and "Content-Type" not in dict(headers):
+            kind = kind or UNSAID  # which is left out where another task may follow
+        return uncopied([output.view()], kind, status, headers)
     return uncopied([output.view()], output.answer_type())
 
 
