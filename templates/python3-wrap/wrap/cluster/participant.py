@@ -35,7 +35,7 @@ from wrap.core.placement import Instances
 from wrap.core.program import Key, Program, given_to
 from wrap.core.streams import StreamId
 from wrap.dispatch.execution import CANCELLED, Execution, Outcome
-from wrap.dispatch.live import again, broke
+from wrap.dispatch.live import again, streams_broke
 from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
 from wrap.event_loop.threads import own_work
@@ -190,8 +190,8 @@ class Participant:
                 return
             answer, pressure = self._answer(outcome, arrived), protocol.pressure
             size = 0 if isinstance(outcome, TaskError) else bytes_of(outputs(outcome).values())
-            pressure.leaves(coordinator, size)
-            if not coordinator.send(answer, partial(pressure.left, coordinator, size)):
+            pressure.record_sending(coordinator, size)
+            if not coordinator.send(answer, partial(pressure.record_sent, coordinator, size)):
                 self._answers.keep(number, answer)
                 forget = partial(self._answers.forget, number)
                 self._runtime.loop.call_at(time.monotonic() + RENEWAL_S, forget)
@@ -240,7 +240,7 @@ class Participant:
         if execution is not None:
             with execution.lock:
                 if not execution.over and execution.peers is not None:
-                    here = execution.peers.moved(execution, str(name), str(address))
+                    here = execution.peers.update_address(execution, str(name), str(address))
         self._say_what_is_here(protocol, connection, int(number), here)
 
     def _say_what_is_here(
@@ -261,7 +261,7 @@ class Participant:
         execution = protocol.get(int(number))
         if execution is not None:
             said = TaskError.from_dict(error, status=500)
-            execution.event(broke, execution, int(task), int(attempt), said)
+            execution.event(streams_broke, execution, int(task), int(attempt), said)
         connection.send(Message(ANSWER, [OK]))
 
     def _again(self, protocol: PeerProtocol, connection: PeerConnection, message: Received) -> None:
