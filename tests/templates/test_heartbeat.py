@@ -15,9 +15,9 @@ def test_it_stops_beating_while_the_loop_stands_still() -> None:
     heartbeat = Heartbeat(1.0)
     beats = [heartbeat.turned(float(now), turns=7, runs=True) for now in range(6)]
     assert beats == [True, True, True, False, False, False]
-    assert heartbeat.stands_still
+    assert heartbeat.is_blocked
     assert heartbeat.turned(6.0, turns=8, runs=True)
-    assert not heartbeat.stands_still
+    assert not heartbeat.is_blocked
 
 
 def test_a_loop_that_has_not_begun_need_not_turn() -> None:

@@ -122,11 +122,11 @@ class Coordinator(Peers):
         ]
         message = Message(BEGIN, fields, request.frames())
 
-        def got(answer: Received | None) -> None:
+        def on_answer(answer: Received | None) -> None:
             execution.event_of(len(needed), self._replied, name, number, request, now, answer)
 
         pool = self.protocol.direct.pool
-        self._questions[name] = pool.ask(self.routes[name], message, got)
+        self._questions[name] = pool.ask(self.routes[name], message, on_answer)
 
     def _replied(
         self, name: str, number: int, request: Request, asked: float, answer: Received | None
@@ -145,7 +145,7 @@ class Coordinator(Peers):
 
     def _take(self, name: str, number: int, results: list[Result]) -> None:
         self._participants.ended(name, number)
-        self._execution.took(results)
+        self._execution.accept_answer(results)
 
     def _recover(self, work: Callable[[], None]) -> None:
         """Run `work` in a thread, as it may wait for wraps; fail the execution on an error."""
@@ -225,19 +225,19 @@ class Coordinator(Peers):
         self, name: str, has: dict[str, set[int]], broken: Collection[int] = (), not_begun: str = ""
     ) -> None:
         """Run the lost or broken tasks again; see `Participants.rerun_after_loss`."""
-        all_heard = False
-        while not all_heard:
-            seen = list[Rerun]()
-            self._execution.event(self._find_rerun, name, has, broken, not_begun, seen)
-            if not seen:
+        all_confirmed = False
+        while not all_confirmed:
+            found = list[Rerun]()
+            self._execution.event(self._find_rerun, name, has, broken, not_begun, found)
+            if not found:
                 return  # the execution is over
-            all_heard = True
-            for component, told in self._participants.wraps_to_notify(seen[0].repeat, has).items():
+            all_confirmed = True
+            for component, told in self._participants.wraps_to_notify(found[0].repeat, has).items():
                 for each in set(told).difference(self._notices.notify_attempt(told, component)):
-                    all_heard = False  # the wrap has ended and kept nothing
+                    all_confirmed = False  # the wrap has ended and kept nothing
                     del has[each]
         again = dict[str, Collection[int]]()
-        begin = seen[0].begin
+        begin = found[0].begin
         self._execution.event(lambda: again.update(self._participants.begin_again(name, begin)))
         for each in again:
             self._notices.notify_address([each], each)
@@ -250,16 +250,16 @@ class Coordinator(Peers):
         has: Mapping[str, set[int]],
         broken: Collection[int],
         not_begun: str,
-        seen: list[Rerun],
+        found: list[Rerun],
     ) -> None:
         """Find the tasks to run again, and restart those of this wrap that live streams connect."""
         here = self._execution.run.here
-        found = self._participants.rerun_after_loss(name, has, here, broken, not_begun)
-        for task in found.repeat:
+        rerun = self._participants.rerun_after_loss(name, has, here, broken, not_begun)
+        for task in rerun.repeat:
             if self._wrap.wrap_of[task] == self.coordinator:
                 attempt = self._participants.attempt_of(self._wrap.components[task])
                 begin_next(self._execution, task, attempt)
-        seen.append(found)
+        found.append(rerun)
 
     def _ask_again(self, again: Mapping[str, Collection[int]]) -> None:
         for other, tasks in again.items():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Wrap
-from wrap.core.executions import Executions
+from wrap.core.executions import DistributedExecutions
 from wrap.core.retry import REPORTS, sends_to, tries_after_refusal
 from wrap.core.sharing import Sharing, is_needed
 from wrap.core.streams import StreamId
@@ -63,7 +63,7 @@ class PeerProtocol:
         #: Decides when tasks with outputs for other wraps may begin.
         self.pressure = Pressure(loop)
         self._loop = loop
-        self._executions: Executions[Execution, Given] = Executions()
+        self._executions: DistributedExecutions[Execution, Given] = DistributedExecutions()
         #: Execution -> the timer that drops early objects if it has not begun.
         self._forgetting: dict[int, Timer] = {}
         self._lock = threading.Lock()
@@ -228,11 +228,11 @@ class Peers:
         self._report(Message(BROKE, fields), REPORTS)
 
     def _report(self, message: Message, tries: int) -> None:
-        def said(answer: Received | None) -> None:
+        def on_answer(answer: Received | None) -> None:
             if answer is None and tries > 1:
                 self._report(message, tries - 1)
 
-        self.protocol.direct.pool.ask(self.routes[self.coordinator], message, said)
+        self.protocol.direct.pool.ask(self.routes[self.coordinator], message, on_answer)
 
     def close(self) -> None:
         """End the execution here."""

@@ -167,7 +167,7 @@ class Execution:
         objects = [each for each in given.values() if each is not None]
         self.event_of(len(given), fetched, self, objects, lambda: self._arrived(given))
 
-    def took(self, results: list[Result]) -> None:
+    def accept_answer(self, results: list[Result]) -> None:
         """Handle the answer of another wrap; call it while an event is handled."""
         self.results += results
         self._arrived({each.task: each.output for each in results})

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from wrap.core.unproven import Unproven
+from wrap.core.unproven import UnauthenticatedCallers
 from wrap.event_loop.loop import Loop
 from wrap.http.server import within_descriptors
 from wrap.net.handshake import CONNECT_S, Handshake, prepare
@@ -46,10 +46,10 @@ class Served(Protocol):
     def busy(self) -> bool:
         """Whether something is in hand."""
 
-    def got(self, connection: PeerConnection, message: Received) -> None:
+    def handle(self, connection: PeerConnection, message: Received) -> None:
         """Do what a message says. Raises ValueError or TypeError where it is none."""
 
-    def gone(self, connection: PeerConnection, why: Exception | None) -> None:
+    def connection_ended(self, connection: PeerConnection, why: Exception | None) -> None:
         """A connection has ended: orderly where there is no reason."""
 
 
@@ -125,7 +125,7 @@ class PeerServer:
         self._connections = weakref.WeakSet[PeerConnection]()
         self._adding = threading.Lock()
         most = within_descriptors(_UNPROVED, _SHARE)
-        self._unproved = Unproven[_Caller](most, _MOMENT_S, CONNECT_S)
+        self._unproved = UnauthenticatedCallers[_Caller](most, _MOMENT_S, CONNECT_S)
         self._looks = self._closing = False
         os.register_at_fork(after_in_child=self._let_go)
 
@@ -174,9 +174,9 @@ class PeerServer:
     def _accept(self, _writable: bool, _readable: bool) -> None:
         for _ in range(_AT_ONCE):
             now = time.monotonic()
-            room_at = self._unproved.room_at()
-            if room_at > now:
-                self._pause(room_at)
+            free_from = self._unproved.free_from()
+            if free_from > now:
+                self._pause(free_from)
                 return
             try:
                 channel, _ = self._socket.accept()
@@ -212,12 +212,12 @@ class PeerServer:
 
     def _look(self) -> None:
         """Refuse those that are late, and look again when the next one is."""
-        for caller in self._unproved.late(time.monotonic()):
+        for caller in self._unproved.expired(time.monotonic()):
             self._refuse(caller, TimeoutError("it did not say in time what it is"))
-        late_at = self._unproved.late_at()
-        self._looks = late_at is not None
-        if late_at is not None:
-            self._loop.call_at(late_at, self._look)
+        next_expiry = self._unproved.next_expiry()
+        self._looks = next_expiry is not None
+        if next_expiry is not None:
+            self._loop.call_at(next_expiry, self._look)
 
     def _hear(self, caller: _Caller, _writable: bool, _readable: bool) -> None:
         try:
@@ -243,9 +243,9 @@ class PeerServer:
     def _got(self, connection: PeerConnection, message: Received) -> None:
         with self._adding:
             self._connections.add(connection)
-        self._served.got(connection, message)
+        self._served.handle(connection, message)
 
     def _gone(self, connection: PeerConnection, why: Exception | None) -> None:
         if why is not None and not isinstance(why, OSError):
             self.refusals.add(why)
-        self._served.gone(connection, why)
+        self._served.connection_ended(connection, why)

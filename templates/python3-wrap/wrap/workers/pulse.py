@@ -40,9 +40,9 @@ class Pulse:
         self._heartbeat = Heartbeat(BEAT_S)
 
     @property
-    def stands_still(self) -> bool:
+    def is_blocked(self) -> bool:
         """Whether the event loop does not turn, although the HTTP server does."""
-        return self._heartbeat.stands_still
+        return self._heartbeat.is_blocked
 
     def turned(self) -> None:
         """Note that the HTTP server's loop has turned; called at least once a beat."""

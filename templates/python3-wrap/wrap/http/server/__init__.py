@@ -80,7 +80,7 @@ class Hooks:
     drain_s: float = _DRAIN_S
     #: Whether it may stop taking requests, so many seconds after it was told to end. Its watchdog
     #: is told at the same time, and still passes on requests of clients that do not know of it.
-    may_go: Callable[[float], bool] = lambda _: True
+    may_exit: Callable[[float], bool] = lambda _: True
     #: Called as soon as the program is told to end.
     ending: Callable[[], None] = lambda: None
     #: Called when the last request has been answered.
@@ -175,7 +175,7 @@ def _finish(
     """Answer what is in flight. Returns the status that `close` returns."""
     hooks.ending()
     told = time.monotonic()
-    while not hooks.may_go(time.monotonic() - told):
+    while not hooks.may_exit(time.monotonic() - told):
         turn(_ENDING_S)
     while _is_called(listener) and server.accept_waiting():
         pass  # what has connected counts as in flight
