@@ -27,7 +27,7 @@ def test_a_loop_that_has_not_begun_need_not_turn() -> None:
 
 def test_a_fork_server_is_started_again_once_a_minute() -> None:
     heartbeat = Heartbeat(1.0)
-    renewals = [now for now in range(100, 300) if heartbeat.renews(float(now))]
+    renewals = [now for now in range(100, 300) if heartbeat.may_restart_fork_server(float(now))]
     assert renewals == [100, 160, 220, 280]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from wrap.core.slow_readers import next_check_s, may_be_circle, stuck
+from wrap.core.slow_readers import may_be_circle, next_check_s, stuck
 
 
 @dataclass(eq=False)

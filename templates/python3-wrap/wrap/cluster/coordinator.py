@@ -205,8 +205,8 @@ class Coordinator(Peers):
             others = list[str]()
             self._execution.event(self._record_replacement, name, address, has_begun, others)
             not_begun = "" if has_begun else name
-            has = self._notices.notify_address(others, name)
-            self._rerun_lost(name, has, not_begun=not_begun)
+            objects_at = self._notices.notify_address(others, name)
+            self._rerun_lost(name, objects_at, not_begun=not_begun)
 
     def _record_replacement(
         self, name: str, address: str, has_begun: bool, others: list[str]
@@ -222,39 +222,45 @@ class Coordinator(Peers):
             self._rerun_lost("", self._notices.notify_attempt(others, component), component)
 
     def _rerun_lost(
-        self, name: str, has: dict[str, set[int]], broken: Collection[int] = (), not_begun: str = ""
+        self,
+        name: str,
+        objects_at: dict[str, set[int]],
+        broken: Collection[int] = (),
+        not_begun: str = "",
     ) -> None:
         """Run the lost or broken tasks again; see `Participants.rerun_after_loss`."""
         all_confirmed = False
         while not all_confirmed:
             found = list[Rerun]()
-            self._execution.event(self._find_rerun, name, has, broken, not_begun, found)
+            self._execution.event(self._find_rerun, name, objects_at, broken, not_begun, found)
             if not found:
                 return  # the execution is over
             all_confirmed = True
-            for component, told in self._participants.wraps_to_notify(found[0].repeat, has).items():
-                for each in set(told).difference(self._notices.notify_attempt(told, component)):
+            for component, wraps in self._participants.wraps_to_notify(
+                found[0].repeat, objects_at
+            ).items():
+                for each in set(wraps).difference(self._notices.notify_attempt(wraps, component)):
                     all_confirmed = False  # the wrap has ended and kept nothing
-                    del has[each]
+                    del objects_at[each]
         again = dict[str, Collection[int]]()
         begin = found[0].begin
         self._execution.event(lambda: again.update(self._participants.begin_again(name, begin)))
         for each in again:
             self._notices.notify_address([each], each)
-            self._notices.notify_address(has.keys() - {each}, each)
+            self._notices.notify_address(objects_at.keys() - {each}, each)
         self._execution.event(self._ask_again, again)
 
     def _find_rerun(
         self,
         name: str,
-        has: Mapping[str, set[int]],
+        objects_at: Mapping[str, set[int]],
         broken: Collection[int],
         not_begun: str,
         found: list[Rerun],
     ) -> None:
         """Find the tasks to run again, and restart those of this wrap that live streams connect."""
         here = self._execution.run.here
-        rerun = self._participants.rerun_after_loss(name, has, here, broken, not_begun)
+        rerun = self._participants.rerun_after_loss(name, objects_at, here, broken, not_begun)
         for task in rerun.repeat:
             if self._wrap.wrap_of[task] == self.coordinator:
                 attempt = self._participants.attempt_of(self._wrap.components[task])

@@ -92,7 +92,7 @@ def other_replica(
 ) -> str | None:
     """Return another replica than one that is shutting down; None if none is soon found."""
     replicas = direct.replicas(name)
-    replicas.ends(ending)
+    replicas.mark_ending(ending)
 
     def look(within_s: float) -> str | None:
         others = replicas.known(but=ending, within_s=within_s)

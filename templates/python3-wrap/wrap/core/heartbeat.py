@@ -46,7 +46,7 @@ class Heartbeat:
         self._turns = turns
         return not self.is_blocked
 
-    def renews(self, now: float) -> bool:
+    def may_restart_fork_server(self, now: float) -> bool:
         """Return whether a fork server that has ended is restarted now."""
         if now < self._renewal:
             return False

@@ -167,7 +167,7 @@ class Participants:
     def rerun_after_loss(
         self,
         lost: str,
-        has: Mapping[str, Collection[int]],
+        objects_at: Mapping[str, Collection[int]],
         here: Collection[int],
         broken: Collection[int] = (),
         not_begun: str = "",
@@ -176,19 +176,19 @@ class Participants:
 
         Args:
             lost: the lost wrap; empty if streams broke.
-            has: participant -> the tasks whose objects it has.
+            objects_at: participant -> the tasks whose objects it has.
             here: the tasks whose objects the coordinator has.
             broken: the tasks whose streams broke.
             not_begun: the wrap that had begun nothing, so that its loss ends no attempt.
         """
         flow, own = self._workflow, self._workflow.name
-        runs = {other: self.asked[other].tasks for other in has if other in self.asked}
+        runs = {other: self.asked[other].tasks for other in objects_at if other in self.asked}
         found = tasks_to_rerun(
             lost,
             wrap_of=flow.wrap_of,
             needs=flow.graph.needs,
             takers=flow.takers,
-            has={**has, own: here},
+            objects_at={**objects_at, own: here},
             runs={**runs, own: flow.tasks},
             wanted=self._wanted,
             coordinator=own,
@@ -203,18 +203,18 @@ class Participants:
         return found
 
     def wraps_to_notify(
-        self, repeat: Collection[int], has: Collection[str]
+        self, repeat: Collection[int], objects_at: Collection[str]
     ) -> dict[Component, list[str]]:
         """Return component -> the wraps to notify that its tasks run again.
 
-        Only wraps in `has` still take part.
+        Only wraps in `objects_at` still take part.
         """
         flow, found = self._workflow, dict[Component, list[str]]()
         for component in {flow.components[task] for task in repeat}:
             wraps = {flow.wrap_of[task] for task in component.intersection(repeat)}
             unnotified = [
                 each
-                for each in wraps.intersection(has)
+                for each in wraps.intersection(objects_at)
                 if each != flow.name and not self._attempts.is_notified(each, component)
             ]
             if unnotified:

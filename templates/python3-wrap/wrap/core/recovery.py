@@ -29,7 +29,7 @@ def tasks_to_rerun(
     wrap_of: Mapping[int, str],
     needs: Callable[[int], Collection[int]],
     takers: Mapping[int, Collection[str]],
-    has: Mapping[str, Collection[int]],
+    objects_at: Mapping[str, Collection[int]],
     runs: Mapping[str, Collection[int]],
     wanted: Collection[int],
     coordinator: str,
@@ -43,8 +43,8 @@ def tasks_to_rerun(
         lost: the wrap that has lost all state of the execution; empty if no wrap is lost.
         wrap_of, needs, takers: for each task: its wrap, the tasks that have to end before it, the
             other wraps that wait for it.
-        has: wrap -> the ended tasks that it knows of and whose objects it has. A wrap that is
-            missing here is lost too, or has ended all its tasks and kept nothing.
+        objects_at: wrap -> the ended tasks that it knows of and whose objects it has. A missing
+            wrap is lost too, or has ended all its tasks and kept nothing.
         runs: wrap -> the tasks that it runs or has run: all its own unless it began again. A wrap
             that has to run further tasks begins again, with all of them.
         wanted: the tasks whose objects the coordinator awaits, besides the inputs of its own tasks.
@@ -57,9 +57,8 @@ def tasks_to_rerun(
     >>> chain = {1: [], 2: [1], 3: [2], 4: [3]}
     >>> places = {1: "home", 2: "far", 3: "far", 4: "home"}
     >>> takers = {1: ["far"], 2: [], 3: ["home"], 4: []}
-    >>> has = {"home": {1}}
-    >>> runs = {"home": {1, 4}}
-    >>> tasks_to_rerun("far", places, chain.__getitem__, takers, has, runs, [4], "home").begin
+    >>> objects, runs = {"home": {1}}, {"home": {1, 4}}
+    >>> tasks_to_rerun("far", places, chain.__getitem__, takers, objects, runs, [4], "home").begin
     {'far': {2, 3}}
     """
     used = {needed for task in wrap_of for needed in needs(task)}.union(wanted, read)
@@ -67,7 +66,7 @@ def tasks_to_rerun(
     missed: list[int] = []
     for task, place in wrap_of.items():
         waits = {*takers[task], coordinator} if task in wanted else takers[task]
-        if place == lost and _is_missed(task, wrap_of, waits, has, used, components):
+        if place == lost and _is_missed(task, wrap_of, waits, objects_at, used, components):
             missed.append(task)
     return _with_dependencies([*broken, *missed], wrap_of, needs, runs, components)
 
@@ -76,13 +75,15 @@ def _is_missed(
     task: int,
     wrap_of: Mapping[int, str],
     waits: Collection[str],
-    has: Mapping[str, Collection[int]],
+    objects_at: Mapping[str, Collection[int]],
     used: Collection[int],
     components: Mapping[int, Component],
 ) -> bool:
     """Return whether a task of a lost wrap has to run again for the wraps in `waits`."""
-    missing = any(task not in has[taker] for taker in waits if taker in has)
-    goes_on = any(each not in has.get(wrap_of[each], wrap_of) for each in components.get(task, ()))
+    missing = any(task not in objects_at[taker] for taker in waits if taker in objects_at)
+    goes_on = any(
+        each not in objects_at.get(wrap_of[each], wrap_of) for each in components.get(task, ())
+    )
     # No wrap records whether a task without users has ended, so it runs again.
     return missing or goes_on or task not in used
 

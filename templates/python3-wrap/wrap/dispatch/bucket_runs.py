@@ -349,7 +349,7 @@ class BucketRuns:
                 self.follow(self.flow.drain(self.now()))
                 if self.flow.idle:
                     then, self._then = self._then, None
-                    self._runs.rest()
+                    self._runs.clear_idle_timer()
         if then is not None:
             then()
             return

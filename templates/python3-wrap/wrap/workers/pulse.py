@@ -49,7 +49,7 @@ class Pulse:
         now = time.monotonic()
         if self._heartbeat.turned(now, self._loop.turns, self._loop.runs):
             renew = self._beat(self._limit_s)
-            if renew is not None and self._heartbeat.renews(now):
+            if renew is not None and self._heartbeat.may_restart_fork_server(now):
                 with contextlib.suppress(RuntimeError):  # no thread can be had
                     self._start(renew)
 
