@@ -1,6 +1,6 @@
-"""Keeps two commands of a user from changing one workflow on one gateway at the same time.
+"""Locks that keep two commands of a user from changing one workflow on one gateway at once.
 
-Both would deploy functions of the same names, and each would measure the other's.
+Both would deploy functions of the same names, and each would measure the other's functions.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from chiron.workflow.errors import ChironError
 
 
 def deploying(gateway: Gateway, workflow: str) -> AbstractContextManager[None]:
-    """Have no other command deploy or profile `workflow` during the block; else ``in-use``."""
+    """Lock `workflow` against deploying and profiling by other commands; else ``in-use``."""
     return _alone("another command deploys", gateway, workflow, "wait for its end")
 
 
 def watching(gateway: Gateway, workflow: str) -> AbstractContextManager[None]:
-    """Have no other ``chiron watch`` adapt `workflow` during the block; else ``in-use``."""
+    """Lock `workflow` against other ``chiron watch`` commands; else ``in-use``."""
     return _alone("another chiron watch adapts", gateway, workflow, "end it first")
 
 
@@ -31,7 +31,7 @@ def _alone(who: str, gateway: Gateway, workflow: str, mend: str) -> AbstractCont
     place = home()
     try:
         require_writable(place, folder=True)
-    except ChironError:  # other gateways than the embedded one need nothing there
+    except ChironError:  # only the embedded gateway needs that folder
         place = Path(tempfile.gettempdir(), f"chiron-{os.getuid()}")
     folder = place / "held" / digest([who, gateway.url, workflow])
     return held(folder, f"{who} {workflow} on {gateway.url}: {mend}")

@@ -1,4 +1,4 @@
-"""What is asked of the plan that is to replace the one that serves: a pure rule."""
+"""The request for the plan that is to replace the serving plan: a pure rule."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def asked_now(
     *,
     own_percentile: bool,
 ) -> DeploymentRequest:
-    """`request` for the rate and the percentile that the next plan is made for.
+    """Return `request` with the rate and the percentile of the next plan.
 
-    A `request` without a load is for the load of the plan that `serves`, and for the percentile of
-    that plan unless it has an `own_percentile`. The rate is that at which requests arrived in the
-    last `windows`, if that is surely more.
+    A `request` without a load gets the load of the plan that `serves`. Without its `own_percentile`
+    it gets that plan's percentile. The rate is the arrival rate in the last `windows`, if that is
+    surely higher.
     """
     load, choices = request.load, request.choices
     if serves is not None:

@@ -1,4 +1,4 @@
-"""Replaces the version that serves by another one without loss, and deploys again what is gone."""
+"""Blue-green switch: replaces the serving version without loss, and redeploys lost wraps."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from chiron.openfaas.sharing import TRIGGERS, without_triggers
 from chiron.workflow.errors import ChironError
 from chiron.workflow.tracing import KEY_ANNOTATION, trace_header
 
-#: How long the entry may take to become the new version, and how many answers in a row say that it
-#: has: while replicas are exchanged one by one, old and new ones answer.
+#: The longest time for the entry to become the new version, and the answers in a row that confirm
+#: that: while replicas are exchanged one by one, old and new replicas answer.
 SWITCH_S, _ANSWERS = 60.0, 10
 _POLL_S = 0.05
-#: Where a wrap tells its name, which is not that of the function where it serves as the entry.
+#: The path at which a wrap returns its own name, not the name of the function that it serves as.
 _WRAP_PATH, _WRAP_TIMEOUT_S = "/_/wrap", 5.0
-#: Where an entry is told to hand its requests on.
+#: The path at which an entry receives the target to forward its requests to.
 _ROUTE_PATH = "/_/route"
 _SHOWN = 200
-#: How long a wrap may take to get ready, in seconds; one that was scaled to zero starts in it too.
+#: The longest time for a wrap to get ready, in seconds, including a start from zero replicas.
 _READY_S = 60.0
 _HEALTH_PATH = "/_/health"
-#: More memory than that, in MiB, is no guess to make.
+#: The memory limit up to which `repair` doubles a wrap's memory, in MiB.
 _MOST_MIB = 8192
 
 
 @dataclass(frozen=True)
 class BlueGreen:
-    """Switches a workflow's entry between versions; `wait` lets time pass while requests drain."""
+    """Switches a workflow's entry between versions; `wait` sleeps while requests drain."""
 
     gateway: Gateway
     wait: Wait
@@ -52,14 +52,14 @@ class BlueGreen:
     def switch(
         self, candidate: Candidate, name: str, old: Serving | None, *, by_route: bool = False
     ) -> None:
-        """Have `candidate` answer under `name`, as `old` did so far, and remove `old`.
+        """Let `candidate` answer under `name` instead of `old`, and remove `old`.
 
-        Clients notice nothing: the platform exchanges the entry's replicas while the old ones go
-        on serving, and each replica calls the wraps of its own version. `by_route` is for one that
-        would first remove them: the entry stays what it is, and hands its requests on. What is
-        interrupted leaves both versions, and `settle` does the rest.
+        Clients notice nothing: the platform exchanges the entry's replicas while the old replicas
+        serve. Each replica calls the wraps of its own version. `by_route` is for a platform that
+        would remove the old replicas first: the entry stays, and forwards its requests. An
+        interruption leaves both versions, and `settle` does the rest.
 
-        Raises ``not-switched``, or the gateway's own: then `old` serves, and `candidate` is
+        Raises ``not-switched``, or the gateway's own error: then `old` serves, and `candidate` is
         removed.
         """
         called = old.called if old else None
@@ -86,12 +86,12 @@ class BlueGreen:
             self.settle(current)
 
     def settle(self, current: Serving) -> None:
-        """Remove the functions of other versions, once no request can need them any more.
+        """Remove the functions of other versions once no request can need them.
 
-        An entry that has forgotten where to hand its requests on to is told.
+        An entry that has lost its route gets the route again.
 
-        Raises ``not-switched`` where `current` does not serve yet, whatever its entry's annotations
-        say: then all stay.
+        Raises ``not-switched`` if `current` does not serve yet, despite its entry's annotations:
+        then all functions stay.
         """
         name = current.called.name
         if current.behind and self._wrap_behind(name) != current.behind:
@@ -106,14 +106,14 @@ class BlueGreen:
         self.tell(Event("removed", f"removed {', '.join(names)}", {"functions": names}))
 
     def _put_behind(self, candidate: Candidate, called: FunctionStatus) -> None:
-        """Have `called` hand its requests on to `candidate`, which is told to be meant for that."""
+        """Deploy `candidate` as a successor, and let `called` forward its requests to it."""
         name = candidate.entry.service
         self.gateway.deploy(_in_role(SUCCESSOR, candidate.entry, name))
         wait_ready(self.gateway, name, self.switch_s)
         self._hand(called, name)
 
     def _hand(self, called: FunctionStatus, behind: str) -> None:
-        """Have `called` hand its requests on to `behind`, or answer itself where that is empty."""
+        """Let `called` forward its requests to `behind`, or answer them itself if that is empty."""
         key = trace_header(called.annotations.get(KEY_ANNOTATION, ""))
         answer = self.gateway.invoke(
             called.name, behind.encode(), key, _WRAP_TIMEOUT_S, _ROUTE_PATH
@@ -153,7 +153,7 @@ class BlueGreen:
             self.wait(seconds)
 
     def _confirm(self, name: str, right: Callable[[str | None], bool]) -> None:
-        """Return once the wrap behind the function `name` is `right`, time after time."""
+        """Return once the wrap of the function `name` is `right` in _ANSWERS answers in a row."""
         deadline = time.monotonic() + self.switch_s
         answers = 0
         while answers < _ANSWERS:
@@ -171,20 +171,20 @@ class BlueGreen:
             time.sleep(_POLL_S)
 
     def _wrap_behind(self, name: str) -> str | None:
-        """What the wrap calls itself that runs as the function `name`; None where none says so."""
+        """Return the name of the wrap that runs as the function `name`; None without an answer."""
         answer = _asked(self.gateway, name, _WRAP_PATH, _WRAP_TIMEOUT_S)
         return answer.text if answer else None
 
 
 def _in_role(role: str, candidate: FunctionSpec, name: str) -> FunctionSpec:
-    """`candidate` as the function `name`; connectors call it only in the role of an entry."""
+    """Return `candidate` as the function `name`; only an entry keeps its connectors' triggers."""
     kept = candidate.annotations
     annotations = {**(kept if role == "entry" else without_triggers(kept)), ROLE: role}
     return candidate.model_copy(update={"service": name, "annotations": annotations})
 
 
 def _stays(candidate: Candidate, called: FunctionStatus) -> str:
-    """Which triggers of `called`, which is not deployed anew, differ from those of `candidate`."""
+    """Return which triggers of `called`, which is not redeployed, differ from the candidate's."""
     old, new = called.annotations, candidate.entry.annotations
     differ = sorted(key for key in TRIGGERS if old.get(key) != new.get(key))
     if not differ:
@@ -193,10 +193,9 @@ def _stays(candidate: Candidate, called: FunctionStatus) -> str:
 
 
 def as_it_was(function: FunctionStatus, behind: str = "") -> FunctionSpec:
-    """The deployment that made `function`, which hands its requests on to `behind` from its start,
-    where that is not empty.
+    """Return the deployment of `function`, which from its start forwards to `behind`, if given.
 
-    Raises ``unknown-variables`` where the gateway tells only a part of their values.
+    Raises ``unknown-variables`` if the gateway returns only a part of their values.
     """
     given = given_of(function.annotations)
     cut = cut_variables(function.env_vars, (given and given.environment) or {})
@@ -214,13 +213,13 @@ def as_it_was(function: FunctionStatus, behind: str = "") -> FunctionSpec:
 
 
 def repair(gateway: Gateway, current: Serving, tell: Tell) -> None:
-    """Deploy the wraps of `current` again that have ended: with twice the memory, where the end of
-    their log says that memory was why.
+    """Redeploy the wraps of `current` that have ended.
 
-    Raises the gateway's own error, or ``not-ready``.
+    If the end of a wrap's log points to its memory limit, it gets twice the memory. Raises the
+    gateway's own error, or ``not-ready``.
     """
     for function in current.wraps:
-        # A call may start one that was scaled to zero.
+        # A call may start a wrap that was scaled to zero.
         if function.replicas or _asked(gateway, function.name, _HEALTH_PATH, _READY_S):
             continue
         behind = current.behind if function is current.called else ""
@@ -240,7 +239,7 @@ def repair(gateway: Gateway, current: Serving, tell: Tell) -> None:
 
 
 def _asked(gateway: Gateway, name: str, path: str, timeout_s: float) -> Response | None:
-    """The good answer of the function `name` to GET of `path`; None for a bad one, or none yet."""
+    """Return the good answer of the function `name` to GET of `path`; None without one."""
     try:
         answer = gateway.get(name, path, timeout_s)
         return answer if answer.ok else None

@@ -1,4 +1,4 @@
-"""Which plan is tried next, and whether it serves: pure rules of predictions and measurements."""
+"""Which plan to try next, and whether it serves: pure rules over predictions and measurements."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-#: The share of the requests beyond the SLO, or of their latency, that a switch may leave at most.
+#: The share of the requests beyond the SLO, or of their latency, that may remain after a switch.
 _WORTH = 0.9
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """A plan of so many CPUs: the latency at the SLO's percentile, and the low end of its range."""
+    """A plan's CPUs, its latency at the SLO's percentile, and the low end of its range."""
 
     cpus: int
     latency_ms: float
@@ -22,7 +22,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Residual:
-    """Of a plan with so many CPUs: how many times the predicted latency was measured."""
+    """The ratio of measured to predicted latency of a plan with `cpus` CPUs."""
 
     cpus: int
     ratio: float
@@ -30,7 +30,7 @@ class Residual:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of the plan with this number: `measured_ms` is None where it does not work."""
+    """The result of the plan with this number; `measured_ms` is None if it does not work."""
 
     number: int
     kept: bool
@@ -39,7 +39,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Search:
-    """The search among `plans`, the preferred ones first, each predicted faster than those before.
+    """The search among `plans`, the preferred first, each predicted faster than those before.
 
     At most `tries` plans are tried. `known` are residuals of earlier searches.
     """
@@ -50,10 +50,9 @@ class Search:
     known: Sequence[Residual] = ()
 
     def expected_ms(self, number: int, outcomes: Sequence[Outcome]) -> float:
-        """The prediction of a plan, corrected by the mean residual (of the logarithm).
+        """Return the prediction of a plan, corrected by the mean residual (of the logarithm).
 
-        The residual of a plan with as many CPUs counts twice as much as that of one with a CPU
-        more or less, and so on.
+        The weight of a residual halves with every CPU more or less than the plan has.
         """
         plan = self.plans[number]
         residuals = [*self.known, *self._residuals(outcomes)]
@@ -64,12 +63,12 @@ class Search:
         return plan.latency_ms * math.exp(sum(logs) / sum(weights))
 
     def next(self, outcomes: Sequence[Outcome]) -> int | None:
-        """The number of the plan to be tried next; None for none.
+        """Return the number of the plan to try next, or None.
 
-        That is the first one whose corrected prediction keeps the SLO; before anything is known,
-        the first one whose range may. Where there is none, it is the fastest of those that may keep
-        it by their range. Once a plan keeps the SLO, only those before it are tried whose corrected
-        prediction does. A plan is tried in any case: the fastest one where none may keep the SLO.
+        That is the first plan whose corrected prediction keeps the SLO; before anything is known,
+        the first whose range may. If there is none, it is the fastest plan whose range may keep the
+        SLO. Once a plan keeps the SLO, only plans before it are tried, if their corrected
+        prediction does. At least one plan is tried: the fastest if none may keep the SLO.
         """
         if len(outcomes) >= self.tries:
             return None
@@ -86,9 +85,10 @@ class Search:
         return min(may or expected, key=expected.__getitem__)
 
     def _may_keep(self, number: int, expected_ms: float) -> bool:
-        """Whether the low end of its corrected range does; of the fastest plan, of its own one too.
+        """Return whether the low end of the corrected range keeps the SLO.
 
-        Residuals of other plans alone are no reason to give up.
+        For the fastest plan the uncorrected range suffices: residuals of other plans alone are no
+        reason to give up.
         """
         plan = self.plans[number]
         if number == len(self.plans) - 1 and plan.low_ms <= self.slo_ms:
@@ -105,8 +105,8 @@ class Search:
 class Exceeding(NamedTuple):
     """The share of a plan's requests that exceed the SLO, and their percentile in milliseconds.
 
-    The share comes first: few requests show that a plan breaks the SLO, and have no percentile to
-    be held against that of many.
+    The share comes first: a trial that breaks the SLO ends after few requests, whose percentile
+    does not compare with that of many.
     """
 
     share: float
@@ -114,6 +114,6 @@ class Exceeding(NamedTuple):
 
 
 def is_worth_a_switch(found: Exceeding, serves: Exceeding) -> bool:
-    """Whether of two that break the SLO one exceeds it clearly less often, or by less."""
+    """Return whether the plan `found` exceeds the SLO clearly less often, or by less."""
     faster = found.share <= serves.share and found.latency_ms < _WORTH * serves.latency_ms
     return faster or found.share < _WORTH * serves.share

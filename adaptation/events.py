@@ -1,4 +1,4 @@
-"""What a watcher tells: one event a line."""
+"""The events of a watcher, one a line."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened: its kind, a line for people, and the figures in it."""
+    """An event: its kind, a line for people, and the figures in it."""
 
     kind: Kind
     message: str
     figures: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self, at: str) -> str:
-        """The event as a line of JSON; `at` is when it happened."""
+        """Return the event as a line of JSON; `at` is its time."""
         told = {"at": at, "event": self.kind, "message": self.message}
         return json.dumps(told | self.figures)
 

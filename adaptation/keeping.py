@@ -1,4 +1,4 @@
-"""Replicas that people and scalers have given to what serves: what takes its place gets as many."""
+"""Keeps replica counts set by people and scalers when a new version replaces an old version."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from chiron.generator.given import given_of
 from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionStatus
 
-#: How often replicas are counted that are to get ready, in seconds.
+#: The period at which ready replicas are counted, in seconds.
 _LOOK_S = 0.2
 
 
 def replicas_set(before: FunctionStatus) -> int:
-    """The replicas of a wrap, if there are more than its own stack.yaml began with; else 0.
+    """Return the replicas of a wrap if more than its own stack.yaml began with; else 0.
 
-    Fewer, or as many, are those of its plan: the next plan has its own.
+    A smaller or equal count comes from its plan: the next plan has its own count.
     """
     given = given_of(before.annotations)
     began = Bounds.of(given.labels if given else {}).least
@@ -28,10 +28,10 @@ def replicas_set(before: FunctionStatus) -> int:
 def keep_replicas(
     gateway: Gateway, before: Mapping[str, FunctionStatus], tell: Tell, within_s: float
 ) -> None:
-    """Give functions as many replicas as were set on those `before` them, and wait until they are
-    ready.
+    """Scale functions to the replicas set on those `before` them, and wait until they are ready.
 
-    Those that have as many stay as they are. What is not ready `within_s` seconds is told.
+    Functions with as many replicas stay unchanged. Functions not ready within `within_s` seconds
+    cause an event.
     """
     wanted = dict[str, int]()
     for name, function in before.items():
@@ -49,6 +49,6 @@ def keep_replicas(
 
 
 def _missing(gateway: Gateway, wanted: Mapping[str, int]) -> Sequence[str]:
-    """The functions with fewer ready replicas than are wanted."""
+    """Return the functions with fewer ready replicas than wanted."""
     ready = {name: gateway.describe(name).available_replicas for name in wanted}
     return [name for name, count in wanted.items() if ready[name] < count]

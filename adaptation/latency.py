@@ -1,4 +1,4 @@
-"""Where the latency of what serves is read: from the gateway's metrics, or by own requests."""
+"""Sources of the serving version's latency: the gateway's metrics, or requests of its own."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from chiron.openfaas.client import Gateway
 from chiron.workflow.errors import ChironError
 from chiron.workflow.payloads import Payload, turns
 
-#: Waits for so many seconds.
+#: Sleeps for that many seconds.
 Wait = Callable[[float], None]
 
 #: OpenFaaS's histogram of how long functions took to answer, in seconds.
 _SECONDS = "gateway_functions_seconds"
-#: Every metric of the gateway begins so: a page without any is something else.
+#: The prefix of every metric of the gateway: a page without it is something else.
 _PREFIX = "gateway_"
 _TIMEOUT_S = 10.0
 
 
 class Latencies(Protocol):
-    """Tells how long a function takes to answer."""
+    """Measures the latency of a function."""
 
     def window(self, function: str, seconds: float, slo_ms: float | None) -> Window:
-        """The requests of the next `seconds`, and how many take longer than `slo_ms`."""
+        """Return the requests of the next `seconds`, and how many take longer than `slo_ms`."""
         ...
 
 
@@ -50,12 +50,11 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True)
 class GatewayMetrics:
-    """Reads what the gateway at `url` counts of its clients' requests.
+    """Reads the metrics that the gateway at `url` counts of its clients' requests.
 
-    The time is the gateway's: what lies between client and gateway is not in it. The gateway
-    counts also what asks wraps for their metrics, which is quickly answered. So how many requests
-    there were, and how long they took there, is asked of the wraps, and only what each call takes
-    on its way is the gateway's.
+    The latency is the gateway's, without the way between client and gateway. The gateway also
+    counts the short requests for the wraps' metrics. So the wraps' metrics provide the number of
+    requests and their service time. Only the mean time on the way comes from the gateway.
     """
 
     gateway: Gateway
@@ -64,22 +63,22 @@ class GatewayMetrics:
     verify_tls: bool = True
 
     def window(self, function: str, seconds: float, slo_ms: float | None) -> Window:
-        """The requests that `function` answered in the next `seconds`.
+        """Return the requests that `function` answered in the next `seconds`.
 
-        Late is what took longer than `slo_ms` in the wrap, which has counted these exactly where
-        that is its SLO. What was late by its way alone is not known.
+        A request is late if it took longer than `slo_ms` in the wrap, which counts exactly if that
+        is its SLO. Requests late only by their way are unknown.
         """
         before, heard = self.totals(function), self._hear(function)
         self.wait(seconds)
         after, later = self.totals(function), self._hear(function)
         calls, spent_s = after.requests - before.requests, after.seconds - before.seconds
-        if calls <= 0:  # fewer where the gateway was started anew
+        if calls <= 0:  # fewer if the gateway restarted
             return Window(0, 0.0)
-        if not later.said:  # it is of a build that tells nothing, or hangs
+        if not later.said:  # its build has no metrics, or it hangs
             return Window(int(calls), 1000 * spent_s / calls)
         pairs = list(_pairs(heard, later))
         requests = sum(then.good - first.good for first, then in pairs)
-        share = later.replicas / max(1, len(pairs))  # those that were heard stand for all
+        share = later.replicas / max(1, len(pairs))  # replicas that answered count for all
         arrived = share * sum(then.arrived - first.arrived for first, then in pairs)
         known_s = fmean(then.at - first.at for first, then in pairs) if pairs else 0.0
         if requests <= 0:
@@ -98,7 +97,7 @@ class GatewayMetrics:
         return hear(self.gateway, self.gateway.describe(function))
 
     def totals(self, function: str) -> Totals:
-        """What the gateway has counted of good answers of `function`; ``no-metrics``."""
+        """Return the gateway's totals of good answers of `function`; ``no-metrics``."""
         own = [
             sample
             for family in self._families()
@@ -129,12 +128,12 @@ class GatewayMetrics:
 
 
 def _pairs(before: Heard, after: Heard) -> Iterator[tuple[Said, Said]]:
-    """What each replica said `before` and `after`; one that is new since has counted from zero."""
+    """Yield each replica's metrics `before` and `after`; a new replica has counted from zero."""
     said = before.said
     for name, then in after.said.items():
         if name in said:
             yield said[name], then
-        elif len(said) >= before.replicas:  # all were heard, so it was not there
+        elif len(said) >= before.replicas:  # all answered then, so this replica is new
             yield then.started(min((each.at for each in said.values()), default=then.at)), then
 
 
@@ -144,7 +143,7 @@ def _any(*_: str, **__: object) -> None:
 
 @dataclass(frozen=True)
 class Probes:
-    """Sends a few requests of its own, for gateways that tell no latencies."""
+    """Sends a few requests of its own, for gateways without latency metrics."""
 
     gateway: Gateway
     workflow: str
@@ -154,7 +153,7 @@ class Probes:
     requests: int
 
     def window(self, function: str, seconds: float, slo_ms: float | None) -> Window:
-        """A few requests at the end of the next `seconds`."""
+        """Send a few requests at the end of the next `seconds`, and return them."""
         self.wait(seconds)
         found = find_invoker(self.gateway, self.workflow, self.planner)
         with explained(self.gateway), found as invoker:
@@ -168,11 +167,11 @@ class Probes:
 def find_latencies(
     gateway: Gateway, metrics_url: str | None, probes: Probes, *, verify_tls: bool = True
 ) -> Latencies:
-    """The metrics at `metrics_url`, else the gateway's own, else `probes`.
+    """Return the metrics at `metrics_url`, else the gateway's own, else `probes`.
 
     OpenFaaS serves its metrics on a port of their own (8082), which is not always reachable.
 
-    Raises ``no-metrics`` where there are none at `metrics_url`.
+    Raises ``no-metrics`` if `metrics_url` has none.
     """
     url = metrics_url or f"{gateway.url}/metrics"
     metrics = GatewayMetrics(gateway, url, probes.wait, verify_tls)
@@ -186,9 +185,9 @@ def find_latencies(
 
 
 def _is_of(sample: Sample, function: str) -> bool:
-    """Whether `sample` is of answers of `function`, in any namespace, and none of errors.
+    """Return whether `sample` counts answers of `function` without errors, in any namespace.
 
-    Older gateways do not tell the status of what they timed.
+    Older gateways do not label the status of what they timed.
     """
     name = sample.labels.get("function_name", "")
     return name.partition(".")[0] == function and sample.labels.get("code", "2").startswith("2")

@@ -1,8 +1,8 @@
-"""The verb `deploy` with its proof: plans are deployed and measured until one keeps the SLO.
+"""The verb `deploy` with its proof: deploys and measures plans until a plan keeps the SLO.
 
-The prediction narrows all plans to a few, of which `candidates` takes one after the other. The
-first one serves as soon as it stands; another is deployed beside, and switched to where it is
-better. Where a version served before, it stays until a plan is measured to keep the SLO.
+`candidates` takes a few plans by their predictions. The first serves once it is deployed. A later
+plan is deployed beside it, and takes over if it is better. A version that served before stays until
+a plan is measured to keep the SLO.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from chiron.workflow.plan import Plan
 from chiron.workflow.profile import LONGEST_MS
 from chiron.workflow.tracing import KEY_ANNOTATION
 
-#: Plans that are tried at most where nothing is said.
+#: The default number of plans tried at most.
 TRIES = 5
-#: For how long plans are looked for beside the one that is scheduled, and under a load, in seconds.
+#: Time limits of the search for other plans, without and with a load, in seconds.
 _SEARCH_S, _LOADED_S = 2.0, 10.0
-#: What it takes to build and deploy a plan, roughly, in seconds.
+#: Rough time to build and deploy a plan, in seconds.
 _DEPLOYING_S = 3.0
 
 
@@ -66,11 +66,11 @@ def deploy_proven(
 ) -> DeploymentReport:
     """Deploy the cheapest plan that is measured to keep the SLO, of at most `tries` plans.
 
-    Where none is, the best measured one is deployed, or the version stays that served before. With
-    `tries` None the plan is deployed that is predicted to keep it, whatever is measured. Artefacts
-    are those of `chiron.pipeline.deploy`, and residuals.json.
+    If no plan keeps it, deploy the best measured plan, or keep the version that served before. With
+    `tries` None, deploy the plan that is predicted to keep the SLO, even if measured otherwise. The
+    files are those of `chiron.pipeline.deploy`, and residuals.json.
 
-    Raises what the first plan fails with; nothing stays half-deployed.
+    Raises the first plan's error; nothing stays half-deployed.
     """
     if tries is None:
         return deploy(request, launcher, out, progress)
@@ -86,7 +86,7 @@ def deploy_proven(
 
 
 def _tell_of_rate(request: DeploymentRequest, former: Serving | None, progress: Progress) -> None:
-    """Say so where a plan for single requests is to replace the plan for a rate that serves."""
+    """Warn if a plan for single requests is to replace a serving plan for a rate."""
     serves = former.prediction if former else None
     if request.load is None and serves is not None and serves.per_s is not None:
         rate = f"{serves.per_s:g}/s"
@@ -98,20 +98,20 @@ def _tell_of_rate(request: DeploymentRequest, former: Serving | None, progress: 
 
 @dataclass(frozen=True)
 class Behind:
-    """What runs behind an entry that hands requests on to it, which takes `hop_ms` more."""
+    """A target behind an entry that forwards requests to it, which adds `hop_ms`."""
 
     target: Invokable
     hop_ms: float
 
     def invoke(self, request: bytes) -> Answer:
-        """Its answer, as long as it takes there."""
+        """Return the target's answer, with `hop_ms` added to its latency."""
         answer = self.target.invoke(request)
         return replace(answer, latency_ms=answer.latency_ms + self.hop_ms)
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """A plan that was tried, and what came of it; None where it does not work."""
+    """A plan that was tried, and the result; None if the plan does not work."""
 
     plan: Plan
     shown: Try
@@ -121,7 +121,7 @@ class _Tried:
 
 @dataclass
 class _Proof:
-    """Tries plans on one gateway, where `former` serves so far, if any does."""
+    """Tries plans on one gateway; `former` is the version that serves before, if any."""
 
     prepared: Prepared
     launcher: Launcher
@@ -129,15 +129,15 @@ class _Proof:
     progress: Progress
     former: Serving | None
     by_route: bool
-    #: What was deployed here, where nothing served before: it goes where the proof is cut short.
+    #: The functions deployed here if nothing served before; removed if the proof is cut short.
     created: list[str] = field(default_factory=list)
     tried: list[_Tried] = field(default_factory=list)
     tries_each: int = 1
-    #: The place among them of the one that serves; None for the former version, or none.
+    #: The index in `tried` of the serving plan; None for the former version, or none.
     serves: int | None = None
 
     def run(self, tries: int) -> DeploymentReport:
-        """Try at most so many plans; what came of it."""
+        """Try at most `tries` plans, and return the report."""
         plans, predicted = self._plans
         self.tries_each = max(1, tries // len(plans))
         residuals = Residuals.of(self.out, self.prepared.profile, self.prepared.platform)
@@ -159,7 +159,7 @@ class _Proof:
 
     @cached_property
     def _plans(self) -> tuple[list[Plan], list[Predicted]]:
-        """The plans that may be tried, the preferred ones first, and what is predicted of each."""
+        """The plans that may be tried, the preferred first, and their predictions."""
         prepared, request = self.prepared, self.prepared.request
         scheduled = plan_for(request, prepared.profile, prepared.platform, self.progress)
         ms, low_ms = _judged(scheduled, self._percentile)
@@ -168,7 +168,7 @@ class _Proof:
             what = self._job, choices, request.load, request.slo_ms
             options = preferred([*found, *considered_load(*what, _LOADED_S)], choices.strategy)
             plans = [each.plan for each in options]
-            # How wide the range is differs little from plan to plan, and takes seconds to tell.
+            # The range's relative width is nearly the same for all plans, and takes seconds.
             each_ms = [(each.judged_ms, each.judged_ms * low_ms / ms) for each in options]
         else:
             if searched(choices.planner):
@@ -182,7 +182,7 @@ class _Proof:
         return plans, [Predicted(n, *each) for n, each in zip(cpus, each_ms, strict=True)]
 
     def _finished(self, plan: Plan) -> Plan:
-        """`plan` with what is predicted of it, under the load if there is one."""
+        """Return `plan` with its prediction, under the load if there is a load."""
         request = self.prepared.request
         if request.load is None:
             return assess(plan, self._job, request.slo_ms)
@@ -201,7 +201,7 @@ class _Proof:
         return replace(self.prepared.request.trial, tries=self.tries_each)
 
     def _try(self, number: int, search: Search) -> None:
-        """Deploy and measure the plan of this number; have it serve where it is the best so far."""
+        """Deploy and measure the plan of this number; let it serve if it is the best so far."""
         plans, predicted = self._plans
         plan, trial = plans[number], self._trial
         expected_ms = search.expected_ms(number, self._outcomes)
@@ -253,7 +253,7 @@ class _Proof:
         return measured
 
     def _stand_beside(self, plan: Plan, trial: Trial, expected_ms: float) -> Measurement:
-        """Deploy a plan beside what serves and measure it; switch to it where it is better."""
+        """Deploy a plan beside the serving version and measure it; switch if it is better."""
         hop_ms = self.prepared.platform.rpc_ms if self.by_route else 0.0
 
         def check(invoker: Invoker) -> Measurement:
@@ -284,10 +284,10 @@ class _Proof:
         return measured
 
     def _is_better(self, trial: Trial) -> bool:
-        """Whether what `trial` measured is to serve.
+        """Return whether the measured plan should serve.
 
-        A plan that keeps the SLO is tried only where it is preferred to those that were measured to
-        keep it. A doubtful trial is worth no switch.
+        A plan that keeps the SLO is only tried if it is preferred to the kept plans before it. A
+        doubtful trial never causes a switch.
         """
         if trial.verdict == "kept":
             return True
@@ -308,7 +308,7 @@ class _Proof:
         self.progress(event.message)
 
     def _report(self) -> DeploymentReport:
-        """What came of the tries: plan.json and build/ are of the plan that serves, or is best."""
+        """Return the report; plan.json and build/ are of the serving plan, or of the best."""
         stays = self.serves is None
         works = [(each, each.measured) for each in self.tried if each.measured]
         if self.serves is not None:
@@ -317,7 +317,7 @@ class _Proof:
         if self.former or tried is not self.tried[0]:
             stack_file = self.prepared.generate(tried.plan, self.out)
             if not stays:
-                self.launcher.build(stack_file)  # what is deployed by hand from build/ is this plan
+                self.launcher.build(stack_file)  # build/, deployed by hand, is this plan
         return DeploymentReport(
             plan=tried.plan,
             measured=measured,
@@ -331,7 +331,7 @@ class _Proof:
         )
 
     def _functions(self, plan: Plan) -> tuple[str, ...]:
-        """The functions that run `plan`, the one that clients call first."""
+        """Return the functions that run `plan`, first the function that clients call."""
         current = serving(self.launcher.gateway, plan.workflow, plan.planner)
         if current is None:  # the client calls each task
             return tuple(wrap.name for wrap in plan.wraps)
@@ -340,7 +340,7 @@ class _Proof:
 
 
 def _announced(count: int, trial: Trial, latency_ms: float) -> str:
-    """How long it may take to try `count` plans, the slowest of which takes `latency_ms`."""
+    """Return how long it may take to try `count` plans, the slowest at `latency_ms`."""
     about_s = count * (trial.usual_s(latency_ms) + _DEPLOYING_S)
     plans = f"{count} plan{'s' * (count > 1)}"
     rate = f" at {trial.per_s:g}/s" if trial.per_s else ""
@@ -353,7 +353,7 @@ def _exceeding(tried: Try) -> Exceeding:
 
 
 def _judged(plan: Plan, percentile: float) -> tuple[float, float]:
-    """What is predicted of `plan` for the percentile that it is judged by, and its low end."""
+    """Return the predicted latency that `plan` is judged by, and the low end of its range."""
     if plan.under_load is not None:
         loaded = plan.under_load.at(percentile)
         return (loaded.ms, loaded.low_ms) if loaded else (LONGEST_MS, LONGEST_MS)
@@ -373,7 +373,7 @@ def _shape(plan: Plan) -> str:
 
 
 def _said(trial: Trial, measured: Measurement) -> str:
-    """Why the trial has its verdict."""
+    """Return the reason for the trial's verdict."""
     requests, over, slo = len(trial.latencies_ms), trial.over, f"{trial.slo_ms:g} ms"
     rate = f" at {trial.per_s:g}/s" if trial.per_s else ""
     took = f"p{trial.percentile:g} {trial.latency_ms:.1f} ms{rate}, {over} of {requests} over {slo}"

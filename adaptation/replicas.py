@@ -1,4 +1,4 @@
-"""Raises and lowers the replicas of what serves, by what these say of their load."""
+"""Scales the replicas of the serving version by the load that they report."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ from chiron.openfaas.client import Gateway
 from chiron.openfaas.objects import FunctionStatus
 from chiron.workflow.errors import ChironError
 
-#: How long between two looks, in seconds.
+#: The period of the looks, in seconds.
 EVERY_S = 1.0
 
 
 @dataclass
 class Scaler:
-    """Looks at the load of functions, and has the gateway run more or fewer replicas of them."""
+    """Reads the load of functions, and lets the gateway run more or fewer replicas of them."""
 
     gateway: Gateway
-    #: Says which, at each look.
+    #: Returns the functions to scale, at each look.
     functions: Callable[[], Iterable[FunctionStatus]]
     tell: Tell
     sleep: Wait = time.sleep
-    #: Whether it minds that tasks are held back, or only what is in hand and waits.
+    #: Whether backpressure counts, or only the requests in hand and in queues.
     by_pressure: bool = True
-    #: The share of the machine's cores that were busy since it was last called, where all replicas
-    #: share one machine and this process can see its cores; else 0.
+    #: The utilisation of the machine's cores since the last call. It is 0 unless all replicas share
+    #: one machine and this process can see its cores.
     busy: Callable[[], float] = lambda: 0.0
     _records: dict[str, Record] = field(init=False, default_factory=dict)
     _said: dict[str, Mapping[str, Said]] = field(init=False, default_factory=dict)
     _loads: dict[str, Load] = field(init=False, default_factory=dict)
-    #: How many requests arrived between the last looks, and in how many seconds.
+    #: The requests that arrived between the last looks, and in how many seconds.
     _arrived: dict[str, tuple[tuple[float, float], ...]] = field(init=False, default_factory=dict)
-    #: How many replicas were asked for last, and how many there were then.
+    #: The number of replicas last requested, and the number then.
     _asked: dict[str, tuple[int, int]] = field(init=False, default_factory=dict)
-    #: How many replicas a gateway kept that was asked for more (True) or fewer.
+    #: The number of replicas that a gateway kept when asked for more (True) or fewer.
     _kept: dict[str, tuple[int, bool]] = field(init=False, default_factory=dict)
 
     def wait(self, seconds: float) -> None:
-        """Let so much time pass, and scale meanwhile."""
+        """Sleep for that long, and scale meanwhile."""
         until = time.monotonic() + seconds
         while (left_s := until - time.monotonic()) > 0:
             try:
@@ -65,7 +65,7 @@ class Scaler:
             self.sleep(min(left_s, EVERY_S))
 
     def look(self) -> None:
-        """Ask each function for its load, and the gateway for other replicas where needed."""
+        """Read each function's load, and scale its replicas if needed."""
         busy = self.busy()
         statuses = [self.gateway.describe(function.name) for function in self.functions()]
         looked = [(each, self._load(each, busy)) for each in statuses if each.replicas]
@@ -81,7 +81,7 @@ class Scaler:
             self._scale(status, replace(load, by_rate=by_rate))
 
     def _growth(self, name: str, planned: Planned | None) -> float:
-        """How many times the rate that it is planned for its requests arrive at; 0 for no plan."""
+        """Return the arrival rate as a factor of the planned rate; 0 without a plan."""
         seen = self._arrived.get(name, ())
         if planned is None:
             return 0.0
@@ -89,7 +89,7 @@ class Scaler:
         return growth(requests, seconds, planned.per_s)
 
     def _load(self, status: FunctionStatus, busy: float) -> Load | None:
-        """What the replicas that answer say, or else said last; None for never."""
+        """Return the load by the replicas that answer, or the last known load; None if unknown."""
         before = self._said.get(status.name, {})
         heard = hear(self.gateway, status)
         if not heard.said:
@@ -123,7 +123,7 @@ class Scaler:
         self.tell(Event("scaled", message, figures))
 
     def _learn(self, name: str, current: int) -> None:
-        """Whether the gateway did what it was asked for last, which its answer does not say."""
+        """Record whether the gateway fulfilled the last request, which its answer does not show."""
         wanted, before = self._asked.pop(name, (current, None))
         if wanted != current == before:
             self._kept[name] = current, wanted > current
@@ -137,6 +137,6 @@ class Scaler:
 
 
 def _planned(status: FunctionStatus) -> Planned | None:
-    """The rate that a function's plan was for, if requests reach it through the gateway."""
+    """Return the planned rate of a function, if requests reach it through the gateway."""
     plan, needed = read_prediction(status.annotations), read_needed(status.annotations)
     return planned_for(status.labels, plan.per_s if plan else None, needed)

@@ -1,7 +1,7 @@
-"""residuals.json: how measured plans differ from what was predicted of them, with provenance.
+"""residuals.json: the deviations of measured plans from their predictions, with provenance.
 
-It is beside the profile and the platform that the predictions are of. A later search that has just
-these two learns from it.
+The file is beside the profile and the platform of the predictions. A later search with the same
+profile and platform learns from it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FILE = "residuals.json"
 
 
 class MeasuredPlan(Document):
-    """What a plan, by its fingerprint, took `at` (RFC 3339), at the rate ``per_s`` if any."""
+    """A measurement of a plan, by its fingerprint, `at` a time (RFC 3339), at ``per_s`` if any."""
 
     plan: str
     at: str
@@ -37,7 +37,7 @@ class MeasuredPlan(Document):
 
 
 class ResidualsFile(Document):
-    """The measurements, newest last, and the fingerprints of what the predictions are of."""
+    """The measurements, newest last, and the fingerprints of the predictions' inputs."""
 
     format: Literal[1] = 1
     profile: str
@@ -47,16 +47,16 @@ class ResidualsFile(Document):
 
 @dataclass(frozen=True)
 class Residuals:
-    """The file of a folder, with what is in it of the same profile and platform."""
+    """The file of a folder, and its content for the same profile and platform."""
 
     path: Path
     content: ResidualsFile
 
     @classmethod
     def of(cls, folder: Path, profile: Profile, platform: Platform) -> Residuals:
-        """Those in `folder`; none where the file is of another profile or calibration.
+        """Return the residuals in `folder`; empty if the file is of another profile or calibration.
 
-        How fast the machine was makes no difference: predictions are for that speed.
+        The machine's speed at calibration does not matter: predictions are for that speed.
         """
         path = folder / FILE
         calibration = json.dumps(at_any_speed(platform), sort_keys=True)
@@ -68,7 +68,7 @@ class Residuals:
         return cls(path, found if same else empty)
 
     def known(self, trial: Trial) -> list[Residual]:
-        """What is known of such trials, but for what was measured beside others' load."""
+        """Return the residuals of such trials, except measurements disturbed by other load."""
         return [
             Residual(tried.cpus, tried.measured_ms / tried.predicted_ms)
             for each in self.content.measured
@@ -78,7 +78,7 @@ class Residuals:
         ]
 
     def write(self, tried: Iterable[tuple[Plan, Try]], trial: Trial, at: str) -> None:
-        """Write the file with what was `tried` by such trials, in place of older measurements."""
+        """Write the file; the trials `tried` replace older measurements of their plans."""
         new = [
             MeasuredPlan(
                 plan=fingerprint(plan),
@@ -96,5 +96,5 @@ class Residuals:
 
 
 def fingerprint(plan: Plan) -> str:
-    """A short name for what `plan` deploys."""
+    """Return a short name for the deployment of `plan`."""
     return digest(wrap.model_dump_json() for wrap in plan.wraps)

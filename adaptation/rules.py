@@ -1,4 +1,4 @@
-"""When a deployment has drifted from what was predicted: pure functions of what was seen."""
+"""The rules for drift of a deployment from its prediction: pure functions of measurements."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from chiron.generator.annotations import UNBOUNDED_MS, DeployedPrediction
 from chiron.workflow.errors import ChironError
 from chiron.workflow.plan import Plan, Within
 
-#: Where a mean latency is, as seen from the predicted range; ``late`` where it is within, but more
+#: The side of a mean latency relative to the predicted range; ``late`` if it is within, but more
 #: requests than the SLO allows take longer than the SLO.
 Side = Literal["below", "within", "above", "late"]
 
-#: Pauses double with every attempt that changed nothing, but not more often than this.
+#: Pauses double with every attempt that changed nothing, up to this many times.
 _DOUBLINGS = 6
 
 
@@ -25,29 +25,29 @@ _DOUBLINGS = 6
 class Rules:
     """When to adapt."""
 
-    #: How long requests are counted for one mean latency, in seconds, if there are enough by then.
+    #: How long requests are counted for one mean latency, in seconds; longer if there are too few.
     window_s: float = 60.0
     #: How many windows in a row have to be outside the range, on one side of it.
     windows: int = 3
-    #: Requests below which a window tells nothing, and grows.
+    #: The fewest requests of a conclusive window; a window with fewer grows.
     fewest: int = 10
-    #: How much further than the predicted range the mean may be, as a share of its ends.
+    #: How far beyond the predicted range the mean may be, as a share of the range's ends.
     tolerance: float = 0.25
-    #: Profile anew when the last time is longer ago, in seconds; None for never.
+    #: The age of the last profile, in seconds, after which to profile again; None for never.
     every_s: float | None = None
     #: Switch to plans that miss the SLO too.
     best_effort: bool = False
-    #: Deploy the entry again to switch, even where the provider loses requests by that.
+    #: Switch by deploying the entry again, even if the provider then loses requests.
     allow_outage: bool = False
 
 
 @dataclass(frozen=True)
 class Window:
-    """The requests of one stretch of time: how many, and their mean latency (0 for none).
+    """The requests of one stretch of time: their number, and their mean latency (0 for none).
 
-    Of those of which it is known, ``timed``, at least ``late`` took longer than the SLO. So many
-    ``arrived``, with those that failed or have no answer yet, in so many ``seconds``; 0 where that
-    is not known. The window has grown to ``looks`` times its length.
+    ``timed`` is how many were compared with the SLO; at least ``late`` of them took longer.
+    ``arrived`` counts the requests, including failed and unanswered requests, in ``seconds``; 0 if
+    unknown. The window has grown to ``looks`` times its length.
     """
 
     requests: int
@@ -59,7 +59,7 @@ class Window:
     looks: int = 1
 
     def grown(self, later: Window) -> Window:
-        """This window and the `later` one that follows it, as one window."""
+        """Return this window and the `later` window that follows it as one window."""
         requests = self.requests + later.requests
         spent_ms = self.requests * self.mean_ms + later.requests * later.mean_ms
         return Window(
@@ -74,9 +74,9 @@ class Window:
 
 
 def with_window(windows: Sequence[Window], new: Window, rules: Rules) -> list[Window]:
-    """The last `windows` that the rules look at, and the `new` one.
+    """Return the last `windows` that the rules use, with the `new` window.
 
-    If the last one has too few requests to tell anything, the new one makes it longer.
+    If the last window has too few requests to be conclusive, the new window extends it.
     """
     if windows and windows[-1].requests < rules.fewest:
         return [*windows[:-1], windows[-1].grown(new)]
@@ -84,7 +84,7 @@ def with_window(windows: Sequence[Window], new: Window, rules: Rules) -> list[Wi
 
 
 def exceeding_per_s(windows: Sequence[Window], planned_per_s: float) -> float | None:
-    """The rate at which requests arrived in `windows`, if surely more than planned; else None."""
+    """Return the arrival rate in `windows` if it surely exceeds the plan, else None."""
     arrived = sum(each.arrived for each in windows)
     seconds = sum(each.seconds for each in windows)
     if growth(arrived, seconds, planned_per_s) <= 1:
@@ -93,7 +93,7 @@ def exceeding_per_s(windows: Sequence[Window], planned_per_s: float) -> float | 
 
 
 def side(mean_ms: float, prediction: DeployedPrediction, tolerance: float) -> Side:
-    """Where `mean_ms` is, as seen from the range of the predicted mean with `tolerance`."""
+    """Return the side of `mean_ms` relative to the predicted range with `tolerance`."""
     low_ms, high_ms = prediction.expected_range_ms
     if mean_ms < low_ms * (1 - tolerance):
         return "below"
@@ -101,7 +101,7 @@ def side(mean_ms: float, prediction: DeployedPrediction, tolerance: float) -> Si
 
 
 def allowed(prediction: DeployedPrediction) -> float | None:
-    """The share of requests that may take longer than the SLO; None where nothing was promised.
+    """Return the share of requests that may exceed the SLO; None without a promise.
 
     A plan whose whole range is above the SLO was deployed without a promise.
     """
@@ -112,7 +112,7 @@ def allowed(prediction: DeployedPrediction) -> float | None:
 
 
 def by_slo(slo_ms: float, percentile: float) -> DeployedPrediction:
-    """What requests are held against if nothing was predicted: the SLO alone, whatever the mean."""
+    """Return a prediction that bounds requests by the SLO alone, for any mean."""
     within = Within(percentile=percentile, ms=slo_ms, low_ms=0.0, high_ms=slo_ms)
     return DeployedPrediction(
         latency_ms=slo_ms, low_ms=0.0, high_ms=UNBOUNDED_MS, within=within, cpus=0, slo_ms=slo_ms
@@ -120,7 +120,7 @@ def by_slo(slo_ms: float, percentile: float) -> DeployedPrediction:
 
 
 def concluded(windows: Sequence[Window], prediction: DeployedPrediction, rules: Rules) -> str:
-    """What the mean of `windows`, no reason to adapt, says of what serves, in a sentence."""
+    """Return a sentence on the mean of `windows`, which is no reason to adapt."""
     telling = [each for each in windows if each.requests >= rules.fewest]
     length = f" of {rules.window_s:g} s" if rules.window_s else ""
     looks = sum(each.looks for each in windows)
@@ -148,26 +148,24 @@ def concluded(windows: Sequence[Window], prediction: DeployedPrediction, rules: 
 
 @dataclass(frozen=True)
 class Record:
-    """What the windows so far come to."""
+    """The state after the windows so far."""
 
-    #: The side of the last window that told something, and how many in a row were there.
+    #: The side of the last conclusive window, and how many in a row were on that side.
     side: Side = "within"
     run: int = 0
-    #: Adaptations since the latency was last in range; each one that it comes back for lets the
-    #: next drift be taken at its word sooner.
+    #: Adaptations since the latency was in range; each window in range subtracts one.
     attempts: int = 0
-    #: Windows in which nothing is done, whatever they tell: the longer the more attempts there
-    #: were. Drift that a new plan does not mend, such as load, is then no reason to go round and
-    #: round.
+    #: The number of windows to wait before the next adaptation, which grows with the attempts.
+    #: Drift that a new plan does not correct, such as load, then causes no endless adaptations.
     pause: int = 0
-    #: Where the side is ``late``: the requests of the windows there, and the late ones of them.
+    #: If the side is ``late``: the requests of those windows, and the late requests among them.
     timed: int = 0
     late: int = 0
-    #: Whether these are too many to be late by chance.
+    #: Whether more requests are late than chance explains.
     broken: bool = False
 
     def seen(self, window: Window, prediction: DeployedPrediction, rules: Rules) -> Record:
-        """The record after one more window."""
+        """Return the record after one more window."""
         pause = max(0, self.pause - 1)
         if window.requests < rules.fewest:
             return replace(self, pause=pause)
@@ -191,50 +189,48 @@ class Record:
         )
 
     def attempted(self, rules: Rules) -> Record:
-        """The record after an adaptation, whatever came of it."""
+        """Return the record after an adaptation, whatever its result."""
         attempts = self.attempts + 1
         pause = rules.windows * (2 ** min(attempts, _DOUBLINGS) - 1)
         return Record(attempts=attempts, pause=pause)
 
     def drifted(self, rules: Rules) -> bool:
-        """Whether enough windows in a row were outside, on one side."""
+        """Return whether enough windows in a row were outside, on one side."""
         return self.run >= rules.windows and (self.side != "late" or self.broken)
 
 
 @dataclass(frozen=True)
 class Served:
-    """What serves, as a new plan is compared with it."""
+    """The serving version, for the comparison with a new plan."""
 
-    #: What was predicted of its plan; None where nothing was.
+    #: The prediction of its plan; None without a prediction.
     prediction: DeployedPrediction | None = None
-    #: What requests have just taken in the mean, where that is not what was predicted.
+    #: The present mean latency, if it differs from the prediction.
     took_ms: float | None = None
-    #: Whether it has broken its SLO though requests take what was predicted in the mean.
+    #: Whether it has broken its SLO although the mean latency is as predicted.
     late: bool = False
-    #: Whether it says that it was made from the same functions, and that the same was asked of
-    #: its plan.
+    #: Whether its annotations name the same functions, and the same options of its plan.
     same_source: bool = False
     same_asked: bool = False
-    #: What a switch would add to what requests take.
+    #: The latency that a switch would add.
     hop_ms: float = 0.0
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether to switch to a new plan, and why or why not."""
+    """Whether to switch to a new plan, and the reason."""
 
     switch: bool
     why: str
 
 
 def judge(served: Served, plan: Plan, rules: Rules) -> Verdict:
-    """Whether `plan` should replace what is `served`.
+    """Return whether `plan` should replace the `served` version.
 
-    One of as many CPUs, predicted about as fast, for the same code, brings nothing:
-    two profiles of one function are never quite equal. One of more CPUs has to be faster.
+    A plan with equal CPUs, equal code and about the same predicted latency does not: two profiles
+    of one function always differ a little. A plan with more CPUs has to be faster.
 
-    Raises ``slo-missed`` where `plan` would replace it but misses the SLO, and the rules want
-    better.
+    Raises ``slo-missed`` if `plan` would replace it but misses the SLO, unless ``best_effort``.
     """
     new = DeployedPrediction.of(plan)
     verdict = _compared(served, plan, new, rules)

@@ -1,10 +1,10 @@
-"""How many replicas each wrap should have: pure functions of what its replicas say.
+"""How many replicas each wrap should have: pure functions of what its replicas report.
 
 References
 ----------
-DataFlower (ASPLOS'23), section 4.2: a function of which nothing is held back needs no more
-containers for its outputs; one that is blocked for a share p of the time makes them 1 / (1 - p)
-times as fast as they leave, and would need so many times the containers.
+DataFlower (ASPLOS'23), section 4.2: a function whose outputs are never blocked needs no more
+containers for them. If it is blocked for a share p of the time, outputs leave (1 - p) times as fast
+as it makes them. It then needs 1 / (1 - p) times the containers.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from chiron.deployment.replicas import Heard, Said
 from chiron.generator.scale_labels import target_per_s
 from chiron.openfaas.objects import MAX_LABEL, MIN_LABEL, TARGET_LABEL, TYPE_LABEL
 
-#: OpenFaaS's own, where labels say nothing.
+#: OpenFaaS's defaults, for missing labels.
 _DEFAULT_MIN, _DEFAULT_MAX = 1, 20
-#: Share of the requests at once that replicas have in hand, and of the time in which they compute,
-#: where there are enough of them.
+#: Target utilisation of replicas: the share of their concurrency in use, and of their cores' time.
 TARGET = 0.7
-#: A rate is seen over so many looks, and counts as higher than planned if requests that arrive at
-#: random exceed the plan by so many standard deviations.
+#: A rate is measured over RATE_LOOKS looks. It counts as higher than planned if Poisson arrivals
+#: exceed the plan by _SURE standard deviations.
 RATE_LOOKS, _SURE = 5, 2.0
-#: Share of the time in which tasks are held back from which on that is pressure.
+#: The smallest share of the time with blocked tasks that counts as backpressure.
 PRESSED = 0.1
-#: One look raises the replicas at most to so many times as many: a step of ten requests at a
-#: replica that takes them one at a time is met by the second look.
+#: The largest factor by which one look raises the replicas: ten requests at a replica that takes
+#: one at a time are met by the second look.
 STEEPEST = 4
-#: One look lowers them at most to this share, and pressure alone raises them at most by as much.
+#: The smallest factor by which one look lowers the replicas; backpressure alone raises them at most
+#: by its inverse.
 HALF = 0.5
-#: For so many looks fewer replicas have to suffice before there are fewer. Where tasks were held
-#: back before with so few of them, this is doubled each time, so many times at most.
+#: Replicas are removed only after fewer sufficed for CALM looks. If tasks were blocked before with
+#: that few, the number of looks doubles each time, up to _DOUBLINGS times.
 CALM, _DOUBLINGS = 30, 4
 
 
@@ -47,34 +47,34 @@ class Bounds:
 
     @classmethod
     def of(cls, labels: Mapping[str, str]) -> Bounds:
-        """As the labels say; what is no number above 0 there says nothing."""
+        """Return the bounds in the labels; a value that is no number above 0 counts as missing."""
         least = _number(labels.get(MIN_LABEL, ""), _DEFAULT_MIN)
         return cls(least, max(least, _number(labels.get(MAX_LABEL, ""), _DEFAULT_MAX)))
 
     def within(self, replicas: float) -> int:
-        """The next number that there may be, which is no less than `replicas` where it can be."""
+        """Round `replicas` up to a whole number within the bounds."""
         return max(self.least, math.ceil(round(min(replicas, self.most), 6)))
 
 
 @dataclass(frozen=True)
 class Load:
-    """What a wrap's replicas have to do."""
+    """The load of a wrap's replicas."""
 
-    #: Those that take requests.
+    #: The replicas that accept requests.
     replicas: int
-    #: Those in hand and waiting at a replica, on average.
+    #: Requests that a replica executes or queues, on average.
     requests: float
-    #: How many of these a replica works on.
+    #: The concurrency of a replica.
     at_once: float
-    #: The share of the time in which tasks were held back.
+    #: The share of the time in which tasks were blocked by backpressure.
     pressure: float = 0.0
-    #: The share of their machine's cores that were busy, 0 where that is not known.
+    #: The utilisation of their machine's cores, 0 if unknown.
     busy: float = 0.0
-    #: The replicas that the rate needs by the plan; 0 if it was for no rate.
+    #: The replicas that the planned rate needs; 0 without a planned rate.
     by_rate: float = 0.0
-    #: The share of the time in which the replicas' own cores computed for them.
+    #: The utilisation of the replicas' own cores.
     computing: float = 0.0
-    #: Whether requests here wait for another wrap that has too few replicas.
+    #: Whether requests wait for another wrap that has too few replicas.
     is_behind: bool = False
 
     @property
@@ -84,11 +84,10 @@ class Load:
 
     @property
     def needs(self) -> float:
-        """With so many replicas each has no more than its share of requests and of computing, and
-        no pressure, and there are as many as the rate needs.
+        """The replicas needed for the target utilisation, for no backpressure, and for the rate.
 
-        There are no more for requests than there are requests: a replica without any is idle. Nor
-        are there more for requests that wait for another wrap: these would wait there.
+        Requests need at most one replica each: a replica without a request is idle. Requests that
+        wait for another wrap need no more replicas: they would wait there.
         """
         total = max(1.0, self.replicas * self.requests)
         by_queue = min(self.replicas * self.requests / (TARGET * self.at_once), total)
@@ -101,18 +100,18 @@ class Load:
 
     @property
     def helpful(self) -> float:
-        """With so many replicas all cores would be busy; infinitely many where none is busy."""
+        """The replicas that would use all cores; infinite if no core is busy."""
         return self.replicas // self.busy if self.busy > 0 else math.inf
 
 
 @dataclass(frozen=True)
 class Record:
-    """What the looks so far come to.
+    """The state after the looks so far.
 
-    ``helpful`` are the most replicas that help, by the last look. ``needs`` are those of the last
-    looks, since the ``replicas`` became fewer. ``floor`` are the most that were needed when tasks
-    were last held back; for so many looks, ``holds``, there are no fewer. How many looks that are
-    has been doubled ``doublings`` times.
+    ``helpful`` is the most replicas that help, by the last look. ``needs`` are the needs of the
+    last looks, since the ``replicas`` became fewer. ``floor`` is the most replicas needed when
+    tasks were last blocked, and the minimum for the next ``holds`` looks. That number of looks was
+    doubled ``doublings`` times.
     """
 
     replicas: int = 0
@@ -123,7 +122,7 @@ class Record:
     helpful: float = math.inf
 
     def seen(self, load: Load) -> Record:
-        """The record after one more look."""
+        """Return the record after one more look."""
         before = self.needs if load.replicas >= self.replicas else ()
         needs = (*before, load.needs)[-CALM:]
         if not load.is_pressed:
@@ -137,7 +136,7 @@ class Record:
         return Record(load.replicas, needs, floor, CALM << doublings, doublings, load.helpful)
 
     def wanted(self, current: int, bounds: Bounds) -> int:
-        """How many replicas there should be in place of the `current` ones."""
+        """Return how many replicas should replace the `current` number."""
         now = self.needs[-1] if self.needs else 0.0
         if now > current:
             helpful = max(current, self.helpful)
@@ -149,11 +148,11 @@ class Record:
 
 
 def load_of(heard: Heard, before: Mapping[str, Said], by_pressure: bool, busy: float) -> Load:
-    """What the replicas that were heard say: with many of them, a sample.
+    """Return the load by the replicas that answered: a sample if there are many.
 
-    A silent replica that was heard `before` has as much to do as the busiest replica. A silent
-    replica that never was heard is starting: it has nothing to do, and neither has a replica that
-    was heard for the first time computed yet.
+    A silent replica that answered `before` counts as the busiest replica. A silent replica that
+    never answered is starting and has no requests. A replica that answered for the first time has
+    not computed yet.
     """
     found = heard.said
     lost = _lost(heard, before)
@@ -173,10 +172,10 @@ def load_of(heard: Heard, before: Mapping[str, Said], by_pressure: bool, busy: f
 
 
 def arrived(heard: Heard, before: Mapping[str, Said]) -> tuple[float, float] | None:
-    """How many requests have arrived at all replicas since the look `before`, and in how many
-    seconds; None if no replica was heard then.
+    """Return how many requests arrived since the look `before`, and in how many seconds.
 
-    Those that are starting have got none yet: each replica that was busy stands for the others.
+    Return None if no replica answered then. Starting replicas have got no requests; each replica
+    that was busy counts for the others.
     """
     pairs = _pairs(heard.said, before)
     if not pairs:
@@ -192,18 +191,18 @@ def _pairs(found: Mapping[str, Said], before: Mapping[str, Said]) -> list[tuple[
 
 
 def _lost(heard: Heard, before: Mapping[str, Said]) -> int:
-    """How many silent replicas were heard before: they are too busy to answer."""
+    """Return how many silent replicas answered before: they are too busy to answer."""
     return min(heard.silent, len(before.keys() - heard.said.keys()))
 
 
 def behind(load: Load, others: Iterable[Load]) -> Load:
-    """The load of an entry, whose requests wait for the `others` that have too few replicas."""
+    """Return the load of an entry whose requests wait for `others` with too few replicas."""
     return replace(load, is_behind=any(each.needs > each.replicas for each in others))
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What a wrap was planned for: so many requests per second keep so many replicas busy."""
+    """The plan of a wrap: a rate in requests per second, and the replicas that it keeps busy."""
 
     per_s: float
     replicas: float
@@ -212,10 +211,10 @@ class Planned:
 def planned_for(
     labels: Mapping[str, str], plan_per_s: float | None = None, needed: float | None = None
 ) -> Planned | None:
-    """What a wrap that gets its requests through the gateway is for, if its labels say a rate.
+    """Return the plan of a wrap that gets requests through the gateway, if its labels have a rate.
 
-    That is `plan_per_s`, the rate of its plan, and the replicas `needed` for that, unless somebody
-    has changed the labels.
+    That is `plan_per_s`, its plan's rate, with the replicas `needed`, unless the labels were
+    changed.
     """
     target, least = _number(labels.get(TARGET_LABEL, ""), 0), Bounds.of(labels).least
     if labels.get(TYPE_LABEL) != "rps" or not target:
@@ -226,7 +225,7 @@ def planned_for(
 
 
 def growth(requests: float, seconds: float, planned: float) -> float:
-    """How many times the `planned` rate requests surely arrive at, if so many came in `seconds`.
+    """Return the factor of the `planned` rate that `requests` in `seconds` surely exceed.
 
     The model's replicas grow with the rate, as each saturates at its own.
     """

@@ -1,8 +1,8 @@
-"""Versions of a workflow side by side: which one serves, and a new one, deployed and checked.
+"""Versions of a workflow side by side: the serving version, and a new version that is checked.
 
-The entry wrap keeps its name, which clients call. All wraps of a version have the version in
-their names, the entry too until it is known to work. Then the same image runs under the entry's
-name; or, where the provider would lose requests by that, the entry hands them on to it.
+The entry wrap keeps the name that clients call. All wraps of a version have the version in their
+names, the entry too while it is on trial. Then the same image runs under the entry's name. If the
+provider would lose requests by that, the entry forwards requests to it.
 """
 
 from __future__ import annotations
@@ -40,41 +40,41 @@ from chiron.workflow.plan import Plan
 
 #: The annotation with the name of a version.
 VERSION = "chiron.version"
-#: The role of an entry wrap that is tried under its version's name.
+#: The role of an entry wrap on trial under its version's name.
 CANDIDATE = "candidate"
 
 
 @dataclass(frozen=True)
 class Serving:
-    """The version that serves, and what is deployed of others."""
+    """The serving version, and the deployed functions of other versions."""
 
     #: The function that clients call.
     called: FunctionStatus
-    #: The version's entry wrap: the same one, or the one that it hands its requests on to.
+    #: The version's entry wrap: the called function, or the wrap to which that forwards.
     entry: FunctionStatus
-    #: Functions of the workflow that the version does not need: older ones that drain, newer
-    #: ones that are being tried, or what a watcher that was interrupted has left.
+    #: Functions of the workflow that the version does not need: older functions that drain, newer
+    #: functions on trial, or the rest of an interrupted watcher.
     others: tuple[FunctionStatus, ...]
     #: All functions that a request needs.
     wraps: tuple[FunctionStatus, ...] = ()
 
     @property
     def version(self) -> str:
-        """Its version; empty where `chiron deploy` deployed it."""
+        """The version; empty if `chiron deploy` deployed it."""
         return self.entry.annotations.get(VERSION, "")
 
     @property
     def prediction(self) -> DeployedPrediction | None:
-        """What was predicted of its plan."""
+        """The prediction of its plan."""
         return read_prediction(self.entry.annotations)
 
     @property
     def behind(self) -> str:
-        """The wrap that the called one hands its requests on to; empty where it answers itself."""
+        """The wrap to which the called function forwards; empty if that answers itself."""
         return "" if self.entry is self.called else self.entry.name
 
     def is_wrap(self, name: str | None) -> bool:
-        """Whether the wrap that calls itself `name` is its entry."""
+        """Return whether `name`, as a wrap reports it, is the name of its entry."""
         if self.behind:
             return name == self.behind
         if self.version:
@@ -83,13 +83,13 @@ class Serving:
 
     @property
     def drain_s(self) -> float:
-        """How long the others may still be called by requests that have begun, in seconds."""
+        """How long requests that have begun may still call the other functions, in seconds."""
         called = (f for f in self.others if f.annotations.get(ROLE) != CANDIDATE)
         return max((client_timeout_s(function.env_vars) for function in called), default=0.0)
 
 
 def serving(gateway: Gateway, workflow: str, planner: str) -> Serving | None:
-    """The version of `workflow`, as `planner`, that serves on `gateway`; None for none."""
+    """Return the version of `workflow` by `planner` that serves on `gateway`, or None."""
     functions = [
         function
         for function in gateway.functions()
@@ -110,7 +110,7 @@ def serving(gateway: Gateway, workflow: str, planner: str) -> Serving | None:
 
 
 def named(plan: Plan, version: str) -> Plan:
-    """`plan` with the version in the name of every wrap."""
+    """Return `plan` with the version in the name of every wrap."""
     wraps = tuple(
         wrap.model_copy(update={"name": _name(plan.workflow, number, version)})
         for number, wrap in enumerate(plan.wraps, start=1)
@@ -119,12 +119,12 @@ def named(plan: Plan, version: str) -> Plan:
 
 
 def entry_name(workflow: str, version: str) -> str:
-    """The name of the entry wrap of a version."""
+    """Return the name of the entry wrap of a version."""
     return _name(workflow, 1, version)
 
 
 def version_of(plan: Plan, marks: Mapping[str, str]) -> str:
-    """A short name for `plan` of what `marks` stand for: `DeploymentRequest.marks`."""
+    """Return a short name for `plan` and the `DeploymentRequest.marks` of its sources."""
     return digest([dump(plan), *marks.values()])
 
 
@@ -134,20 +134,20 @@ def _name(workflow: str, number: int, version: str) -> str:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A version that works, by its name `version`."""
+    """A version that works; `version` is its name."""
 
     version: str
-    #: How its entry wrap is to be deployed once it serves: with what connectors call it by.
+    #: Its entry wrap's deployment once it serves, with the triggers of connectors.
     entry: FunctionSpec
     #: All functions that were deployed for it.
     created: list[str]
-    #: What that took, until they answered, in seconds.
+    #: The time from its deployment until its functions answered, in seconds.
     ready_s: float
-    #: What its answers took.
+    #: The latencies of its answers.
     measured: Measurement
-    #: The functions in whose place its wraps are, by the names of these.
+    #: The functions that its wraps replace, by the names of its wraps.
     before: Mapping[str, FunctionStatus] = field(default_factory=dict)
-    #: What was set on those and is not kept, a line each.
+    #: Users' settings of the replaced functions that are not kept, a line each.
     lost: tuple[str, ...] = ()
 
 
@@ -163,15 +163,15 @@ def deploy_beside(
     current: Serving | None = None,
     update: bool = False,
 ) -> Candidate:
-    """`plan` deployed under names of its own; nothing of it stays where it does not work.
+    """Deploy `plan` under names of its own; remove all of it if it does not work.
 
-    Supporting functions of the workflow's stack.yaml belong to all versions: those that are
-    missing are deployed, those that are there stay as they are, unless this is to `update` them.
-    The deployable folder is generated in `out`. `check` invokes it. `trace_key` is that of the wrap
-    that will hand requests on to it, if there is one. What others have set on the wraps of
-    `current`, which serves, stays on those in their place.
+    Supporting functions of the workflow's stack.yaml belong to all versions. Missing functions are
+    deployed; existing functions stay unchanged unless `update` is set. The deployable folder is
+    generated in `out`. `check` invokes the version. `trace_key` is the key of the wrap that will
+    forward requests to it, if any. Settings that users made on the wraps of the serving `current`
+    are kept.
 
-    Raises what comes of generating, building and deploying, and what `check` raises.
+    Raises the errors of generating, building, deploying, and of `check`.
     """
     gateway = launcher.gateway
     marks = request.marks(sources)
@@ -206,7 +206,7 @@ def deploy_beside(
 
 
 def in_place_of(plan: Plan, version: str, current: Serving) -> dict[str, FunctionStatus]:
-    """The names of the wraps of a new `version` -> the wraps of `current` with their numbers."""
+    """Return the wraps of `current` by the names of the wraps that replace them in `version`."""
     there = {function.name: function for function in current.wraps}
     found = dict[str, FunctionStatus]()
     for number, wrap in enumerate(plan.wraps, start=1):
@@ -217,9 +217,9 @@ def in_place_of(plan: Plan, version: str, current: Serving) -> dict[str, Functio
 
 
 def _of_version(stack: StackFile, plan: Plan, present: Collection[str]) -> StackFile:
-    """The wraps of `plan` in `stack`, its entry on trial, and the supporting functions missing.
+    """Return the wraps of `plan` in `stack`, its entry on trial, and missing supporting functions.
 
-    While the entry is tried no connector calls it: the version that serves is called.
+    While the entry is on trial, connectors call the serving version.
     """
     wraps = {wrap.name for wrap in plan.wraps}
     functions = {n: f for n, f in stack.functions.items() if n in wraps or n not in present}

@@ -1,4 +1,4 @@
-"""The loop of `chiron watch`: look, and where the deployment has drifted, plan anew and switch."""
+"""The loop of `chiron watch`: measures the deployment, and plans anew and switches after drift."""
 
 from __future__ import annotations
 
@@ -38,14 +38,13 @@ from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 from chiron.workflow.tracing import KEY_ANNOTATION
 
-#: Requests that a new version has to answer rightly, after a warm-up.
+#: Requests that a new version has to answer correctly, after a warm-up.
 _CHECKS = 10
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why to adapt: what requests took in the mean, in milliseconds, that too many were late, or
-    that nothing is predicted of what serves, where that is why."""
+    """Why to adapt: a mean latency in milliseconds, late requests, or a missing prediction."""
 
     why: str
     took_ms: float | None = None
@@ -57,39 +56,38 @@ class Reason:
 class Watcher:
     """Keeps one workflow at its SLO.
 
-    What is deployed it reads from the gateway, so that it can be ended and started at any time,
-    and a failed adaptation leaves the version serving that served before.
+    All state is read from the gateway, so a watcher can stop and start at any time. A failed
+    adaptation leaves the former version serving.
     """
 
-    #: The workflow and its SLO; its platform is found once where it has none. Its planner is
-    #: one that has an entry to switch: any but ``one-to-one``. Without a load it is for that of the
-    #: plan that serves.
+    #: The workflow and its SLO; a missing platform is found once. The planner must have an entry to
+    #: switch: any but ``one-to-one``. Without a load, that of the serving plan counts.
     request: DeploymentRequest
     launcher: Launcher
     latencies: Latencies
     #: Profiles the workflow's functions.
     profile: Callable[[], Profile]
     rules: Rules
-    #: Lets so many seconds pass.
+    #: Sleeps for that many seconds.
     wait: Wait
     tell: Tell
-    #: Where profile.json, platform.json, plan.json and build/ of the last plan are written.
+    #: The folder for profile.json, platform.json, plan.json and build/ of the last plan.
     out: Path
-    #: How long the entry may take to become a new version.
+    #: The longest time for the entry to become a new version.
     switch_s: float = SWITCH_S
-    #: Whether the percentile of the request was asked for; else that of the plan that serves holds.
+    #: Whether the user chose the request's percentile; else the serving plan's percentile counts.
     own_percentile: bool = True
-    #: The last windows, as many as the rules look at.
+    #: The last windows, as many as the rules use.
     _windows: list[Window] = field(init=False, default_factory=list)
     _tried: datetime = field(init=False, default=datetime.min.replace(tzinfo=UTC))
-    #: Whether something was missing when what serves was to get a prediction.
+    #: Whether a prediction of the serving version failed for lack of something.
     _cannot_predict: bool = field(init=False, default=False)
 
     def run(self, *, once: bool = False) -> None:
-        """Watch until interrupted; `once` ends with the first verdict.
+        """Watch until interrupted; with `once`, until the first verdict.
 
-        Raises whatever keeps a workflow from being deployed that was not; with `once`, all else
-        that fails. Otherwise a failure is an event, and the next look comes after a window.
+        Raises the error of a first deployment; with `once`, every error. Other errors are events,
+        and the next look comes after a window.
         """
         if self._serving() is None:
             self._adapt(Reason("it is not deployed"))
@@ -117,14 +115,14 @@ class Watcher:
                     return
 
     def _conclude(self) -> None:
-        """Tell what the windows came to, none of which was a reason to adapt."""
+        """Emit the verdict on windows that were no reason to adapt."""
         current = self._serving()
         if current:
             message = concluded(self._windows, self._held_against(current), self.rules)
             self.tell(Event("verdict", message, {"windows": len(self._windows)}))
 
     def _look(self, record: Record) -> tuple[Reason | None, Record]:
-        """Why to adapt now, or None; takes a window where only that can tell."""
+        """Return why to adapt now, or None; measure a window if the reason depends on it."""
         current = self._serving()
         if current:
             repair(self.launcher.gateway, current, self.tell)
@@ -158,7 +156,7 @@ class Watcher:
         return None, record
 
     def _standing_reason(self, current: Serving | None) -> Reason | None:
-        """Why to adapt whatever the latency is."""
+        """Return a reason to adapt that does not depend on the latency."""
         if current is None:
             return Reason("it is not deployed")
         if current.prediction is None and not self._cannot_predict:
@@ -174,12 +172,12 @@ class Watcher:
         return None
 
     def _held_against(self, current: Serving) -> DeployedPrediction:
-        """The prediction of what serves, or the SLO alone if there is none."""
+        """Return the prediction of the serving version; without one, the SLO alone."""
         request = self.request
         return current.prediction or by_slo(request.slo_ms, request.choices.percentile)
 
     def _adapted(self, reason: Reason) -> bool:
-        """Adapt; False if that was to get a prediction and something for it is missing."""
+        """Adapt; return False if that was to get a prediction, which failed."""
         try:
             self._adapt(reason)
         except (ChironError, OSError) as error:
@@ -191,7 +189,7 @@ class Watcher:
         return True
 
     def _adapt(self, reason: Reason) -> None:
-        """Plan anew; where that brings something, have the new plan serve."""
+        """Plan anew, and switch to the new plan if that brings an improvement."""
         with held(self.out), deploying(self.launcher.gateway, self.request.folder.workflow.name):
             self._adapt_by(reason)
 
@@ -234,7 +232,7 @@ class Watcher:
         self.tell(Event("checked", f"{message}; {busy}" if busy else message, figures))
         name = plan.wraps[0].name
         if current and outage and not by_route:
-            # A wrap that is told to end waits for the requests that it has.
+            # A wrap that terminates waits for its requests.
             seconds = math.ceil(candidate.ready_s + client_timeout_s(current.called.env_vars))
             message = f"{name} is deployed again: nothing answers for up to {seconds} s"
             self.tell(Event("outage", message, {"seconds": seconds}))
@@ -246,14 +244,14 @@ class Watcher:
         return BlueGreen(self.launcher.gateway, self.wait, self.tell, self.switch_s)
 
     def _asked(self, current: Serving | None, *, behind: bool) -> DeploymentRequest:
-        """What is asked of a new plan, with a new profile."""
+        """Return the request for a new plan, with a new profile."""
         platform = self._platform()
         request = replace(self.request, platform=platform, profile=self.profile(), behind=behind)
         serves = current.prediction if current else None
         return asked_now(request, serves, self._windows, own_percentile=self.own_percentile)
 
     def _platform(self) -> Platform:
-        """What the gateway costs, found once."""
+        """Return the platform, given, kept or measured once."""
         request = self.request
         platform = platform_of(request.platform, request.platforms, self.launcher, self._step)
         self.request = replace(request, platform=platform)
@@ -268,7 +266,7 @@ class Watcher:
 
 
 def _served(current: Serving, marks: Mapping[str, str], reason: Reason) -> Served:
-    """What serves, as a plan that would get these `marks` is compared with it."""
+    """Return the serving version, for comparison with a plan that would get these `marks`."""
     its = current.entry.annotations
     same_source, same_asked = (its.get(key) == marks[key] for key in (SOURCE, ASKED))
     return Served(current.prediction, reason.took_ms, reason.late, same_source, same_asked)

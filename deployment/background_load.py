@@ -52,6 +52,11 @@ def is_quiet() -> bool:
     return disturbance(others_share(LONG_LOOK_S)) is None
 
 
+def got_quiet(share: float | None) -> bool:
+    """Whether others, who had `share` of the cores, disturbed then and do not now."""
+    return disturbance(share) is not None and is_quiet()
+
+
 def await_quiet(limit_s: float) -> None:
     """Return when others leave the cores idle, or after `limit_s` seconds."""
     deadline = time.monotonic() + limit_s

@@ -1,4 +1,4 @@
-"""What a deployed function says of itself, so that `invoke` needs nothing but the gateway."""
+"""Annotations that describe a deployed function, so that `invoke` needs only the gateway."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ from chiron.wrap.config.declaration import NumberedSource
 WORKFLOW = f"{PREFIX}workflow"
 PLANNER = f"{PREFIX}planner"
 ROLE = f"{PREFIX}role"
-#: The role of an entry wrap that answers in the place of the one that clients call.
+#: The role of an entry wrap that answers instead of the wrap that clients call.
 SUCCESSOR = "successor"
-#: The variable by which the one that clients call knows of it from its start.
+#: The variable with the successor's name, which the wrap that clients call reads at its start.
 ROUTE = "chiron_route"
 FUNCTIONS = f"{PREFIX}functions"
-#: The functions that a wrap calls, which are deployed by themselves.
+#: The separately deployed functions that a wrap calls.
 CALLED = f"{PREFIX}called"
-#: Is on functions that were deployed because wraps call them, and go when the last of these goes.
+#: Marks functions deployed because wraps call them; they are removed with the last such wrap.
 FOR_WRAPS = f"{PREFIX}for-wraps"
 FLOW = f"{PREFIX}flow"
-#: Where the first part of a state machine is; those that follow have numbers from 1 on.
+#: The first part of a state machine; further parts are numbered from 1.
 MACHINE = f"{PREFIX}machine"
 PREDICTION = f"{PREFIX}prediction"
-#: How many replicas of a wrap the rate of its plan keeps busy.
+#: The number of replicas of a wrap that the rate of its plan keeps busy.
 NEEDED = f"{PREFIX}needed"
-#: By it a Prometheus on Kubernetes finds the metrics of each replica: faas-netes hands annotations
-#: on to pods, and says "false" where a function says nothing.
+#: A Prometheus on Kubernetes uses it to find the metrics of each replica. faas-netes copies
+#: annotations to pods, with "false" as the default.
 SCRAPE = "prometheus.io.scrape"
-#: What a deployment was made from, and what was asked of its plan.
+#: The fingerprint of a deployment's sources, and the options of its plan.
 SOURCE = f"{PREFIX}source"
 ASKED = f"{PREFIX}asked"
-#: The high end of a range without one: documents have finite numbers.
+#: The upper end of an unbounded range: documents have finite numbers.
 UNBOUNDED_MS = sys.float_info.max
-#: Longest part of a state machine, in characters: faasd makes a label of containerd's of each
-#: annotation, which has 4096 bytes together with its name.
+#: The longest part of a state machine, in characters: faasd stores each annotation as a label of
+#: containerd, limited to 4096 bytes with its name.
 _PART = 3900
-#: Most parts: Kubernetes allows 256 KiB of annotations in all.
+#: The most parts: Kubernetes allows 256 KiB of annotations in all.
 _MOST_PARTS = 60
 
 
 @dataclass(frozen=True)
 class TaskFlow:
-    """The place of a task that the client calls: its stage, its input, the workflow's output.
+    """The position of a task that the client calls: its stage, its input, the workflow's output.
 
-    ``fail`` is error and cause where the workflow ends in a Fail state, ``emits`` has the numbers
-    of the outputs that it emits, ``streams`` those of the outputs that it reads as streams.
+    ``fail`` is error and cause if the workflow ends in a Fail state. ``emits`` numbers the outputs
+    that it emits, ``streams`` the outputs that it reads as streams.
     """
 
     task: int
@@ -74,10 +74,10 @@ class TaskFlow:
 
 
 class DeployedPrediction(PredictedRange):
-    """What was predicted of a deployed plan: its latency, the CPUs of all replicas, and the SLO.
+    """The prediction for a deployed plan: its latency, the CPUs of all replicas, and the SLO.
 
-    ``under_load`` is there if the plan was made for a load. Requests are then held against that:
-    their mean is between that of requests alone and that at the load.
+    ``under_load`` is set if the plan was made for a load. Measured requests are then compared with
+    it: their mean lies between that of single requests and that at the load.
     """
 
     cpus: int
@@ -86,7 +86,7 @@ class DeployedPrediction(PredictedRange):
 
     @classmethod
     def of(cls, plan: Plan) -> DeployedPrediction | None:
-        """What is predicted of `plan`; None if nothing is."""
+        """Return the prediction for `plan`; None if it has none."""
         if plan.predicted is None:
             return None
         loaded = plan.under_load
@@ -107,19 +107,19 @@ class DeployedPrediction(PredictedRange):
 
     @property
     def alone(self) -> DeployedPrediction:
-        """The same for single requests."""
+        """The prediction for single requests."""
         return self.model_copy(update={"under_load": None})
 
     @property
     def promised(self) -> Within | LoadWithin | None:
-        """The percentile that the plan was judged by; None if its queue has no end."""
+        """The percentile by which the plan was judged; None if its queue grows without end."""
         if self.under_load is None or self.within is None:
             return self.within
         return self.under_load.at(self.within.percentile)
 
     @property
     def judged_ms(self) -> float:
-        """What is held against the SLO; infinite if the queue has no end."""
+        """The latency to compare with the SLO; infinite if the queue grows without end."""
         if self.under_load is None:
             return super().judged_ms
         return self.promised.ms if self.promised else math.inf
@@ -131,7 +131,7 @@ class DeployedPrediction(PredictedRange):
 
     @property
     def expected_range_ms(self) -> tuple[float, float]:
-        """The range of that: from the least of one request alone to the most at the load."""
+        """The range of the mean: from the least of single requests to the most at the load."""
         if self.under_load is None:
             return super().expected_range_ms
         low_ms, _ = self.alone.expected_range_ms
@@ -158,7 +158,7 @@ class DeployedPrediction(PredictedRange):
 
     @property
     def shown(self) -> str:
-        """As it is written in tables; with a star where there are warnings to be written below."""
+        """The text for tables; a star marks a prediction with warnings, which are printed below."""
         if self.under_load is None or self.within is None:
             return super().shown
         star = " *" if self.warnings else ""
@@ -166,7 +166,7 @@ class DeployedPrediction(PredictedRange):
 
 
 def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
-    """The annotations of the wrap at `index`, tasks by number; ``machine-too-large``."""
+    """Return the annotations of the wrap at `index`; raise ``machine-too-large``."""
     functions = ",".join(functions_in(plan.wraps[index], workflow))
     needed = needed_replicas(plan, index)
     annotations = {
@@ -205,7 +205,7 @@ def annotate(plan: Plan, index: int, workflow: Workflow) -> dict[str, str]:
 
 
 def _machine(workflow: Workflow) -> dict[str, str]:
-    """The state machine and the names of its tasks, packed, in parts."""
+    """Return the state machine and the names of its tasks, compressed, in parts."""
     told = json.dumps({"machine": workflow.machine, "tasks": list(workflow.by_name)})
     packed = b64encode(zlib.compress(told.encode(), 9)).decode()
     parts = [packed[start : start + _PART] for start in range(0, len(packed), _PART)]
@@ -224,7 +224,7 @@ def _part(number: int) -> str:
 
 
 def read_machine(annotations: Mapping[str, str]) -> tuple[dict[str, Any], list[str]] | None:
-    """The state machine that `annotate` wrote, or None, and its tasks' names by their numbers."""
+    """Return the state machine of `annotate` and its tasks' names by number; None without one."""
     parts = list(takewhile(bool, (annotations.get(_part(each), "") for each in count())))
     if not parts:
         return None
@@ -233,8 +233,7 @@ def read_machine(annotations: Mapping[str, str]) -> tuple[dict[str, Any], list[s
 
 
 def answering(entry: FunctionStatus, functions: Iterable[FunctionStatus]) -> FunctionStatus:
-    """The wrap of `functions` that answers what `entry` is asked: the last one that was made its
-    successor, if that was later than `entry` was deployed."""
+    """Return the newest successor of `entry`; `entry` itself if it was deployed after them."""
     wanted = identity(entry.annotations)
     behind = [
         function
@@ -247,32 +246,32 @@ def answering(entry: FunctionStatus, functions: Iterable[FunctionStatus]) -> Fun
 
 
 def identity(annotations: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """The workflow and the planner that a function with these annotations is deployed for."""
+    """Return the workflow and the planner of a function with these annotations."""
     return annotations.get(WORKFLOW), annotations.get(PLANNER)
 
 
 def read_functions(function: FunctionStatus) -> tuple[str, ...]:
-    """The functions of stack.yaml that a deployed one runs: itself, where it is no wrap."""
+    """Return the functions of stack.yaml that a deployed function runs: itself if it is no wrap."""
     return tuple(function.annotations.get(FUNCTIONS, function.name).split(","))
 
 
 def read_called(annotations: Mapping[str, str]) -> tuple[str, ...]:
-    """The functions that a wrap with these annotations calls."""
+    """Return the functions that a wrap with these annotations calls."""
     return tuple(filter(None, annotations.get(CALLED, "").split(",")))
 
 
 def read_flow(annotations: Mapping[str, str]) -> TaskFlow:
-    """The flow that `annotate` wrote."""
+    """Return the flow that `annotate` wrote."""
     return TaskFlow(**parse_json(annotations[FLOW], "annotation chiron.flow"))
 
 
 def read_needed(annotations: Mapping[str, str]) -> float | None:
-    """The replicas that `annotate` wrote; None where the plan was for no rate."""
+    """Return the replicas that `annotate` wrote; None if the plan has no rate."""
     return float(annotations[NEEDED]) if NEEDED in annotations else None
 
 
 def read_prediction(annotations: Mapping[str, str]) -> DeployedPrediction | None:
-    """The prediction that `annotate` wrote; None where nothing was predicted."""
+    """Return the prediction that `annotate` wrote; None if there is none."""
     if PREDICTION not in annotations:
         return None
     what = f"annotation {PREDICTION}"

@@ -1,6 +1,6 @@
-"""What a wrap's handler.py declares, derived from the plan and the workflow.
+"""The declaration in a wrap's handler.py, derived from the plan and the workflow.
 
-Task names are free text, so they are numbers here: in the order of the workflow's definition.
+Task names are free text, so tasks have numbers here: in the order of the workflow's definition.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from chiron.wrap.core.triggers import TASK_TRIGGERS, Bucket, buckets
 
 
 def task_numbers(workflow: Workflow) -> dict[str, int]:
-    """The number of every task, and of every output that one emits."""
+    """Return the number of every task and of every emitted output."""
     emitted = chain.from_iterable(workflow.emitted.values())
     return {name: number for number, name in enumerate((*workflow.by_name, *emitted))}
 
 
 def numbered(source: Source, numbers: Mapping[str, int]) -> NumberedSource:
-    """`source` in the runtime's form, in which nothing is an empty list."""
+    """Return `source` in the runtime's form, in which an empty list means no input."""
     if source is None:
         return None
     if source == NOTHING:
@@ -42,15 +42,15 @@ def declare(
     timeouts_s: Mapping[str, float] = MappingProxyType({}),
     commands: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> WrapDeclaration:
-    """The declaration of the wrap at `index` of `plan`.
+    """Return the declaration of the wrap at `index` of `plan`.
 
-    The first wrap of a plan is its entry. Where the client calls every wrap, each is the entry
-    of its own task: request in, output out.
+    The first wrap of a plan is its entry. If the client calls every wrap, each wrap is the entry of
+    its own task: request in, output out.
 
     Args:
-        timeout_s: seconds that a request may take.
-        timeouts_s: function -> seconds that it may take, for those that have a limit of their own.
-        commands: function -> program and arguments, for those of the style ``command``.
+        timeout_s: the timeout of a request, in seconds.
+        timeouts_s: the limits in seconds of functions with their own limit.
+        commands: program and arguments of functions of the style ``command``.
     """
     part = _Part(plan, index, workflow)
     functions, numbers = functions_in(part.wrap, workflow), part.numbers
@@ -87,7 +87,7 @@ def declare(
 
 @dataclass(frozen=True)
 class _Part:
-    """The wrap at `index` of `plan`, and what the numbers of its tasks make of the workflow."""
+    """The wrap at `index` of `plan`, and its part of the workflow, with tasks as numbers."""
 
     plan: Plan
     index: int
@@ -103,26 +103,26 @@ class _Part:
 
     @cached_property
     def by_client(self) -> bool:
-        """The client calls every wrap: each is the entry of its only task."""
+        """Whether the client calls every wrap, as the entry of its only task."""
         return self.plan.orchestrator == "client"
 
     @cached_property
     def decided(self) -> bool:
-        """A state machine in the entry decides what runs."""
+        """Whether a state machine in the entry determines which tasks run."""
         return self.workflow.machine is not None and not self.by_client
 
     @cached_property
     def known(self) -> Collection[str]:
-        """The tasks, and outputs, that the wrap has to do with."""
+        """The tasks and outputs that the wrap refers to."""
         return {*_given_by(self.wrap.tasks, self.workflow)} if self.by_client else self.numbers
 
     def functions_of(self, tasks: Iterable[str]) -> dict[int, str]:
-        """The functions of `tasks`, and of what they emit, by number."""
+        """Return the functions of `tasks`, and of their emitted outputs, by number."""
         given = sorted(_given_by(tasks, self.workflow), key=self.numbers.__getitem__)
         return {self.numbers[name]: _task_of(name, self.workflow).function for name in given}
 
     def inputs(self) -> dict[int, NumberedSource]:
-        """What each task takes; nothing where the request is its input, or what fired says it."""
+        """Return the source of each task; None if it is the request, or comes with the firing."""
         if self.decided:
             return {}
         numbers, workflow = self.numbers, self.workflow
@@ -134,7 +134,7 @@ class _Part:
         }
 
     def emits(self) -> dict[int, tuple[int, str]]:
-        """Output -> the task that emits it, and as what."""
+        """Map each emitted output to its task and its name there."""
         return {
             self.numbers[name]: (self.numbers[task], output_name(name))
             for task in (self.wrap.tasks if self.by_client else self.workflow.by_name)
@@ -142,7 +142,7 @@ class _Part:
         }
 
     def entry(self, styles: Mapping[str, str]) -> EntryDeclaration | None:
-        """How the wrap takes requests of clients, if it does."""
+        """Return the declaration for clients' requests; None if the wrap accepts none."""
         if not self.by_client:
             return None if self.index else _entry(self.plan, self.workflow, self.numbers, styles)
         (task, *_) = self.wrap.tasks
@@ -154,14 +154,14 @@ class _Part:
         )
 
     def remotes(self) -> dict[str, dict[int, str]]:
-        """The other wraps that it may call, each with its tasks and their functions."""
+        """Return the other wraps that it may call, each with its tasks and their functions."""
         if self.by_client or (self.decided and self.index):
             return {}
         others = (wrap for wrap in self.plan.wraps if wrap.name != self.wrap.name)
         return {wrap.name: self.functions_of(wrap.tasks) for wrap in others}
 
     def streams(self) -> dict[int, dict[str, int]]:
-        """Task -> each name that it streams as, with the output, or its place where none is."""
+        """Map each task's stream names to outputs, or to negative positions in the request."""
         return {
             self.numbers[task.name]: {
                 name: -place if self.by_client or output is None else self.numbers[output]
@@ -172,14 +172,14 @@ class _Part:
         }
 
     def passing(self, live: Mapping[str, tuple[str, ...]]) -> list[int]:
-        """The `live` outputs that nobody needs whole."""
+        """Return the `live` outputs that no task needs whole."""
         kept = {*names_in(self.workflow.output)}
         for task in self.workflow.tasks:
             kept |= {name for name in task.needs if task.name not in live.get(name, ())}
         return [self.numbers[output] for output in live if output not in kept]
 
     def numbered_buckets(self, found: Iterable[Bucket[str]]) -> list[tuple[list[int], list[int]]]:
-        """Of the buckets `found`, those that start what the wrap knows."""
+        """Return those of the buckets `found` that start tasks of this wrap, with numbers."""
         numbers, known = self.numbers, self.known
         return [
             ([numbers[t] for t in awaits if t in known], [numbers[t] for t in starts if t in known])
@@ -188,7 +188,7 @@ class _Part:
         ]
 
     def task_names(self) -> dict[int, str]:
-        """The names of an entry's tasks that are called otherwise than their functions."""
+        """Return the entry's task names that differ from their functions' names."""
         return {
             self.numbers[task.name]: task.name
             for task in self.workflow.tasks
@@ -200,10 +200,10 @@ class _Part:
 def buckets_of(
     plan: Plan, workflow: Workflow, live: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 ) -> list[Bucket[str]]:
-    """What the tasks of a workflow wait for, with the plan's trigger, where streams are `live`.
+    """Return the buckets that start the tasks with the plan's trigger, if streams are `live`.
 
-    An output that a task emits is one more task to the runtime: it starts with the one that emits
-    it, and ends earlier.
+    The runtime treats an emitted output as one more task: it starts with the task that emits it,
+    and ends earlier.
     """
     if workflow.buckets is not None:
         return [Bucket((), tuple(workflow.by_name))]
@@ -216,17 +216,17 @@ def buckets_of(
 
 
 def _given_by(tasks: Iterable[str], workflow: Workflow) -> list[str]:
-    """The tasks, each before the outputs that it emits."""
+    """Return the tasks, each before the outputs that it emits."""
     return [name for task in tasks for name in (task, *workflow.emitted.get(task, ()))]
 
 
 def _task_of(name: str, workflow: Workflow) -> Task:
-    """The task of that name, or that emits the output of that name."""
+    """Return the task with this name, or that emits the output with this name."""
     return workflow.by_name[giver_of(name)]
 
 
 def functions_in(wrap: Wrap, workflow: Workflow) -> list[str]:
-    """The functions whose code a wrap needs, each once."""
+    """Return the distinct functions whose code a wrap needs."""
     return sorted({workflow.function_of(task) for task in wrap.tasks})
 
 

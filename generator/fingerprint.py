@@ -1,7 +1,7 @@
-"""Fingerprints of code and settings: of a whole deployment's sources, of a supporting function.
+"""Fingerprints of code and settings: of a deployment's sources, and of a supporting function.
 
-A function that keeps something in its process, such as a store, would lose it by being deployed
-anew: where its fingerprint is the running one's, it is left alone.
+A redeployed function loses the state of its process, such as a store. So a function whose
+fingerprint equals the running function's is not redeployed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIGITS = 8
 
 
 def with_definition(function: StackFunction, code: Path | None) -> StackFunction:
-    """`function` with an annotation that changes with its definition, or with its folder `code`."""
+    """Add an annotation to `function` with a digest of its definition and its folder `code`."""
     digest = hashlib.sha256(function.model_dump_json().encode())
     if code is not None:
         for file in sorted(each for each in code.rglob("*") if each.is_file()):
@@ -35,9 +35,9 @@ def with_definition(function: StackFunction, code: Path | None) -> StackFunction
 
 
 def tagged(function: StackFunction, *code: Path) -> StackFunction:
-    """`function` with a tag of its image that changes with the folders that it is built from.
+    """Add a tag to the image of `function`: a digest of the folders that it is built from.
 
-    A replica that starts again runs the code of its deployment, whatever was pushed since.
+    A restarted replica then runs the code of its deployment, whatever was pushed since.
     """
     files = (line for folder in code for line in _files(folder))
     tag = digest([json.dumps(function.build_args, sort_keys=True), *files])
@@ -45,24 +45,24 @@ def tagged(function: StackFunction, *code: Path) -> StackFunction:
 
 
 def unchanged(spec: FunctionSpec, running: Mapping[str, FunctionStatus]) -> bool:
-    """Whether a supporting function of just this definition is among those that are `running`."""
+    """Return whether a supporting function with this definition is among those `running`."""
     there = running.get(spec.service)
     definition = spec.annotations.get(DEFINITION)
     return bool(there and definition and there.annotations.get(DEFINITION) == definition)
 
 
 def source_of(sources: Sources) -> str:
-    """A short name for what a user wrote; what Python or a tool left beside it does not count."""
+    """Return a short digest of the user's files, without files left by Python or tools."""
     return digest([sources.folder.text, *_functions(sources)])
 
 
 def digest_of(folder: Path) -> str:
-    """A short name for the code in `folder`."""
+    """Return a short digest of the code in `folder`."""
     return digest(_files(folder))
 
 
 def digest(parts: Iterable[str]) -> str:
-    """A short name for `parts`, fit for the name of a function."""
+    """Return a short digest of `parts`, valid in the name of a function."""
     return hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()[:_DIGITS]
 
 
@@ -83,7 +83,7 @@ def _functions(sources: Sources) -> Iterator[str]:
 
 
 def _files(place: Path) -> Iterator[str]:
-    """What is in the file `place`, or in each file of that folder, but for what tools left."""
+    """Yield path and digest of the file `place`, or of the folder's files without tools' files."""
     for file in sorted(_kept(place)) if place.is_dir() else [place]:
         if file.is_file():
             yield f"{file.relative_to(place)} {hashlib.sha256(file.read_bytes()).hexdigest()}"

@@ -1,4 +1,4 @@
-"""The verb `generate`: a plan becomes a folder of ordinary OpenFaaS functions."""
+"""The verb `generate`: write a plan as a folder of ordinary OpenFaaS functions."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ from chiron.workflow.reference import REMOTE, ReferenceRun, run_reference
 from chiron.workflow.reference import Handler as ReferenceHandler
 from chiron.workflow.tracing import KEY_ANNOTATION, new_key
 
-#: What a wrap needs whose state machine is written in JSONata.
+#: The requirement of a wrap whose state machine uses JSONata.
 _JSONATA = "jlens>=0.25"
-#: What a handler finds its folder by, below its working directory.
+#: The name of a handler's folder below its working directory.
 _FUNCTION = "function"
 _STACK = "stack.yaml"
 
@@ -58,10 +58,10 @@ class Sources:
     """The code behind a workflow: its stack.yaml, read, and the handlers that wraps run.
 
     Any other function of the workflow is ``called``: it stays an OpenFaaS function of its own.
-    ``prefix`` is the registry that images which name none get, or is empty. ``gateway_url`` is
-    what functions get that do not set it themselves, or is empty. ``store`` is the URL of the store
-    for plans whose path that is, and for Maps, or is empty. ``left_out`` are the functions of
-    stack.yaml that the place cannot build, by their languages: they are not in ``stack``.
+    ``prefix`` is the registry for images without one; it may be empty. ``gateway_url`` is the
+    default for functions that do not set it; it may be empty. ``store`` is the URL of the store for
+    Maps and for plans with the path ``store``; it may be empty. ``left_out`` maps functions of
+    stack.yaml that the gateway cannot build, which are not in ``stack``, to their languages.
     """
 
     folder: WorkflowFolder
@@ -81,12 +81,12 @@ class Sources:
         gateway_url: str = "",
         store: str = "",
     ) -> Sources:
-        """The sources of all functions of the workflow in `folder`, checked but not run.
+        """Return the sources of all functions of the workflow in `folder`, checked but not run.
 
-        The variable OPENFAAS_PREFIX, which is faas-cli's too, names the registry of images.
+        The variable OPENFAAS_PREFIX, which faas-cli uses too, names the registry of images.
 
-        Raises ``bad-prefix`` where it cannot be one, and what reading and checking stack.yaml
-        raise.
+        Raises ``bad-prefix`` if it names no registry, and the errors of reading and checking
+        stack.yaml.
         """
         prefix = image_prefix(variables)
         functions = folder.workflow.functions
@@ -101,12 +101,12 @@ class Sources:
 
     @property
     def common_variables(self) -> dict[str, str]:
-        """What all functions get, below what they set themselves."""
+        """The variables of all functions, which a function's own variables override."""
         return {"gateway_url": self.gateway_url} if self.gateway_url else {}
 
     @property
     def warnings(self) -> list[str]:
-        """What of stack.yaml has no effect, and why: each line names function and field."""
+        """Warnings about fields of stack.yaml without effect, with function, field and reason."""
         lines = [
             f"function {name} is not deployed: this gateway does not build lang {lang}; calls to "
             f"{name} fail; --backend docker, or another gateway, may build it"
@@ -116,13 +116,13 @@ class Sources:
         return [*warnings_of(self.stack, self.folder.workflow, variables), *lines]
 
     def warnings_for(self, plan: Plan) -> list[str]:
-        """The same, and where `plan` breaks its rules: what functions share, and what is forked."""
+        """Return these warnings, and those for rules on sharing and forking that `plan` breaks."""
         workflow = self.folder.workflow
         shared = (each.line for each in broken(plan, workflow, plan.apart))
         return [*self.warnings, *shared, *wrongly_forked(plan, workflow), *self._fewer(plan)]
 
     def _fewer(self, plan: Plan) -> list[str]:
-        """A line for each wrap of which there may be fewer replicas than planned."""
+        """Return a line for each wrap that may have fewer replicas than planned."""
         each = (
             fewer_than_planned(plan, index, united([*self.inside(wrap).values()]).labels)
             for index, wrap in enumerate(plan.wraps)
@@ -131,9 +131,9 @@ class Sources:
 
     @property
     def untriggered(self) -> Sources:
-        """The same for what is deployed only to be tried: no connector calls its tasks.
+        """The sources for a trial deployment: no connector calls its tasks.
 
-        Supporting functions stay as they are: they may be what a deployment needs that serves.
+        Supporting functions stay unchanged: a serving deployment may need them.
         """
         functions = dict(self.stack.functions)
         for name in self.handlers:
@@ -142,52 +142,52 @@ class Sources:
         return replace(self, stack=self.stack.model_copy(update={"functions": functions}))
 
     def inside(self, wrap: Wrap) -> dict[str, StackFunction]:
-        """The functions that run in `wrap`, by name."""
+        """Return the functions that run in `wrap`, by name."""
         names = functions_in(wrap, self.folder.workflow)
         return {name: self.stack.functions[name] for name in names if name in self.handlers}
 
     def image(self, name: str, registry: str = "") -> str:
-        """The image `name` with the registry, where it has none of its own."""
+        """Return the image `name`, with the registry unless it has its own."""
         prefix = self.prefix or registry
         return f"{prefix}/{name}" if prefix and name and "/" not in name else name
 
     @property
     def styles(self) -> dict[str, str]:
-        """How each function is called."""
+        """The calling convention of each function."""
         inside = {name: handler.style for name, handler in self.handlers.items()}
         return inside | dict.fromkeys(self.called, REMOTE)
 
     @property
     def warm_up_s(self) -> float:
-        """For how long the functions have to run until they compute as fast as ever, in seconds."""
+        """The time until all functions run at full speed, in seconds."""
         return max((each.warm_up_s for each in self.handlers.values()), default=0.0)
 
     @property
     def commands(self) -> dict[str, tuple[str, ...]]:
-        """The commands of those functions that are one."""
+        """The commands of the functions that are commands."""
         return {name: each.command for name, each in self.handlers.items() if each.command}
 
     def variables(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
-        """What stack.yaml and its environment files set for those of `names` that it has."""
+        """Return the variables that stack.yaml and its environment files set for its `names`."""
         functions = self.stack.functions
         return {n: environment(functions[n], self.folder.path) for n in names if n in functions}
 
     @property
     def limits_s(self) -> dict[str, float]:
-        """Function -> seconds that it may take, where its variables say that."""
+        """The time limits in seconds of the functions whose variables set one."""
         return function_timeouts_s(self.variables(self.folder.workflow.functions))
 
     def timeout_s(self, plan: Plan, given_s: float | None = None) -> float:
-        """Seconds that a request may take of `plan`, which is generated with `given_s`."""
+        """Return the timeout in seconds of a request to `plan`, generated with `given_s`."""
         functions_s = functions_timeout_s(self.folder.workflow, self.limits_s)
         return timeout_s(plan, given_s, functions_s)
 
     def reference(self, request: bytes, gateway_url: str) -> ReferenceRun:
-        """What the workflow answers to `request`, and every task's input and output.
+        """Return the workflow's answer to `request`, and every task's input and output.
 
-        Functions that tasks call have to be deployed at `gateway_url`.
+        The functions that tasks call must be deployed at `gateway_url`.
 
-        Raises what `chiron.workflow.reference.run_reference` raises.
+        Raises the errors of `chiron.workflow.reference.run_reference`.
         """
         variables = self.variables(self.handlers)
         common, folder = {"gateway_url": gateway_url}, self.folder
@@ -215,12 +215,12 @@ class Sources:
             )
 
     def without(self, names: Collection[str]) -> Sources:
-        """The same, but that some functions are not in its stack.yaml."""
+        """Return the sources with `names` removed from stack.yaml."""
         left = {name: each for name, each in self.stack.functions.items() if name not in names}
         return replace(self, stack=self.stack.model_copy(update={"functions": left}))
 
     def buildable(self, langs: Collection[str]) -> Sources:
-        """The same, without what no task calls and has a language other than `langs`."""
+        """Return the sources without uncalled functions of languages other than `langs`."""
         uncalled = (name for name in self.supporting if name not in self.called)
         of = {name: self.stack.functions[name].lang for name in uncalled}
         left = {name: lang for name, lang in of.items() if lang not in langs}
@@ -228,9 +228,9 @@ class Sources:
 
     @property
     def supporting(self) -> list[str]:
-        """Functions of stack.yaml that no wrap runs: tasks call them, or may.
+        """Functions of stack.yaml that no wrap runs: tasks call them, or may call them.
 
-        What can be deployed in a wrap alone, as a command, is none.
+        Functions that can only be deployed in a wrap, such as commands, are left out.
         """
         return [
             name
@@ -248,19 +248,19 @@ def generate(
     marks: Mapping[str, str] | None = None,
     linked: bool = False,
 ) -> Path:
-    """Write the deployable folder of `plan` to `out`; returns the path of its stack.yaml.
+    """Write the deployable folder of `plan` to `out`; return the path of its stack.yaml.
 
-    A request may take `given_timeout_s`, else what follows from the prediction, and no less than
-    the functions on its way that set ``exec_timeout`` in the workflow's stack.yaml; such a function
-    may take no longer than that. Its wraps trace requests that come with `trace_key`, else with one
-    that is drawn here. `marks` are annotations that they get besides their own.
+    A request times out after `given_timeout_s`. The default follows from the prediction. It is no
+    less than the sum of its functions' limits (``exec_timeout`` in stack.yaml), which stay in
+    force. Wraps trace requests with `trace_key`, by default a random key. `marks` are extra
+    annotations.
 
-    The folder has a handler folder for every wrap, the template python3-wrap where faas-cli
-    looks for it (`linked`: the one shipped), and the functions that tasks call, with the user's own
-    templates of them. It appears whole or not at all, and replaces only a generated folder.
+    The folder has a handler folder per wrap, and the template python3-wrap where faas-cli looks for
+    it (`linked`: a link to the shipped one). It also has called functions, and the user's templates
+    for them. It appears completely or not at all, and replaces only a generated folder.
 
     Raises ``name-taken``, ``environment-conflict``, ``stack-conflict``, ``requirements-conflict``,
-    ``inner-trigger``, ``no-store``, ``not-generated``, or what `Plan.check_against` raises.
+    ``inner-trigger``, ``no-store``, ``not-generated``, or the errors of `Plan.check_against`.
     """
     workflow = sources.folder.workflow
     plan.check_against(workflow)
@@ -268,7 +268,7 @@ def generate(
         check_triggers(sources.stack, workflow)
     _check_names(plan, sources)
     _check_target(out)
-    place = out.resolve()  # a link stays one, and what it points to is replaced
+    place = out.resolve()  # a link stays a link, and its target is replaced
     marks = {**(marks or {}), KEY_ANNOTATION: trace_key or new_key()}
     most = allowed(plan, sources)
     durable = workflow.buckets is not None and workflow.buckets["durable"]
@@ -312,7 +312,7 @@ def _template(draft: Path, *, linked: bool) -> Path:
 
 
 def _replace(place: Path, draft: Path) -> None:
-    """Put `draft` in `place`, by renames alone: there is never half of the old or the new."""
+    """Move `draft` to `place` by renames alone, so that no partial folder is ever visible."""
     old = draft.with_name(f"{draft.name}.old")
     if place.exists():
         place.rename(old)

@@ -1,4 +1,4 @@
-"""What the stack.yaml gave a deployed wrap: what differs there by now was set by somebody else."""
+"""The fields that stack.yaml gave a deployed wrap: later differences were made by somebody else."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from chiron.openfaas.stack import StackFunction, StackResources
 from chiron.workflow.documents import Document, parse_json, validate
 from chiron.workflow.errors import ChironError
 
-#: Annotations that begin so are set by nobody but this program.
+#: The prefix of annotations that only this program sets.
 PREFIX = "chiron."
-#: The annotation that tells it.
+#: The annotation with the fields given to a wrap.
 GIVEN = f"{PREFIX}given"
-#: Most characters: faasd makes a label of containerd's of each annotation, which has 4096 bytes.
+#: The maximum length: faasd stores annotations as labels of containerd, limited to 4096 bytes.
 _MOST = 3900
-#: A variable may be a credential: of its value stays as much as tells whether it has changed.
+#: Digits stored of a variable's digest: enough to detect a change, as it may be a credential.
 _DIGITS = 6
-#: A variable that the image of each wrap has, and no stack.yaml.
+#: A variable in the image of each wrap, and in no stack.yaml.
 _OF_IMAGE = "upstream_url"
 
 
 class Given(Document):
-    """The fields of a wrap that somebody may set by hand; its annotations without `is_ours`.
+    """The fields of a wrap that users may set by hand; its annotations without `is_ours`.
 
-    ``environment`` has a digest of each value; it is None if there was no room for all.
+    ``environment`` has a digest of each value; it is None if all together are too long.
     """
 
     labels: dict[str, str]
@@ -38,12 +38,12 @@ class Given(Document):
 
 
 def is_ours(annotation: str) -> bool:
-    """Whether nobody but this program sets an annotation."""
+    """Return whether only this program sets an annotation."""
     return annotation.startswith(PREFIX)
 
 
 def given(function: StackFunction) -> str:
-    """The annotation by which `given_of` knows what `function` was given."""
+    """Return the annotation from which `given_of` reads the fields given to `function`."""
     found = Given(
         labels=dict(function.labels),
         annotations={k: v for k, v in function.annotations.items() if not is_ours(k)},
@@ -61,12 +61,12 @@ def given(function: StackFunction) -> str:
 
 
 def is_told(environment: Mapping[str, str]) -> bool:
-    """Whether a provider tells the variables that a wrap was given, and not those of its image."""
+    """Return whether a provider reports a wrap's own variables, without those of its image."""
     return _OF_IMAGE not in environment
 
 
 def given_of(annotations: Mapping[str, str]) -> Given | None:
-    """What a wrap with these annotations was given; None where it does not say."""
+    """Return the fields given to a wrap with these annotations; None if unknown."""
     try:
         return validate(Given, parse_json(annotations[GIVEN], GIVEN), GIVEN)
     except (KeyError, ChironError):
@@ -74,14 +74,14 @@ def given_of(annotations: Mapping[str, str]) -> Given | None:
 
 
 def cut_variables(environment: Mapping[str, str], known: Mapping[str, str]) -> list[str]:
-    """The variables of a wrap of which a provider tells only the beginning.
+    """Return the variables of a wrap whose values a provider truncates.
 
-    faasd tells the variables of the process, those of the image among them, and of each value what
-    is before an equals sign.
+    faasd reports the variables of the process, including those of the image, and cuts each value at
+    an equals sign.
 
     Args:
-        environment: as the provider tells it.
-        known: the digests of what the wrap was given.
+        environment: as the provider reports it.
+        known: the digests of the given variables.
     """
     if is_told(environment):
         return []
@@ -89,5 +89,5 @@ def cut_variables(environment: Mapping[str, str], known: Mapping[str, str]) -> l
 
 
 def digested(value: str) -> str:
-    """What is kept of the value of a variable: whether it has an equals sign, too."""
+    """Return the short digest of a variable's value, which marks values with an equals sign."""
     return sha256(value.encode()).hexdigest()[:_DIGITS] + "=" * ("=" in value)

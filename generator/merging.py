@@ -1,4 +1,4 @@
-"""What the functions of a wrap share: one requirements.txt, one environment, one set of fields."""
+"""Merge what the functions of a wrap share: requirements.txt, environment, and fields."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def merge_environments(
     own: Mapping[str, str],
     places: Mapping[str, Iterable[Path]],
 ) -> dict[str, str]:
-    """The union of the variables of `functions` (name -> variables), below the wrap's `own`.
+    """Return the union of the variables of `functions` (name -> variables) and the wrap's `own`.
 
-    It has none that only wraps set, or only a function's own server would read.
+    `own` takes precedence. Variables only of wraps, or of a function's own server, are dropped.
 
-    Raises ``environment-conflict`` where two functions need different values of one variable. One
-    that does not set a variable takes any that its code, in `places`, does not read: see
-    `chiron.scheduler.conflict_rules`.
+    Raises ``environment-conflict`` if two functions need different values of one variable. A
+    function that does not set a variable accepts any value, unless its code, in `places`, reads it:
+    see `chiron.scheduler.conflict_rules`.
     """
     needed = {n: wanted(each, styles[n]) for n, each in with_unset(functions, places).items()}
     _check_alike("environment-conflict", wrap, needed)
@@ -36,7 +36,7 @@ def merge_environments(
 
 
 def merge_fields(wrap: str, functions: Mapping[str, StackFunction]) -> StackFunction:
-    """What follows for the wrap from its `functions`' fields; ``stack-conflict`` if they differ."""
+    """Return the wrap's fields from its `functions`' fields; ``stack-conflict`` if they differ."""
     _check_alike("stack-conflict", wrap, one_valued(functions))
     return united(list(functions.values()))
 
@@ -53,11 +53,11 @@ def _check_alike(code: str, wrap: str, needed: Mapping[str, Mapping[str, str]]) 
 def merge_requirements(
     handlers: Iterable[Handler], own: Iterable[tuple[str, str]] = ()
 ) -> list[str]:
-    """All requirements of the functions of `handlers`, each once, sorted.
+    """Return the distinct requirements of the functions of `handlers` and of the wrap, sorted.
 
-    Those of the wrap itself are among them: `own` has pairs of what needs one, and its line.
+    `own` has the wrap's own requirements: pairs of the part that needs one, and its line.
 
-    Raises ``bad-requirement`` where a line is no requirement; ``requirements-conflict`` where no
+    Raises ``bad-requirement`` for a line that is no requirement; ``requirements-conflict`` if no
     version of a package suits two functions: they cannot share a wrap.
     """
     needs = [

@@ -1,4 +1,4 @@
-"""Renders a wrap's handler.py: names from an allow-list, everything else as Python literals."""
+"""Render a wrap's handler.py: names from an allow-list, everything else as Python literals."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from wrap.config.wrap_spec import Entry, Wrap
 
 WRAP = {wrap}
 '''
-#: The runtime's classes of these.
+#: The names of these classes in the runtime.
 _CLASSES = {WrapDeclaration: "Wrap", EntryDeclaration: "Entry"}
 
 
 def render_handler(wrap: WrapDeclaration) -> str:
-    """The source of the wrap's handler.py.
+    """Return the source of the wrap's handler.py.
 
-    Workflow, wrap and function names have to match OpenFaaS's pattern; all values are written
-    as literals, and the result is compiled before it is returned, so nothing that a user typed
-    can become code.
+    Workflow, wrap and function names must match OpenFaaS's pattern. All values are written as
+    literals, and the result is compiled before it is returned. So no user input can become code.
 
     Raises ``bad-name``.
     """
@@ -44,7 +43,7 @@ def render_handler(wrap: WrapDeclaration) -> str:
 
 
 def _source(value: Any, indent: str) -> str:
-    """`value` as Python: fields and entries on lines of their own, all else a literal."""
+    """Return `value` as Python source: fields and entries one per line, all else a literal."""
     inner = indent + "    "
     if type(value) in _CLASSES:
         lines = [f"{f.name}={_source(getattr(value, f.name), inner)}" for f in fields(value)]

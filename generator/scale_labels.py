@@ -1,4 +1,4 @@
-"""The replicas of a plan that was made for a load, as OpenFaaS's scaling reads them."""
+"""The replicas of a plan that was made for a load, as labels for OpenFaaS's scaling."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from chiron.openfaas.objects import (
 from chiron.scheduler.concurrency import concurrency
 from chiron.workflow.plan import Plan
 
-#: A replica has room for more requests until it computes for this share of the time.
+#: The share of time that a replica computes at its target load.
 BUSY = 0.7
 
 
 def scale_labels(plan: Plan, index: int, own: Mapping[str, str]) -> dict[str, str]:
-    """The labels of a wrap, where `own` are those that the user set, which stay as they are.
+    """Return the labels of a wrap; `own` are labels that the user set, which take precedence.
 
-    There are at least as many replicas as planned, as far as the user's maximum goes. The target is
-    what a replica can do: requests per second of a wrap that gets them through the gateway, else
+    The minimum is the planned replicas, up to the user's maximum. The target is the capacity of a
+    replica. It is in requests per second for a wrap called through the gateway. Otherwise it is in
     thousandths of a core, as the gateway does not count direct calls.
     """
     if plan.under_load is None:
@@ -48,11 +48,11 @@ def scale_labels(plan: Plan, index: int, own: Mapping[str, str]) -> dict[str, st
 
 
 def needed_replicas(plan: Plan, index: int) -> float | None:
-    """How many replicas of a wrap the rate of its plan keeps busy; None without a rate.
+    """Return the number of replicas that the rate of the plan keeps busy; None without a rate.
 
-    A plan has whole replicas, of which the last may have next to nothing to do. Without the last
-    replica the SLO would be missed, so the number is between that of the others and that of all.
-    The entry has each request until its answer, and executes only so many at once.
+    A plan has whole replicas, and the last may be almost idle. As the SLO would be missed without
+    it, the number lies between that of the other replicas and that of all. The entry holds each
+    request until its answer, and executes a limited number at once.
     """
     load = plan.under_load.load if plan.under_load else None
     if plan.under_load is None or load is None or load.per_s is None:
@@ -67,9 +67,9 @@ def needed_replicas(plan: Plan, index: int) -> float | None:
 
 
 def request_cpu_ms(plan: Plan, index: int) -> float:
-    """The CPU time that a request takes in a wrap, in milliseconds; 0 where it is not known.
+    """Return the CPU time of a request in a wrap, in milliseconds; 0 if unknown.
 
-    Each wrap takes an equal part of what requests take beyond their functions.
+    Each wrap gets an equal part of the CPU time that requests use beyond their functions.
     """
     demands = [wrap.demand.cpu_ms for wrap in plan.wraps if wrap.demand]
     own = plan.wraps[index].demand
@@ -80,12 +80,12 @@ def request_cpu_ms(plan: Plan, index: int) -> float:
 
 
 def target_per_s(per_s: float, replicas: float) -> int:
-    """Requests per second that each of so many replicas is for; OpenFaaS reads whole numbers."""
+    """Return the requests per second for each of `replicas`; OpenFaaS reads whole numbers."""
     return max(1, math.floor(per_s / replicas))
 
 
 def fewer_than_planned(plan: Plan, index: int, labels: Mapping[str, str]) -> str | None:
-    """A line where the labels of a wrap allow fewer replicas at once than the load needs."""
+    """Return a warning if the labels of a wrap allow fewer replicas than the load needs."""
     wrap = plan.wraps[index]
     if plan.under_load is None:
         return None
@@ -100,6 +100,6 @@ def fewer_than_planned(plan: Plan, index: int, labels: Mapping[str, str]) -> str
 
 
 def _count(labels: Mapping[str, str], label: str) -> int | None:
-    """The number in a label; None where there is none."""
+    """Return the number in a label; None without one."""
     text = labels.get(label, "")
     return int(text) if text.isdecimal() else None

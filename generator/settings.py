@@ -1,4 +1,4 @@
-"""The settings of a wrap's OpenFaaS function that follow from its plan."""
+"""The settings of a wrap's OpenFaaS function, derived from its plan."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from chiron.workflow.model import Workflow
 from chiron.workflow.plan import Plan, Wrap
 from chiron.workflow.units import LONGEST_S, go_duration_s
 
-#: A request may take this many times its predicted latency before it is given up.
+#: The timeout of a request, in multiples of its predicted latency.
 TIMEOUT_FACTOR = 10.0
-#: Shortest timeout: cold caches and a busy machine make short functions slow, not wrong.
+#: The shortest timeout: cold caches and a busy machine make short functions slow, not wrong.
 SHORTEST_TIMEOUT_S = 10.0
-#: The timeout where nothing was predicted, OpenFaaS's own default.
+#: The timeout without a prediction, OpenFaaS's own default.
 DEFAULT_TIMEOUT_S = 60.0
-#: What each party allows on top of the one that it calls: function < watchdog < client.
+#: Each caller's timeout exceeds its callee's by this: function < watchdog < client.
 TIMEOUT_STEP_S = 2.0
-#: How long of-watchdog sleeps once it is told to end, by default for as long as a request may take:
-#: faasd kills after 30 s, and then fails to remove the function.
+#: The sleep of of-watchdog after SIGTERM. Its default is the timeout of a request, but faasd kills
+#: after 30 s, and then fails to remove the function.
 WATCHDOG_SLEEP = "1s"
-#: How long of a wrap that holds events in its memory, or that others call directly: it runs these
-#: before it ends. The watchdog knows nothing of them, and the sandbox ends with it; the wrap wakes
-#: it when it has run them.
+#: The same for a wrap that stores events in memory, or that other wraps call directly: it finishes
+#: that work before it ends. The watchdog does not count that work, and the sandbox ends with the
+#: watchdog. The wrap wakes it when the work is done.
 HOLDING_WATCHDOG_SLEEP = "25s"
-#: Objects that wait may take so much of what functions leave of a wrap's memory, and at least so
-#: much: the limit has that much to spare beyond what is measured.
+#: The share of a wrap's memory beyond its functions that waiting objects may use, and the least
+#: amount: the memory limit includes that reserve.
 OBJECTS_SHARE, LEAST_OBJECTS_MIB = 0.5, 8
-#: CPU that a wrap requests for each of its plan's CPUs, in thousandths of a core. Kubernetes keeps
-#: that much free on a node for the wrap, which may take up to its limit of what others leave.
+#: The requested CPU per CPU of the plan, in thousandths of a core. Kubernetes reserves that much on
+#: a node for the wrap, which may use idle CPU up to its limit.
 REQUESTED_PER_CPU = 100
-#: One thread for each native library (BLAS, OpenMP and the like), by the variables that they read:
-#: a plan gives each process one core, and several processes that compute on all of them at once
-#: make each other slower. On two free cores two threads of OpenBLAS are 1.3 to 1.8 times as fast,
-#: for up to 1.9 times the CPU time. What a function's own variables say wins, and is profiled.
+#: Variables that limit native libraries (BLAS, OpenMP and the like) to one thread. A plan gives
+#: each process one core, and several processes that compute on all cores slow each other down. On
+#: two free cores two threads of OpenBLAS are 1.3 to 1.8 times as fast, for up to 1.9 times the CPU
+#: time. A function's own variables take precedence, and are profiled.
 NATIVE_THREADS = {
     **dict.fromkeys(
         (
@@ -58,10 +58,10 @@ NATIVE_THREADS = {
 
 
 def timeout_s(plan: Plan, given_s: float | None = None, functions_s: float = 0.0) -> float:
-    """Seconds until a wrap gives up on a request: as given, else from the prediction.
+    """Return the timeout of a request in seconds: as given, or from the prediction.
 
-    Without a given one, it is no less than `functions_s`: see `functions_timeout_s`. Whole seconds,
-    so that OpenFaaS's durations are.
+    The latter is at least `functions_s` (see `functions_timeout_s`), rounded up to whole seconds as
+    OpenFaaS's durations are.
     """
     if given_s is not None:
         return given_s
@@ -72,16 +72,16 @@ def timeout_s(plan: Plan, given_s: float | None = None, functions_s: float = 0.0
 
 
 def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> dict[str, str]:
-    """The variables of a wrap, each of which agrees with the others.
+    """Return the variables of a wrap, consistent with each other.
 
     - Timeouts: a function's is below its watchdog's, which is below its client's.
-    - Requests at once: all wraps of a plan have as many (`concurrency`), as each may be called by
-      every request that the entry runs; what its mechanism makes of that is among them.
-    - ``max_inflight``: as many requests as can be answered before they time out where they come
-      all at once. More would be taken in only to fail.
-    - ``WRAP_CPUS``: the cores that the wrap keeps to where its sandbox has more.
+    - Concurrent requests: all wraps of a plan have the same limit (`concurrency`), as every request
+      that the entry runs may call each wrap. The mechanism adds its own variables for it.
+    - ``max_inflight``: the requests that can be answered before they time out if all arrive at
+      once. More would be accepted only to fail.
+    - ``WRAP_CPUS``: the cores that the wrap uses even if its sandbox has more.
     - ``WRAP_MEMORY_MIB``: its limit, of which it keeps some from one request to the next.
-    - ``WRAP_OBJECTS_MIB``: what objects that wait may take of it.
+    - ``WRAP_OBJECTS_MIB``: the part of it that waiting objects may use.
     """
     seconds = timeout_s(plan, given_s)
     outer = f"{seconds + TIMEOUT_STEP_S:.3f}".rstrip("0").rstrip(".") + "s"
@@ -102,10 +102,9 @@ def wrap_environment(plan: Plan, wrap: Wrap, given_s: float | None = None) -> di
 
 
 def _sink(wrap: Wrap, requests: int) -> dict[str, str]:
-    """FaaSFlow's Quota(G): of what so many requests at once leave of the wrap's memory, a share.
+    """Return FaaSFlow's Quota(G): a share of the memory that concurrent requests leave free.
 
-    The rest is its reserve for the unforeseen. Nothing is said where it is not known what the
-    functions take.
+    The rest is a reserve for the unforeseen. Empty if the functions' demand is unknown.
     """
     if wrap.demand is None:
         return {}
@@ -122,15 +121,16 @@ def _most_inflight(plan: Plan, seconds: float, threads: int) -> int:
 
 
 def function_timeouts_s(variables: Mapping[str, Mapping[str, str]]) -> dict[str, float]:
-    """Function -> seconds that it may take, where its variables set ``exec_timeout``."""
+    """Return the limits in seconds of the functions that set ``exec_timeout``."""
     limits = {name: go_duration_s(its.get("exec_timeout", "")) for name, its in variables.items()}
     return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def functions_timeout_s(workflow: Workflow, limits_s: Mapping[str, float]) -> float:
-    """Seconds that a request may take by the limits of its functions, those without not counted.
+    """Return the longest time of a request by its functions' limits, in seconds.
 
-    Tasks of a stage run at once; those of a workflow that decides may run one after another.
+    Functions without a limit count as 0. Tasks of a stage run concurrently; tasks of a state
+    machine may run one after another.
     """
     stages = workflow.stages
     if workflow.machine is not None:
@@ -140,6 +140,6 @@ def functions_timeout_s(workflow: Workflow, limits_s: Mapping[str, float]) -> fl
 
 
 def client_timeout_s(environment: Mapping[str, str]) -> float:
-    """Seconds that a client waits for a function with the variables `environment`."""
+    """Return a client's timeout for a function with the variables `environment`, in seconds."""
     watchdog_s = go_duration_s(environment.get("exec_timeout", "")) or DEFAULT_TIMEOUT_S
     return watchdog_s + TIMEOUT_STEP_S

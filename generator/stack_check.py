@@ -1,4 +1,4 @@
-"""What of a workflow's stack.yaml no wrap can have: refused, or left out with a warning."""
+"""Parts of a workflow's stack.yaml that no wrap supports: refused, or dropped with a warning."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from chiron.workflow.names import shown
 from chiron.workflow.strict_yaml import load_yaml
 from chiron.wrap.core.buckets.routes import ALL
 
-#: Where wraps call each other, and the gateway's clients call them.
+#: The namespace in which wraps call each other, and the gateway's clients call wraps.
 _NAMESPACE = "openfaas-fn"
-#: Whose templates wraps stand in for.
+#: The owner of the templates that wraps replace.
 _OPENFAAS = "github.com/openfaas/"
 _TEMPLATE = TEMPLATES / "python3-wrap" / "template.yml"
 
 
 @cache
 def build_options() -> dict[str, list[str]]:
-    """Build option -> Debian packages, of the template of wraps."""
+    """Return the Debian packages of each build option of the wrap template."""
     template = load_yaml(_TEMPLATE.read_text(encoding="utf-8"), str(_TEMPLATE))
     return {option["name"]: option["packages"] for option in template["build_options"]}
 
 
 def check_stack(stack: StackFile, tasks: Collection[str]) -> None:
-    """Refuse what `tasks`, functions of `stack` in wraps, would lack there, and namespaces of any.
+    """Refuse settings of `tasks` that wraps do not support, and other namespaces of any function.
 
     Raises ``bad-namespace``, ``bad-build-option``, ``no-build-secrets``, each with its function.
     """
@@ -65,8 +65,8 @@ def _refused(function: StackFunction, *, task: bool) -> Iterator[tuple[str, str,
 def check_triggers(stack: StackFile, workflow: Workflow) -> None:
     """Refuse triggers of functions with which `workflow` does not begin.
 
-    In a wrap a function is called by its workflow alone. What a connector calls is the entry wrap,
-    in place of the function with which the workflow begins.
+    In a wrap only the workflow calls a function. A connector calls the entry wrap, in place of the
+    function with which the workflow begins.
 
     Raises ``inner-trigger``.
     """
@@ -87,7 +87,7 @@ def check_triggers(stack: StackFile, workflow: Workflow) -> None:
 
 
 def check_answering(workflow: Workflow, stack: StackFile) -> None:
-    """Refuse, ``only-answers``, that functions do more whose language, or call, cannot."""
+    """Refuse functions that emit or stream but can only answer: ``only-answers``."""
     called = called_in(stack, workflow.functions)
     for name in workflow.functions:
         language = None if name in called else language_of(stack.functions[name])
@@ -105,7 +105,7 @@ def check_answering(workflow: Workflow, stack: StackFile) -> None:
 
 
 def first_function(workflow: Workflow) -> str | None:
-    """The function with which every run of `workflow` begins, if there is exactly one."""
+    """Return the one function with which every run of `workflow` begins; None without one."""
     machine = workflow.machine
     if machine is None:
         names = {workflow.function_of(task) for task in workflow.stages[0]}
@@ -117,7 +117,7 @@ def first_function(workflow: Workflow) -> str | None:
 
 
 def registry_of(functions: Iterable[StackFunction]) -> str:
-    """The registry that the images of all `functions` are in; empty where it is not one."""
+    """Return the common registry of the images of all `functions`; empty if they differ."""
     found = {function.image.rpartition("/")[0] for function in functions}
     return found.pop() if len(found) == 1 else ""
 
@@ -125,9 +125,9 @@ def registry_of(functions: Iterable[StackFunction]) -> str:
 def warnings_of(
     stack: StackFile, workflow: Workflow, variables: Mapping[str, Mapping[str, str]]
 ) -> Iterator[str]:
-    """A line for each field that has no effect, with the function, the reason and the mend.
+    """Yield a line for each field without effect, with the function, the reason and the fix.
 
-    `variables` has those of each function that a wrap runs, its environment files' too.
+    `variables` are those of each function that a wrap runs, including its environment files.
     """
     yield from workflow.warnings
     yield from unknown_fields(stack)

@@ -12,28 +12,28 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.paths import PATHS, PathKind
 from chiron.workflow.plan import Plan
 
-#: The variable by which a wrap knows it.
+#: The variable of a wrap with the store's URL.
 VARIABLE = "chiron_store"
-#: What a wrap needs for each kind of store.
+#: A wrap's requirements for each kind of store.
 _REQUIREMENTS = {"redis": (), "rediss": (), "s3": ("minio>=7.2,<8",), "s3s": ("minio>=7.2,<8",)}
 _FORMS = "redis://[USER@]HOST[:PORT][/DATABASE] or s3://KEY@HOST[:PORT]/BUCKET (TLS: rediss, s3s)"
 
 
 class StorePlace(NamedTuple):
-    """A store: the URL that wraps know it by, and its password, empty where a gateway has it."""
+    """A store: its URL for wraps, and its password, which is empty if a gateway stores it."""
 
     url: str = ""
     password: str = ""
 
     @classmethod
     def read(cls, url: str, variables: Mapping[str, str]) -> StorePlace:
-        """The store at `url`, empty for none. Raises ``bad-store`` where that is no store's."""
+        """Return the store at `url`; empty means none. Raises ``bad-store`` for a faulty URL."""
         if not url:
             return NO_STORE
         try:
             parts = urlsplit(url)
             reachable = bool(parts.hostname) and parts.port != 0
-        except ValueError:  # it may have the password where a port belongs: it is not repeated
+        except ValueError:  # not shown: a password may stand in place of the port
             message = f"the URL of --store is no store: say {_FORMS}"
             raise ChironError("bad-store", message, path="store") from None
         if parts.password is not None:
@@ -54,7 +54,7 @@ NO_STORE = StorePlace()
 
 
 class Needs(NamedTuple):
-    """What the wraps of a plan need for its store: nothing where they use none."""
+    """The needs of a plan's wraps for its store; empty if they use none."""
 
     variables: Mapping[str, str]
     secrets: tuple[str, ...]
@@ -62,9 +62,9 @@ class Needs(NamedTuple):
 
 
 def needs_of(plan: Plan, url: str, *, durable: bool = False) -> Needs:
-    """What the wraps of `plan` need where `url` is the store's; `durable` buckets are kept there.
+    """Return the needs of the wraps of `plan` for the store at `url`, also of `durable` buckets.
 
-    Raises ``no-store`` where they need one and `url` is empty, or not what they need.
+    Raises ``no-store`` if they need a store and `url` is empty or of the wrong kind.
     """
     if durable:
         require_redis(url)
@@ -78,21 +78,21 @@ def needs_of(plan: Plan, url: str, *, durable: bool = False) -> Needs:
 
 
 def require_store(path: PathKind, url: str) -> None:
-    """Raise ``no-store`` where objects are to go by a store, and none is named."""
+    """Raise ``no-store`` if `path` sends objects through a store and `url` is empty."""
     if PATHS[path].by_store and not url:
         message = f"with the path store, say which one with --store: {_FORMS}"
         raise ChironError("no-store", message, path="store")
 
 
 def require_redis(url: str) -> None:
-    """Raise ``no-store`` where buckets are to be durable, and no Redis is named."""
+    """Raise ``no-store``, for durable buckets, unless `url` is Redis."""
     if urlsplit(url).scheme not in ("redis", "rediss"):
         message = f"durable buckets are kept in Redis: say which one with --store: {_FORMS}"
         raise ChironError("no-store", message, path="store")
 
 
 def require_s3(stack: StackFile, url: str) -> None:
-    """Raise ``no-store`` where Maps read or write S3, and none is named."""
+    """Raise ``no-store`` if Maps read or write S3 and `url` is not S3."""
     if reads_store(stack) and urlsplit(url).scheme not in ("s3", "s3s"):
         message = (
             "a Map of the workflow reads or writes S3: say where that is with "

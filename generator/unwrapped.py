@@ -1,4 +1,4 @@
-"""Functions that no wrap runs, in a generated folder: as they are in the user's stack.yaml."""
+"""Functions that no wrap runs, copied to a generated folder from the user's stack.yaml."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from chiron.workflow.folder import check_links
 if TYPE_CHECKING:
     from chiron.generator.generate import Sources
 
-#: The folder beside stack.yaml in which faas-cli looks for templates.
+#: The folder of faas-cli's templates, beside stack.yaml.
 TEMPLATE_FOLDER = "template"
 
 
 def copied(sources: Sources, name: str, draft: Path) -> StackFunction:
-    """A supporting function as it is in the user's stack.yaml, its code copied if it has some."""
+    """Return a supporting function of the user's stack.yaml, and copy its code if it has some."""
     function, place = sources.stack.functions[name], sources.folder.path.resolve()
     variables = sources.common_variables | environment(function, sources.folder.path)
     settings: dict[str, object] = {"environment": variables, "environment_file": ()}
@@ -34,8 +34,8 @@ def copied(sources: Sources, name: str, draft: Path) -> StackFunction:
     if not function.fprocess and language is not None:
         settings["fprocess"] = language.start
     if not function.lang:
-        settings["skip_build"] = True  # its image is there: faas-cli would refuse to build it
-    if function.build_secrets:  # faas-cli looks for them in the folder where it runs
+        settings["skip_build"] = True  # its image exists: faas-cli would refuse to build it
+    if function.build_secrets:  # faas-cli resolves them in its working directory
         files = {key: str(place / file) for key, file in function.build_secrets.items()}
         settings["build_secrets"] = files
     copied = function.model_copy(update=settings)
@@ -47,7 +47,7 @@ def copied(sources: Sources, name: str, draft: Path) -> StackFunction:
 
 
 def copy_templates(sources: Sources, target: Path) -> None:
-    """Copy the templates beside the user's stack.yaml of the functions that it has unchanged."""
+    """Copy the user's templates of those functions that are deployed unchanged."""
     for lang in {sources.stack.functions[name].lang for name in sources.supporting}:
         own = sources.folder.path / TEMPLATE_FOLDER / lang
         if own.name == lang and there(own.is_dir) and not (target / lang).exists():  # no path
@@ -56,7 +56,7 @@ def copy_templates(sources: Sources, target: Path) -> None:
 
 
 def configuration_of(sources: Sources) -> Configuration | None:
-    """Where the templates of supporting functions come from, where stack.yaml names that."""
+    """Return the sources of the supporting functions' templates, if stack.yaml has some."""
     configuration = sources.stack.configuration
     langs = {sources.stack.functions[name].lang for name in sources.supporting}
     templates = configuration.templates if configuration else ()

@@ -1,4 +1,4 @@
-"""What stack.yaml says of a wrap: limits, variables, labels, annotations, build arguments."""
+"""A wrap's entry in stack.yaml: limits, variables, labels, annotations, build arguments."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
 #: The template of wraps.
 WRAP = "python3-wrap"
-#: faas-cli deploys without the template at hand only where stack.yaml says what runs.
+#: faas-cli deploys without the template only if stack.yaml has the command.
 _FPROCESS = "python index.py"
-#: The variable of the SLO, which a wrap's metrics have.
+#: The variable with the SLO, for a wrap's metrics.
 _SLO_VARIABLE = "WRAP_SLO_MS"
 
 
 def _resources(wrap: Wrap, sources: Sources) -> tuple[StackResources, StackResources]:
-    """Requests (what `wrap` needs) and limits (what it may take), of memory and CPU.
+    """Return requests (needs of `wrap`) and limits (its maximum), of memory and CPU.
 
-    Limits are what the plan says. Requests are its memory, or an idle wrap's where what the
-    functions need is not known, and a share of its CPUs; or the most that one of the functions has.
-    No limit is below the request: Kubernetes refuses that.
+    Limits are those of the plan. Requests are the plan's memory, or an idle wrap's if the demand is
+    unknown, and a share of its CPUs. Each is at least the maximum over its functions. No limit is
+    below the request: Kubernetes refuses that.
     """
     functions = list(sources.inside(wrap).values())
     needed_mib = wrap.memory_mib if wrap.demand else min(wrap.memory_mib, int(IDLE_MIB))
@@ -58,7 +58,7 @@ def _resources(wrap: Wrap, sources: Sources) -> tuple[StackResources, StackResou
 
 
 def allowed(plan: Plan, sources: Sources) -> Plan:
-    """`plan` with the memory and the CPUs of the wraps' limits."""
+    """Return `plan` with the memory and CPUs of the wraps' limits."""
     wraps = []
     for wrap in plan.wraps:
         limits = _resources(wrap, sources)[1]
@@ -76,7 +76,7 @@ def stack_function(
     seconds: float,
     marks: Mapping[str, str],
 ) -> StackFunction:
-    """The wrap's entry, with `most` as limits; ``environment-conflict``, ``stack-conflict``."""
+    """Return the wrap's entry, limited by `most`; ``environment-conflict``, ``stack-conflict``."""
     wrap = plan.wraps[index]
     functions = sources.inside(wrap)
     places = {name: sources.handlers[name].places for name in functions}
@@ -126,42 +126,42 @@ def stack_function(
 
 
 def _calls(wrap: Wrap, sources: Sources) -> dict[str, str]:
-    """The annotation that names the functions which `wrap` calls, if there are any."""
+    """Return the annotation with the functions that `wrap` calls, if there are any."""
     names = functions_in(wrap, sources.folder.workflow)
     called = ",".join(name for name in names if name in sources.called)
     return {CALLED: called} if called else {}
 
 
 def _replicas(buckets: Mapping[str, Any] | None) -> dict[str, str]:
-    """How many replicas a wrap may have whose buckets are in its memory: the one that has them."""
+    """Return the replica labels of a wrap with buckets in memory: exactly one replica."""
     if buckets is None or buckets["durable"]:
         return {}
     return {MIN_LABEL: "1", MAX_LABEL: "1", ZERO_LABEL: "false"}
 
 
 def _triggers(plan: Plan, index: int, sources: Sources) -> dict[str, str]:
-    """The annotations by which connectors call the wrap at `index` of `plan`.
+    """Return the annotations by which connectors call the wrap at `index` of `plan`.
 
-    The entry is called in place of the function with which the workflow begins; where the client
-    calls every wrap, each in place of its own function.
+    The entry is called in place of the function with which the workflow begins. If the client calls
+    every wrap, each wrap is called in place of its own function.
     """
     workflow = sources.folder.workflow
     called = first_function(workflow) if index == 0 else None
     if plan.orchestrator == "client":
         (called,) = functions_in(plan.wraps[index], workflow)
-    inside = called in sources.handlers  # else connectors call the function itself
+    inside = called in sources.handlers  # otherwise connectors call the function itself
     annotations = sources.stack.functions[called].annotations if called and inside else {}
     return {key: annotations[key] for key in sorted(TRIGGERS & annotations.keys())}
 
 
 def _of_languages(functions: Iterable[StackFunction]) -> dict[str, str]:
-    """The build arguments for the languages of `functions`."""
+    """Return the build arguments for the languages of `functions`."""
     used = {language for each in functions if (language := language_of(each))}
     return {name: value for each in used for name, value in each.build_args.items()}
 
 
 def _packages(functions: Iterable[StackFunction]) -> dict[str, str]:
-    """The build argument for all Debian packages that `functions` ask for, if there are any."""
+    """Return the build argument with all Debian packages of `functions`, if there are any."""
     named = list[str]()
     for function in functions:
         named += language.packages if (language := language_of(function)) else ()
@@ -171,7 +171,7 @@ def _packages(functions: Iterable[StackFunction]) -> dict[str, str]:
 
 
 def _sized_for(folder: WorkflowFolder) -> dict[str, str]:
-    """How large the requests are that the plan was made with, where the folder has some."""
+    """Return the size of the largest example request of the folder, if there is one."""
     with suppress(ChironError):
         largest = max(len(payload.content) for payload in folder.payloads())
         return {"WRAP_REQUEST_BYTES": str(max(1, largest))}

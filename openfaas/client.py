@@ -1,4 +1,4 @@
-"""The client of an OpenFaaS gateway: what the verbs ask of it, as methods."""
+"""The client of an OpenFaaS gateway, with a method for each call."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from chiron.openfaas.objects import FunctionSpec, FunctionStatus, GatewayInfo, L
 from chiron.openfaas.readiness import describe_line, shown
 from chiron.workflow.errors import ChironError
 
-#: What faas-cli allows a call to the gateway's API, in seconds.
+#: faas-cli's timeout of a call to the gateway's API, in seconds.
 TIMEOUT_S = 60.0
-#: How long a connection may take, in seconds: Linux asks for it at once, after 1 s and after 3 s.
+#: The timeout of connecting, in seconds: Linux sends SYN at once, after 1 s and after 3 s.
 _CONNECT_S = 4.0
-#: How long the gateway may take to say what it is, in seconds: to do so it looks nothing up.
+#: The timeout of the gateway's information, in seconds: it needs no lookup.
 _INFO_S = 5.0
-#: Connections kept to the gateway: as many calls may be under way without opening new ones.
+#: The size of the connection pool: more concurrent calls open new connections.
 CONNECTIONS = 64
-#: Longest that a removal may take, in seconds: Kubernetes gives pods 30 s to end; and the pause
-#: between two looks whether it is done.
+#: The timeout of a removal, in seconds (Kubernetes grants pods 30 s to end), and the poll
+#: interval.
 GONE_S, _INTERVAL_S = 90.0, 0.1
-#: What Kubernetes says of a name whose function is being removed.
+#: Kubernetes' message for a name whose function is being removed.
 _BEING_REMOVED = "object is being deleted"
-#: Lines of a log that are asked for at least: faasd answers with the first ones of five minutes,
-#: where the last ones are wanted.
+#: The fewest log lines to request: faasd returns the first lines of five minutes, but callers need
+#: the last lines.
 _LOGGED = 10_000
 
 Answer = TypeVar("Answer")
 
 
 class Gateway:
-    """An OpenFaaS gateway; safe to share between threads, and a context manager.
+    """An OpenFaaS gateway; thread-safe, and a context manager.
 
     Every method raises ChironError: ``no-gateway``, ``bad-gateway-url``, ``timeout``,
-    ``unauthorised``, ``not-found``, or ``gateway-error`` with the gateway's own words.
+    ``unauthorised``, ``not-found``, or ``gateway-error`` with the gateway's own message.
     """
 
     def __init__(
@@ -73,9 +73,9 @@ class Gateway:
         self._session.close()
 
     def info(self) -> GatewayInfo:
-        """Which provider and versions the gateway has; every OpenFaaS gateway tells that.
+        """Return provider and versions, which every OpenFaaS gateway reports.
 
-        What does not tell it soon is no gateway that can be used.
+        A server that does not answer soon is treated as no gateway.
         """
         try:
             return self._get(
@@ -94,10 +94,10 @@ class Gateway:
         return self._get(FunctionStatus, path, f"function {name}")
 
     def deploy(self, spec: FunctionSpec) -> None:
-        """Update the function, or create it where the gateway does not know it yet.
+        """Update the function, or create it if the gateway does not have it.
 
-        The gateway answers before the function does: see `chiron.openfaas.readiness`. One of that
-        name that is being removed is waited for.
+        The gateway answers before the function is ready: see `chiron.openfaas.readiness`. If a
+        function of that name is being removed, wait for its removal.
         """
         deadline = time.monotonic() + GONE_S
         while True:
@@ -116,15 +116,15 @@ class Gateway:
     def remove(self, name: str) -> None:
         """Remove the function `name`; return once it is gone.
 
-        Kubernetes answers at once and ends its pods afterwards. Raises ``not-removed`` if they take
-        longer than it should give them.
+        Kubernetes answers at once and ends its pods afterwards. Raises ``not-removed`` if that
+        takes longer than `GONE_S`.
         """
         body, deadline = {"functionName": name}, time.monotonic() + GONE_S
         try:
             self._system("DELETE", "/system/functions", what=f"function {name}", json=body)
         except ChironError as error:
             if error.code != "not-found" or self._known(name) is None:
-                raise  # else it is being removed already
+                raise  # otherwise it is already being removed
         while (function := self._known(name)) is not None:
             if time.monotonic() > deadline:
                 see = describe_line(name, function.namespace)
@@ -135,13 +135,13 @@ class Gateway:
             time.sleep(_INTERVAL_S)
 
     def scale(self, name: str, replicas: int) -> None:
-        """Have `replicas` of the function `name`, or as near to that as the gateway allows."""
+        """Scale the function `name` to `replicas`, or as near as the gateway allows."""
         body = {"serviceName": name, "replicas": replicas}
         path = f"/system/scale-function/{quote(name, safe='')}"
         self._system("POST", path, what=f"function {name}", json=body)
 
     def ensure_secret(self, name: str, namespace: str = "", value: str = "") -> None:
-        """Have the gateway keep `value` as the secret `name`; a random one, where there is none."""
+        """Store `value` as the secret `name`; without a value, create a missing one at random."""
         within = {"namespace": namespace} if namespace else {}
         path, what = "/system/secrets", f"secret {name}"
         known = self._parsed(
@@ -160,22 +160,22 @@ class Gateway:
         timeout_s: float | None = None,
         path: str = "",
     ) -> Response:
-        """The answer of the function `name` to `body`, whatever its status (404: no such one)."""
+        """Return the answer of the function `name` to `body`, whatever its status (404: none)."""
         sent = {**function_headers(body), **(headers or {})}
         return self._function("POST", name, path, timeout_s, data=body, headers=sent)
 
     def get(self, name: str, path: str, timeout_s: float | None = None) -> Response:
-        """The answer of the function `name` to GET of `path`, whatever its status."""
+        """Return the answer of the function `name` to GET of `path`, whatever its status."""
         return self._function("GET", name, path, timeout_s)
 
     def options(
         self, name: str, headers: Mapping[str, str] | None = None, timeout_s: float | None = None
     ) -> Response:
-        """The answer of the function `name` to OPTIONS, whatever its status."""
+        """Return the answer of the function `name` to OPTIONS, whatever its status."""
         return self._function("OPTIONS", name, "", timeout_s, headers=headers)
 
     def logs(self, name: str, tail: int = 100) -> list[LogLine]:
-        """The last `tail` lines that the function `name` wrote."""
+        """Return the last `tail` lines that the function `name` wrote."""
         asked = max(tail, _LOGGED)
         params = {"name": name, "follow": "false", "tail": str(asked)}
         response = self._system("GET", "/system/logs", what=f"function {name}", params=params)
@@ -210,7 +210,7 @@ class Gateway:
         json: Mapping[str, Any] | None = None,
         timeout_s: float | None = None,
     ) -> Response:
-        """An authenticated call of the gateway's own API about `what`; any failure is an error."""
+        """Call the gateway's own API about `what`, authenticated; any failure raises an error."""
         response = self._send(method, path, self._sign, timeout_s, params=params, json=json)
         if response.ok:
             return response
@@ -219,7 +219,7 @@ class Gateway:
     def _function(
         self, method: str, name: str, path: str, timeout_s: float | None, **content: Any
     ) -> Response:
-        """A call of a function, which never sees the gateway's credentials; any status is fine."""
+        """Call a function, without the gateway's credentials; return any status."""
         place = f"/function/{quote(name, safe='')}{path}"
         return self._send(method, place, _unsigned, timeout_s, **content)
 
@@ -241,7 +241,7 @@ class Gateway:
         except requests.exceptions.SSLError as error:
             message = f"TLS with gateway {self.url} failed ({error}): mend it, or --tls-no-verify"
             raise ChironError("no-gateway", message, status=503) from None
-        except requests.ConnectionError:  # a connection that takes too long is one, too
+        except requests.ConnectionError:  # includes the timeout of connecting
             message = (
                 f"no OpenFaaS gateway answers at {self.url}: start it (chiron serve starts the "
                 "embedded one), name another with -g or OPENFAAS_URL, or give --local to a verb "
@@ -300,5 +300,5 @@ def _not_a_gateway(url: str) -> ChironError:
 
 
 def _unsigned(request: PreparedRequest) -> PreparedRequest:
-    """No credentials, not even those that ~/.netrc has for the gateway's host."""
+    """Send no credentials, not even those in ~/.netrc for the gateway's host."""
     return request

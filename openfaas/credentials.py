@@ -1,4 +1,4 @@
-"""Which gateway, and as which user: the URL and the credentials that faas-cli would use."""
+"""The gateway's URL and credentials, as faas-cli would choose them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_GATEWAY = "http://127.0.0.1:8080"
 
 @dataclass(frozen=True)
 class Credentials:
-    """What an Authorization header carries: a user and a password, or a token."""
+    """The content of an Authorization header: user and password, or a token."""
 
     #: ``Basic`` or ``Bearer``.
     scheme: str
@@ -28,12 +28,12 @@ class Credentials:
 
     @classmethod
     def basic(cls, user: str, password: str) -> Credentials:
-        """Those of Basic authentication."""
+        """Return credentials of Basic authentication."""
         return cls("Basic", base64.b64encode(f"{user}:{password}".encode()).decode("ascii"))
 
     @classmethod
     def bearer(cls, token: str) -> Credentials:
-        """The token of a gateway with single sign-on."""
+        """Return the token of a gateway with single sign-on."""
         return cls("Bearer", token)
 
     @property
@@ -41,10 +41,10 @@ class Credentials:
         return f"{self.scheme} {self._value}"
 
     def admit(self, authorization: str | None) -> bool:
-        """Whether a request's Authorization header has these; takes equally long if not.
+        """Return whether a request's Authorization header matches, in constant time.
 
-        A token may also be the password of Basic authentication, with any user: browsers ask for
-        those, and know no tokens.
+        A token may also be sent as the password of Basic authentication, with any user: browsers
+        ask for user and password, not for tokens.
         """
         scheme, _, value = (authorization or "").partition(" ")
         if scheme.lower() == "basic" and self.scheme == "Bearer":
@@ -54,19 +54,19 @@ class Credentials:
 
 
 def _password(encoded: str) -> str:
-    """The password of Basic authentication; empty where there is none."""
+    """Return the password of Basic authentication; empty if there is none."""
     with suppress(binascii.Error, UnicodeDecodeError, ValueError):
         return base64.b64decode(encoded.strip(), validate=True).decode().partition(":")[2]
     return ""
 
 
 def _digest(text: str) -> bytes:
-    """A digest, as the time that comparing takes may tell how long the secret is."""
+    """Return a digest to compare, as the time of a comparison may reveal the secret's length."""
     return hashlib.sha256(text.encode()).digest()
 
 
 def gateway_url(flag: str | None, variables: Mapping[str, str]) -> str:
-    """The gateway's URL, written as faas-cli writes it: `flag`, else OPENFAAS_URL, else loopback.
+    """Return the gateway's URL, normalised as by faas-cli: `flag`, OPENFAAS_URL, or loopback.
 
     Raises ``bad-gateway-url`` for a scheme other than http and https.
 
@@ -82,7 +82,7 @@ def gateway_url(flag: str | None, variables: Mapping[str, str]) -> str:
 
 
 def config_file(variables: Mapping[str, str]) -> Path:
-    """Where faas-cli keeps its credentials: OPENFAAS_CONFIG is a folder, and CI has its own."""
+    """Return the path of faas-cli's credentials: in OPENFAAS_CONFIG, or a default (CI differs)."""
     folder = variables.get("OPENFAAS_CONFIG")
     if not folder:
         in_ci = variables.get("CI") in ("true", "1")
@@ -91,7 +91,7 @@ def config_file(variables: Mapping[str, str]) -> Path:
 
 
 def credentials_for(url: str, variables: Mapping[str, str]) -> Credentials | None:
-    """What ``faas-cli login`` has saved for the gateway at `url`, or None; ``bad-config``."""
+    """Return the credentials saved by ``faas-cli login`` for `url`, or None; ``bad-config``."""
     path = config_file(variables)
     try:
         text = path.read_text(encoding="utf-8")

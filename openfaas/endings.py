@@ -1,4 +1,4 @@
-"""Why a function ended, as far as its gateway, itself or its log says; and what mends it."""
+"""Why a function ended, according to its gateway, itself or its log; and how to fix it."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from functools import partial
 from chiron.openfaas.objects import LogLine
 from chiron.workflow.errors import ChironError
 
-#: What the embedded gateway and the wraps say of an end by the memory limit.
+#: The message of the embedded gateway and the wraps after a kill at the memory limit.
 _ABOVE_LIMIT = re.compile(r"above (?:its|the) memory limit of (\d+) MiB")
 _USED = re.compile(r"it used (\d+) MiB")
-#: What of-watchdog and container runtimes log of a SIGKILL; OpenFaaS does not tell its cause.
+#: Log lines of of-watchdog and container runtimes for a SIGKILL; OpenFaaS reports no cause.
 _KILLED = re.compile(r"signal: killed|exit (?:code|status) 137|OOMKilled")
-#: The last line of a traceback of an import that fails, and fails again whenever it is tried; and
-#: those that an import that has ended its program may have too.
+#: The last line of a traceback of an import that always fails; and further errors, which count
+#: only if the import ended its program.
 _FAILED = re.compile(r"(?:ModuleNotFound|Import|Syntax|Indentation)Error: .+")
 _ENDED = re.compile(rf"{_FAILED.pattern}|(?:Attribute|FileNotFound|Key|Name|Type)Error: .+")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
-#: The embedded gateway's own lines of a function's log repeat what it has answered.
+#: The prefix of the embedded gateway's own lines in a function's log, which repeat its answers.
 _GATEWAYS_OWN = "gateway: "
-#: Of a log: lines that are read, those of them that are shown, and characters of these.
+#: Log lines to read, log lines to show, and characters to show.
 TAIL = 20
 _LINES, _WORDS = 5, 600
-#: Memory that is proposed, in MiB, is a multiple of that.
+#: Suggested memory limits are multiples of this, in MiB.
 _STEP_MIB = 64
-#: Functions of a wrap that are named.
+#: The most functions of a wrap to name.
 _NAMED = 8
 
 
 def by_memory(text: str) -> bool:
-    """Whether `text` says that something ended by its memory limit."""
+    """Return whether `text` reports an end at the memory limit."""
     return _ABOVE_LIMIT.search(text) is not None
 
 
 def maybe_by_memory(log: Sequence[LogLine]) -> bool:
-    """Whether a log ends with an end by the memory limit, or by a SIGKILL, which most often is."""
+    """Return whether a log ends with the memory limit, or SIGKILL, which it usually causes."""
     return any(by_memory(line.text) or _KILLED.search(line.text) for line in log[-_LINES:])
 
 
@@ -47,11 +47,10 @@ def memory_note(
     log: Sequence[LogLine],
     limit_mib: int = 0,
 ) -> str | None:
-    """What mends an end by memory that `error` tells of; None where nothing points to one.
+    """Return the fix for an end by memory that `error` reports; None if nothing suggests one.
 
-    The functions of stack.yaml that `holds` names run in what is deployed as `function`. Its
-    `log` ends so, and `limit_mib` is its memory limit where that is known, in MiB; a larger one in
-    `error` is the machine's.
+    `holds` are the functions of stack.yaml in the deployed `function`. `log` is its log, and
+    `limit_mib` its memory limit in MiB, if known. A larger limit in `error` is the machine's.
     """
     mend = partial(_more_memory, function, holds, error.functions)
     said = _ABOVE_LIMIT.search(error.message)
@@ -82,18 +81,18 @@ def _more_memory(
 
 
 class FailedImports:
-    """Finds in a function's log that it starts again and again and cannot be imported.
+    """Detects in a function's log that it restarts repeatedly because an import fails.
 
-    The log may hold failures of the version before: only those after the first look count.
+    The log may hold failures of the previous version: only those after the first look count.
     """
 
     def __init__(self) -> None:
         self._before: Sequence[LogLine] | None = None
 
     def last(self, log: Sequence[LogLine], *, ended: bool = False) -> str | None:
-        """What the last import since the first look failed with; None where none failed.
+        """Return the last import failure since the first look; None if there is none.
 
-        The program has `ended` if nothing else can have written the log since.
+        Set `ended` if the program has ended, so that no other code can have written to the log.
         """
         failed = _ENDED if ended else _FAILED
         if self._before is None:
@@ -103,7 +102,7 @@ class FailedImports:
 
 
 def import_failed(function: str, said: str, log: Sequence[LogLine]) -> ChironError:
-    """The error of a function whose import fails with what is `said`, which its user can mend."""
+    """Return the error of a function whose import fails with the message `said`."""
     lacking = _NO_MODULE.match(said)
     if lacking is None:
         where = "" if _FAILED.match(said) else f"; {last_words(log)}"
@@ -118,7 +117,7 @@ def import_failed(function: str, said: str, log: Sequence[LogLine]) -> ChironErr
 
 
 def last_words(log: Sequence[LogLine]) -> str | None:
-    """The end of a function's log in a line; None where it has none."""
+    """Return the end of a function's log in one line; None if it has none."""
     lines = [line.text.strip() for line in log if line.text.strip()]
     its_own = [line for line in lines if not line.startswith(_GATEWAYS_OWN)]
     shown = list(dict.fromkeys(its_own or lines))[-_LINES:]  # a restart repeats its lines

@@ -1,4 +1,4 @@
-"""The headers that every client of ours sends to a function."""
+"""The headers that all of this project's clients send to a function."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import msgspec
 from chiron.workflow.data import Request
 
 _JSON, _TEXT = "application/json", "text/plain"
-#: Sees whether bytes are JSON and makes no values of them.
+#: Checks that bytes are JSON without creating values.
 _READ = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def function_headers(body: bytes) -> dict[str, str]:
-    """What a function gets with `body` beside the headers of its caller.
+    """Return the headers sent with `body`, besides those of the caller.
 
-    A function may answer with them, and its answers are compared: whoever sends a payload sends
-    these. Templates for Node.js refuse a body with the type of JSON that is no object or list.
-    A body that another function has answered has the content type of that answer.
+    A function may include them in its answer, and answers are compared, so all clients send the
+    same headers. Templates for Node.js refuse JSON that is no object or list. A body that is
+    another function's answer keeps the content type of that answer.
     """
     kind = body.content_type if isinstance(body, Request) else None
     if kind is None:
@@ -26,7 +26,7 @@ def function_headers(body: bytes) -> dict[str, str]:
 
 
 def _is_document(body: bytes) -> bool:
-    """Whether `body` is an object or a list in JSON."""
+    """Return whether `body` is a JSON object or list."""
     if body.lstrip()[:1] not in (b"{", b"["):
         return False
     try:

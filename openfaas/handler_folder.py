@@ -1,8 +1,8 @@
-"""What a handler folder holds: the names that handler.py binds, what requirements.txt asks for.
+"""The content of a handler folder: names that handler.py binds, and requirements.txt.
 
-Requirements are packages by name. pip reads options, paths and variables of the environment from
-such files as well, which reach files and secrets of the user that builds; those are refused. The
-gateway imports this module too, and no other of the project: this one imports none.
+Requirements are packages by name. pip also accepts options, paths and environment variables in such
+files, which expose files and secrets of the building user; they are refused. The gateway imports
+only this module of the project, so it imports no other.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 Style = Literal["flask", "http", "http-debian"]
 
-#: Where OpenFaaS's templates put the folder of a handler.
+#: The path of the handler folder in OpenFaaS's templates.
 CONTAINER_FOLDER = "/home/app/function"
-#: How handlers of each supported template are called.
+#: The calling convention of each supported template.
 STYLES: dict[str, Style] = {
     "python3-flask": "flask",
     "python3-flask-debian": "flask",
@@ -29,18 +29,18 @@ STYLES: dict[str, Style] = {
 }
 #: The templates of OpenFaaS's classic watchdog.
 _CLASSIC = ("python", "python27", "python3", "python3-debian")
-#: Largest requirements.txt, in bytes.
+#: The maximum size of requirements.txt, in bytes.
 LIMIT = 1024 * 1024
-#: Where a package may come from, if not from pip's index.
+#: The allowed URL schemes of packages that are not from pip's index.
 _SCHEMES = ("https://", "git+https://", "git+ssh://")
 _COMMENT = re.compile(r"(^|\s+)#.*$")
 _SHOWN = 60
 
 
 def meant(lang: str, known: Collection[str]) -> str:
-    """Which of the `known` templates `lang` may be, as the end of a phrase; empty if none is.
+    """Return a phrase with the `known` template that `lang` resembles; empty if there is none.
 
-    The handlers of the classic template are called as those of python3-flask.
+    The handlers of the classic templates are called like those of python3-flask.
     """
     if lang in _CLASSIC:
         return f" (python3-flask calls the same handle as {lang})"
@@ -49,9 +49,9 @@ def meant(lang: str, known: Collection[str]) -> str:
 
 
 def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """The names that a module binds, in its ifs and trys too, with what binds them.
+    """Yield the names that a module binds, also within if and try, with the binding nodes.
 
-    A star import, which may bind any, binds ``*``.
+    A star import, which may bind any name, binds ``*``.
     """
     for child in ast.iter_child_nodes(node):
         match child:
@@ -73,9 +73,9 @@ def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 
 def parse(content: bytes) -> list[Requirement]:
-    """The requirements in `content`, their names normalised.
+    """Return the requirements in `content`, with normalised names.
 
-    Raises ValueError, one line that names the first fault by its line, and what to write instead.
+    Raises ValueError with one line: the first faulty line, and what to write instead.
     """
     if len(content) > LIMIT:
         raise ValueError(f"has more than {LIMIT} bytes")
@@ -87,8 +87,8 @@ def parse(content: bytes) -> list[Requirement]:
 
 
 def parse_line(line: str) -> Requirement:
-    """One requirement; ValueError says what is wrong with it, and what to write instead."""
-    # Loaded only where there is a requirement: most functions have none.
+    """Return one requirement; ValueError states its fault, and what to write instead."""
+    # Loaded only if there is a requirement: most functions have none.
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
@@ -97,7 +97,7 @@ def parse_line(line: str) -> Requirement:
             requirement.marker.evaluate()
     except InvalidRequirement:
         raise ValueError(_why(line)) from None
-    except ValueError as error:  # a marker that compares what cannot be compared
+    except ValueError as error:  # a marker that compares incomparable values
         raise ValueError(f"has a condition that cannot be evaluated: {error}") from None
     if requirement.url and not requirement.url.startswith(_SCHEMES):
         raise ValueError(f"comes from a place that is not taken: use {', '.join(_SCHEMES)}")
@@ -107,7 +107,7 @@ def parse_line(line: str) -> Requirement:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines as pip joins them, without comments, each with the number of its first one."""
+    """Yield the lines as pip joins them, without comments, each with its first line number."""
     joined, first = "", 1
     for number, line in enumerate(text.splitlines(), start=1):
         first = first if joined else number
@@ -145,5 +145,5 @@ def _why(line: str) -> str:
 
 
 def _option(line: str) -> str | None:
-    """The first word of `line` that pip would take for an option."""
+    """Return the first word of `line` that pip would treat as an option."""
     return next((word for word in line.split() if word.startswith("-")), None)

@@ -1,4 +1,4 @@
-"""The code of a function that runs in wraps: its folder, and what it requires."""
+"""The code of a function that runs in wraps: its folder and its requirements."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from chiron.workflow.names import shown
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-#: What Python and other tools leave beside code.
+#: Files that Python and other tools leave beside code.
 SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*_cache", ".git")
-#: What faas-cli leaves out of a handler folder, which may be that of stack.yaml itself.
+#: Folders that faas-cli leaves out of a handler folder, which may be stack.yaml's own folder.
 OF_FAAS_CLI = frozenset({"build", "template"})
-#: Path in a handler folder -> the file or folder that ``configuration.copy`` lays over it there.
+#: Paths in a handler folder, and the files or folders that ``configuration.copy`` copies there.
 Extra = tuple[tuple[str, Path], ...]
 
 
 def read_requirements(handler: Handler) -> list[Requirement]:
-    """The requirements in the function's requirements.txt, none where there is no such file.
+    """Return the requirements in the function's requirements.txt; empty without the file.
 
-    Raises ``bad-requirement`` with the line that is none; ``missing-file``, ``too-large``.
+    Raises ``bad-requirement`` with the faulty line; ``missing-file``, ``too-large``.
     """
     function, file = handler.function, handler.file("requirements.txt")
     if not file.exists():
@@ -47,13 +47,12 @@ def read_requirements(handler: Handler) -> list[Requirement]:
 class Handler:
     """The code of one function: `folder` has a handler.py that defines ``handle`` in `style`.
 
-    One of the style ``command`` has in `folder` what its `command` may need, and runs there.
-    ``extra`` is laid over the folder wherever the function runs. What a function changes of its
-    process reaches others where it ``shares_process`` with them. It shares none with functions of
-    another ``runtime``, which is empty for the wrap's own. Where it is ``cooperative``, others of
-    its process run while it waits and never while it computes; where it is ``parallel``, always. It
-    computes as fast as ever once it has been run for ``warm_up_s`` seconds. ``reference`` is the
-    program by which the reference run calls it, if that does not import it: see
+    In the style ``command``, `folder` has the files of `command`, which runs there. ``extra`` is
+    copied over the folder wherever the function runs. ``shares_process``: its changes to the
+    process affect other functions of the same ``runtime``. An empty ``runtime`` is the wrap's own.
+    ``cooperative``: other functions of its process run while it waits, never while it computes.
+    ``parallel``: they always run. After ``warm_up_s`` seconds it runs at full speed. ``reference``
+    is the program with which the reference run calls it, unless it is imported: see
     `chiron.workflow.reference_handlers`.
     """
 
@@ -71,23 +70,23 @@ class Handler:
 
     @property
     def in_python(self) -> bool:
-        """Whether it runs in the wrap's own Python, where others see what it changes."""
+        """Whether it runs in the wrap's own Python, where its changes affect other functions."""
         return self.shares_process and not self.runtime
 
     def file(self, name: str) -> Path:
-        """Where the file `name` of the function comes from: ``extra``, or its folder."""
+        """Return the source of the function's file `name`: in ``extra``, or in its folder."""
         return dict(self.extra).get(name, self.folder / name)
 
     @property
     def places(self) -> tuple[Path, ...]:
-        """The files and folders that its code is in."""
+        """The files and folders of its code."""
         return (self.folder, *(source for _, source in self.extra))
 
 
 def extra_of(stack: StackFile, folder: Path) -> Extra:
-    """What ``configuration.copy`` of the stack.yaml in `folder` adds to all handlers.
+    """Return the files that ``configuration.copy`` of the stack.yaml in `folder` adds to handlers.
 
-    Raises ``bad-copy`` where a path is not below `folder`, or nothing is there; ``bad-link``.
+    Raises ``bad-copy`` if a path is not below `folder`, or does not exist; ``bad-link``.
     """
     copied = stack.configuration.copy_ if stack.configuration else ()
     found = []
@@ -108,7 +107,7 @@ def extra_of(stack: StackFile, folder: Path) -> Extra:
 
 
 def lay_out(folder: Path, extra: Extra, target: Path) -> None:
-    """Copy the handler folder to `target`, which may be within, and lay `extra` over it."""
+    """Copy the handler folder to `target`, which may be within, and copy `extra` over it."""
 
     def skipped(place: str, names: list[str]) -> set[str]:
         found = set(SKIPPED(place, names))
@@ -128,9 +127,9 @@ def lay_out(folder: Path, extra: Extra, target: Path) -> None:
 
 
 def handler_folder(name: str, function: StackFunction, folder: Path, content: str) -> Path:
-    """The handler folder of `function`, called `name`, in the workflow's `folder`.
+    """Return the handler folder of `function`, called `name`, in the workflow's `folder`.
 
-    Raises ``no-handler``, which says the `content` that the folder is there with; ``bad-link``.
+    Raises ``no-handler``, whose message describes the expected `content`; ``bad-link``.
     """
     if not function.handler:
         message = f"function {name} has no handler: name the folder {content}"
@@ -144,7 +143,7 @@ def handler_folder(name: str, function: StackFunction, folder: Path, content: st
 
 
 def there(check: Callable[[], bool]) -> bool:
-    """What a path's ``is_file`` or ``is_dir`` says, False too of a name that no file can have."""
+    """Return the result of a path's ``is_file`` or ``is_dir``; False for an impossible name."""
     try:
         return check()
     except OSError:
@@ -152,5 +151,5 @@ def there(check: Callable[[], bool]) -> bool:
 
 
 def fault(code: str, name: str, field: str, message: str) -> ChironError:
-    """What is wrong with a field of the function `name`."""
+    """Return the error of a field of the function `name`."""
     return ChironError(code, message, path=f"functions.{name}.{field}", functions=(name,))

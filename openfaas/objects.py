@@ -1,4 +1,4 @@
-"""What the OpenFaaS gateway is sent and what it answers, field by field as in its REST API."""
+"""Requests and answers of the OpenFaaS gateway, field by field as in its REST API."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pydantic.alias_generators import to_camel
 
 _QUANTITY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)([KMGT]i|[kMGT]|)", re.ASCII)
 _CPU = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(m?)", re.ASCII)
-#: The labels with the fewest and the most replicas of a function, as OpenFaaS's scaling reads them.
+#: The labels of OpenFaaS's scaling with the fewest and the most replicas of a function.
 MIN_LABEL, MAX_LABEL = "com.openfaas.scale.min", "com.openfaas.scale.max"
 #: The most replicas of a function without that label.
 DEFAULT_MAX = 20
-#: The labels with what replicas are counted by, and how much of it each is for.
+#: The labels with the metric of scaling, and its target per replica.
 TYPE_LABEL, TARGET_LABEL = "com.openfaas.scale.type", "com.openfaas.scale.target"
-#: The label with the share of its target that a replica has at most; 0.9 where there is none.
+#: The label with the largest share of its target for a replica; 0.9 by default.
 PROPORTION_LABEL = "com.openfaas.scale.target-proportion"
-#: The label of a function that may have no replica while nobody calls it.
+#: The label of a function that may scale to zero while nobody calls it.
 ZERO_LABEL = "com.openfaas.scale.zero"
-#: Provider (its Community Edition adds -ce) -> the gateway's URL as its functions know it.
+#: The gateway's URL for functions, by provider (whose Community Edition adds -ce).
 _INSIDE = {"faasd": "http://gateway:8080", "faas-netes": "http://gateway.openfaas:8080"}
 _BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
     f"{prefix}i": 1 << 10 * power for power, prefix in enumerate("KMGT", start=1)
@@ -31,7 +31,7 @@ _BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
 
 
 class NullIsAbsent(BaseModel):
-    """Base: a field without a value is as good as absent."""
+    """Base: a null field counts as absent."""
 
     @model_validator(mode="before")
     @classmethod
@@ -57,7 +57,7 @@ class Resources(WireObject):
 
     @property
     def memory_mib(self) -> int:
-        """The memory in MiB, rounded up; 0 where none is said, or in another notation."""
+        """The memory in MiB, rounded up; 0 if absent or in another notation."""
         match = _QUANTITY.fullmatch(self.memory.strip())
         if match is None:
             return 0
@@ -65,13 +65,13 @@ class Resources(WireObject):
 
     @property
     def millicores(self) -> int:
-        """The CPU in thousandths of a core, rounded up; 0 where none is said."""
+        """The CPU in thousandths of a core, rounded up; 0 if absent."""
         match = _CPU.fullmatch(self.cpu.strip())
         return math.ceil(float(match[1]) * (1 if match[2] else 1000)) if match else 0
 
 
 class _Function(WireObject):
-    """What a deployment says of a function and the gateway repeats of it."""
+    """The fields of a function in both deployments and the gateway's answers."""
 
     namespace: str = ""
     env_process: str = ""
@@ -92,7 +92,7 @@ class FunctionSpec(_Function):
     image: str
 
     def body(self) -> dict[str, Any]:
-        """The body as faas-cli sends it: empty fields left out, but for labels and annotations."""
+        """Return the body as faas-cli sends it: no empty fields but labels and annotations."""
         body: dict[str, Any] = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         for name in ("limits", "requests"):
             if not body.get(name):
@@ -101,7 +101,7 @@ class FunctionSpec(_Function):
 
 
 class FunctionStatus(_Function):
-    """A deployed function, as list and describe answer it."""
+    """A deployed function, in the gateway's list and description."""
 
     name: str
     image: str = ""
@@ -112,20 +112,20 @@ class FunctionStatus(_Function):
 
     @property
     def since(self) -> datetime:
-        """When it was deployed; the beginning of time where the gateway does not tell."""
+        """The time of its deployment; the earliest time if the gateway does not report one."""
         if not self.created_at:
             return datetime.min.replace(tzinfo=UTC)
         return datetime.fromisoformat(self.created_at)
 
 
 class SecretName(WireObject):
-    """A secret that the gateway keeps; it does not tell the value."""
+    """A secret in the gateway, which does not reveal its value."""
 
     name: str
 
 
 class LogLine(WireObject):
-    """One line that a function wrote, without its end; `timestamp` is RFC 3339."""
+    """One line that a function wrote, without its line end; `timestamp` is RFC 3339."""
 
     name: str
     namespace: str = ""
@@ -135,15 +135,15 @@ class LogLine(WireObject):
 
 
 class Version(WireObject):
-    """Which build the provider is."""
+    """The build of the provider."""
 
     release: str = ""
 
 
 class Provider(WireObject):
-    """What runs the functions, such as ``faasd`` on ``containerd``.
+    """The platform of the functions, such as ``faasd`` on ``containerd``.
 
-    Only the embedded gateway says whether it ends a function before it starts it anew.
+    Only the embedded gateway reports whether it ends a function before it restarts it.
     """
 
     provider: str = ""
@@ -164,8 +164,7 @@ class GatewayInfo(WireObject):
 
     @property
     def removes_first(self) -> bool:
-        """Whether it ends a function before it starts it anew, as faasd does: meanwhile, nobody
-        answers."""
+        """Whether it ends a function before it restarts it, as faasd does; meanwhile calls fail."""
         return self._provider == "faasd" or self.provider.removes_first
 
     @property
@@ -175,12 +174,12 @@ class GatewayInfo(WireObject):
 
     @property
     def url_inside(self) -> str:
-        """Where functions reach the gateway; empty where they are told, or it is not known."""
+        """The gateway's URL for functions; empty if they are told it, or it is unknown."""
         return _INSIDE.get(self._provider, "")
 
     @property
     def on_kubernetes(self) -> bool:
-        """Whether functions are pods, which wait for a node that has room for what they request."""
+        """Whether functions are pods, which wait for a node with enough resources."""
         return self.provider.orchestration == "kubernetes"
 
     @property

@@ -1,4 +1,4 @@
-"""When a function is ready: it answers itself, whatever its gateway says of it."""
+"""Wait until a function is ready: until it answers, whatever its gateway reports."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from chiron.workflow.errors import ChironError
 if TYPE_CHECKING:
     from chiron.openfaas.client import Gateway
 
-#: Pause between two probes whether a function is ready, and the longest that one may take, in
-#: seconds: a starting function may accept and not answer.
+#: The pause between readiness probes and the timeout of a probe, in seconds: a starting function
+#: may accept and not answer.
 _PROBE_INTERVAL_S, _PROBE_S = 0.05, 5.0
-#: So many probes fail between two looks at the log.
+#: The number of failed probes between two looks at the log.
 _PROBES_A_LOG = 10
-#: Where OpenFaaS keeps functions that are deployed without a namespace.
+#: The namespace of functions that are deployed without one.
 _NAMESPACE = "openfaas-fn"
-#: Characters that are shown of what a gateway or a function answers.
+#: The number of characters to show of an answer.
 _SHOWN = 300
-#: The fields in which JSON that tells of an error has a sentence for people.
+#: The fields of JSON errors that hold a sentence for people.
 _SENTENCES = ("message", "error_description", "error", "detail")
-#: What the embedded gateway says of a function that has no replica but one that has ended.
+#: The embedded gateway's message for a function whose only replica has ended.
 _EXITED = "exited with status"
 _MODULE = re.compile(r"No module named '([^']+)'")
 
@@ -42,14 +42,14 @@ def wait_ready(
     *,
     answers_options: bool = True,
 ) -> None:
-    """Return once the function `name` answers itself, whatever its `gateway` says of it.
+    """Return once the function `name` itself answers, whatever its `gateway` reports.
 
-    It is asked with `headers`, which say to a wrap of which build it has to be. Where not its
-    server but its handler would answer OPTIONS, `answers_options` is false: its health counts.
+    Probes carry `headers`, which tell a wrap the expected build. Set `answers_options` to false if
+    OPTIONS would reach the handler: then its health counts.
 
-    Raises ``not-ready`` after `timeout_s` seconds, or once it has gone above its memory limit,
-    with what the function answered last and the last lines of its log; ``missing-package`` or
-    ``import-failed`` once it has started in vain and its log tells of an import; ``no-gateway``.
+    Raises ``not-ready`` after `timeout_s` seconds, or once it exceeds its memory limit, with its
+    last answer and the last lines of its log; ``missing-package`` or ``import-failed`` once its log
+    shows that it cannot start because of an import; ``no-gateway``.
     """
     deadline = time.monotonic() + timeout_s
     imports = FailedImports()
@@ -73,21 +73,21 @@ def wait_ready(
 
 
 def describe_line(name: str, namespace: str) -> str:
-    """The command line that tells what keeps a function's pods from ending."""
+    """Return the command line that shows why a function's pods do not end."""
     return f"kubectl -n {namespace or _NAMESPACE} describe replicaset,pod -l faas_function={name}"
 
 
 def events_line(name: str, namespace: str) -> str:
-    """The command line that tells why Kubernetes does not make or start a function's pods.
+    """Return the command line that shows why Kubernetes does not create or start a function's pods.
 
-    What could not be deployed is removed, and its events stay for an hour. A quota or a policy
-    refuses a pod before it is there: that is an event of its replica set, which has the name too.
+    A function that could not be deployed is removed; its events stay for an hour. If a quota or a
+    policy refuses a pod, the event is its replica set's, which has the function's name too.
     """
     return f"kubectl -n {namespace or _NAMESPACE} get events | grep {name}"
 
 
 def shown(answer: Response) -> str:
-    """The beginning of what a gateway or a function answers, in one line: of JSON its sentence."""
+    """Return the beginning of an answer in one line; for JSON, the sentence of its error."""
     said = answer.text
     with suppress(ValueError):
         told = json.loads(said)
@@ -103,12 +103,12 @@ def _missing(
     headers: Mapping[str, str] | None,
     answers_options: bool,
 ) -> str | None:
-    """What the function still lacks to be ready, None for nothing.
+    """Return what the function lacks to be ready; None if it is ready.
 
-    Two harmless probes, neither of which reaches a handler. ``GET /_/health`` is answered by
-    this project's templates and by of-watchdog; the latter does so before the server behind it
-    listens, so OPTIONS, which Flask answers by itself, has to come through too. Templates
-    without ``/_/health`` have to have a replica instead.
+    Two harmless probes never reach a handler. The first, ``GET /_/health``, is answered by this
+    project's templates and by of-watchdog. of-watchdog does so before the server behind it listens,
+    so OPTIONS, which Flask answers by itself, must succeed too. Templates without ``/_/health``
+    must have a replica instead.
     """
     try:
         answer = gateway.get(name, "/_/health", timeout_s=probe_s)
@@ -127,7 +127,7 @@ def _missing(
 
 
 def _lacks(what: str, answer: Response) -> str | None:
-    """What an answer to a probe says is wrong, None for nothing."""
+    """Return the problem that an answer to a probe shows; None if there is none."""
     if answer.status_code < 500:
         return None
     said = shown(answer)
@@ -145,7 +145,7 @@ def _check_imports(gateway: Gateway, name: str, imports: FailedImports, *, ended
 
 
 def _last_words(gateway: Gateway, name: str) -> str:
-    """The end of the function's log: its deployer may remove it now, and the log with it."""
+    """Return the end of the function's log: the deployer may remove both now."""
     with suppress(ChironError):
         words = last_words(gateway.logs(name, TAIL))
         if words:

@@ -1,7 +1,7 @@
-"""What becomes of the fields of stack.yaml where several functions share a wrap.
+"""Unite the fields of stack.yaml of several functions that share a wrap.
 
-A wrap is one OpenFaaS function: fields are united where all functions can live with the union.
-Else functions with different values share no wrap. The rules, field by field: generator/README.md.
+A wrap is one OpenFaaS function. Fields are united if all functions work with the union. Otherwise
+functions with different values share no wrap. generator/README.md has the rule of each field.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from chiron.openfaas.stack import PACKAGES, StackFunction
 from chiron.openfaas.variables_read import read_of
 from chiron.workflow.units import go_duration_s
 
-#: By these annotations OpenFaaS's connectors find the functions that they call.
+#: The annotations by which OpenFaaS's connectors find the functions to call.
 TRIGGERS = frozenset({"topic", "schedule"})
-#: Those that a wrap's Dockerfile has besides, and those that Docker has in every build.
+#: The other build arguments of a wrap's Dockerfile, and those predefined by Docker.
 BUILD_ARGUMENTS = frozenset(
     {"BASE_IMAGE", "DEBIAN_OS", "PYTHON_VERSION", "RUNTIME_IMAGE", "WATCHDOG_IMAGE"}
 )
 _PROXIES = frozenset({"ALL_PROXY", "FTP_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"})
-#: Annotations about the probes of a function's own server, which a wrap does not have.
+#: Annotations for the probes of a function's own server, which does not exist in a wrap.
 _PROBES = ("com.openfaas.health.", "com.openfaas.ready.")
 #: Annotations that only this project writes.
 _OWN = "chiron."
-#: Variables of of-watchdog that say how a function's own server is started and reached.
+#: Variables of of-watchdog for starting and reaching a function's own server.
 _SERVER = "fprocess function_process mode upstream_url http_upstream_url static_path ready_path"
 OF_SERVERS = frozenset(_SERVER.split())
 #: Variables that only wraps set: computed from the plan, or of their server.
@@ -35,9 +35,9 @@ _TIMES = "exec_timeout healthcheck_interval read_timeout write_timeout"
 _SIZES = "max_inflight pool_concurrency WAITRESS_THREADS WRAP_CPUS"
 _MEMORY = "WRAP_MEMORY_MIB WRAP_REQUEST_BYTES WRAP_OBJECTS_MIB"
 OF_WRAPS = frozenset(f"{_TIMES} {_SIZES} {_MEMORY}".split()) | OF_SERVERS
-#: A function's ``exec_timeout`` counts for its runs; ``max_inflight`` has a warning of its own.
+#: A function's ``exec_timeout`` limits its runs; ``max_inflight`` has its own warning.
 _OWN_VALUES = OF_WRAPS - OF_SERVERS - {"exec_timeout", "max_inflight"}
-#: Fields by which a function is isolated: to have none is a value, too.
+#: Fields that isolate a function: absence is a value, too.
 _READ_ONLY = "readonly_root_filesystem"
 _ISOLATION = (
     _READ_ONLY,
@@ -48,7 +48,7 @@ _SCALE = "com.openfaas.scale."
 #: ``key=value``, or ``key == value`` of Docker Swarm.
 _SELECTOR = re.compile(r"\s*([^=!\s]+)\s*==?\s*(.*?)\s*")
 
-#: A label of several functions -> which of their values the wrap gets.
+#: Selects a wrap's value of a label from its functions' values.
 _Choice = Callable[[Iterable[str]], str]
 
 
@@ -76,10 +76,10 @@ _CHOICES: Mapping[str, _Choice] = {
 
 
 def one_valued(functions: Mapping[str, StackFunction]) -> dict[str, dict[str, str]]:
-    """For each function of a workflow, the fields of which its wrap has one value.
+    """Return, for each function, the fields that can have only one value in a wrap.
 
-    Functions with different values of one field share no wrap. A function that has no value of a
-    field takes any, but for the fields by which functions are isolated.
+    Functions with different values of one field share no wrap. A function without a value accepts
+    any, except for the fields that isolate functions.
     """
     found = {name: dict(_fields(function)) for name, function in functions.items()}
     for field in _ISOLATION:
@@ -110,7 +110,7 @@ def _fields(function: StackFunction) -> Iterator[tuple[str, str]]:
 def with_unset(
     variables: Mapping[str, Mapping[str, str]], places: Mapping[str, Iterable[Path]]
 ) -> dict[str, dict[str, str]]:
-    """The `variables` of each function, empty those that its code in `places` reads of others."""
+    """Return each function's `variables`, and others that its code in `places` reads as empty."""
     whole = set(chain.from_iterable(variables.values()))
     found = {}
     for name, own in variables.items():
@@ -124,7 +124,7 @@ def _platforms(function: StackFunction) -> str:
 
 
 def _build_arguments(function: StackFunction) -> dict[str, str]:
-    """The build arguments that have an effect in a wrap, but for packages."""
+    """Return the build arguments that have an effect in a wrap, without packages."""
     return {k: v for k, v in function.build_args.items() if _has_effect(k)}
 
 
@@ -133,19 +133,19 @@ def _has_effect(argument: str) -> bool:
 
 
 def handed_on(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Those of `annotations` that mean the same for a wrap."""
+    """Return the `annotations` that have the same meaning on a wrap."""
     return {k: v for k, v in annotations.items() if not k.startswith((*_PROBES, _OWN))}
 
 
 def without_triggers(annotations: Mapping[str, str]) -> dict[str, str]:
-    """`annotations` of a function that no connector is to call."""
+    """Return the `annotations` without those that connectors use."""
     return {key: value for key, value in annotations.items() if key not in TRIGGERS}
 
 
 def united(functions: Sequence[StackFunction]) -> StackFunction:
-    """The fields of a wrap that follow from those of its `functions` alone, triggers among them.
+    """Return the fields of a wrap that follow from its `functions` alone, including triggers.
 
-    No two of them differ in a field of which the wrap has one value: see `one_valued`.
+    The functions must agree in all fields of `one_valued`.
     """
     return StackFunction(
         namespace=next((each.namespace for each in functions if each.namespace), ""),
@@ -164,10 +164,10 @@ def _union(maps: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _labels(labels: Collection[Mapping[str, str]]) -> dict[str, str]:
-    """All labels; of those for scaling, values that suit every function.
+    """Return all labels; labels for scaling get values that suit every function.
 
-    The wrap has at least the replicas of the function that wants most, and may be scaled to zero
-    only where every function may.
+    The wrap's minimum of replicas is the largest of its functions' minima. It may scale to zero
+    only if every function may.
     """
     found = _union({k: v for k, v in its.items() if k not in _CHOICES} for its in labels)
     for key, choice in _CHOICES.items():
@@ -182,7 +182,7 @@ def _labels(labels: Collection[Mapping[str, str]]) -> dict[str, str]:
 
 
 def is_readable(label: str, value: str) -> bool:
-    """Whether OpenFaaS can read this value of a label for scaling; True of any other label."""
+    """Return whether OpenFaaS can parse this value of a scaling label; True for other labels."""
     choice = _CHOICES.get(label)
     if choice is _longest:
         return go_duration_s(value) is not None
@@ -191,9 +191,9 @@ def is_readable(label: str, value: str) -> bool:
 
 
 def left_out(name: str, function: StackFunction, variables: Mapping[str, str]) -> Iterator[str]:
-    """A warning for each value of a task's `function`, called `name`, that its wrap cannot have.
+    """Yield a warning for each value of a task's `function`, called `name`, that its wrap drops.
 
-    `variables` are its own, those of its environment files too.
+    `variables` are its own, including those of its environment files.
     """
 
     def line(field: str, why: str) -> str:

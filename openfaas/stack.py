@@ -1,4 +1,4 @@
-"""stack.yaml, the file of faas-cli: read with its variables expanded, written so that none are."""
+"""stack.yaml, faas-cli's file: read with its variables expanded, written without variables."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from chiron.workflow.folder import check_links
 from chiron.workflow.names import check_name, shown
 from chiron.workflow.strict_yaml import dump_yaml, load_yaml
 
-#: The variable that names it.
+#: The variable that names the registry of images.
 PREFIX = "OPENFAAS_PREFIX"
 _REGISTRY = re.compile(
     r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
 )
 #: The build argument with Debian packages for the image.
 PACKAGES = "ADDITIONAL_PACKAGE"
-#: A package with its architecture, and a version or a release (Debian Policy 5.6.7, 5.6.12). One
-#: that ends in a hyphen is a package to remove, for apt-get.
+#: A package with its architecture, and a version or a release (Debian Policy 5.6.7, 5.6.12). A
+#: final hyphen is excluded, as it makes apt-get remove the package.
 _PACKAGE = re.compile(
     r"[a-z0-9][a-z0-9+.-]*[a-z0-9+.](?::[a-z0-9][a-z0-9-]*)?"
     r"(?:=[0-9][A-Za-z0-9.+~:-]*|/[A-Za-z0-9][A-Za-z0-9.+~_-]*)?"
 )
-#: Largest stack.yaml, in bytes: YAML takes seconds for as much.
+#: The maximum size of stack.yaml, in bytes, which takes YAML seconds to parse.
 _FILE_LIMIT = 1024 * 1024
 _NO_FILE = "create it, or remove it from environment_file"
-#: A value of a map: YAML's null is the empty string there, as it is to faas-cli.
+#: A value of a map: YAML's null is the empty string, as in faas-cli.
 _Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
 
 
 def image_prefix(variables: Mapping[str, str]) -> str:
-    """The registry, such as ``docker.io/NAME``; empty where none is named. ``bad-prefix``."""
+    """Return the registry, such as ``docker.io/NAME``; empty if unset. Raises ``bad-prefix``."""
     prefix = variables.get(PREFIX, "").rstrip("/")
     if prefix and not _REGISTRY.fullmatch(prefix):
         message = f"{PREFIX} is {shown(prefix)}: name a registry, such as docker.io/NAME"
@@ -52,20 +52,20 @@ def image_prefix(variables: Mapping[str, str]) -> str:
 class _Section(Document, NullIsAbsent, strict=False, extra="allow"):
     """A mapping of stack.yaml.
 
-    Not strict, since every scalar of the file is text: ``yes`` and ``true`` are flags. faas-cli
-    ignores fields that it does not know; here they are kept, and `unknown_fields` names them.
+    It is not strict, since every scalar of the file is text: ``yes`` and ``true`` are flags.
+    faas-cli ignores unknown fields; here they are kept, and `unknown_fields` names them.
     """
 
 
 class Provider(_Section):
-    """The provider that the functions are for."""
+    """The provider of the functions."""
 
     name: Literal["openfaas"] = "openfaas"
     gateway: str = ""
 
 
 class TemplateSource(_Section):
-    """Where faas-cli pulls a template from."""
+    """The source from which faas-cli pulls a template."""
 
     name: str
     source: str = ""
@@ -82,7 +82,7 @@ class StackResources(Resources, extra="allow"):
     """Memory and CPU in Kubernetes' notation; faas-cli ignores other resources."""
 
     def at_least(self, others: Iterable[StackResources | None]) -> StackResources:
-        """These, or of `others` the one that has most, for memory and CPU each."""
+        """Return the maximum of these resources and `others`, for memory and CPU separately."""
         found = [self, *(other for other in others if other)]
         mib, millicores = (max(map(attrgetter(n), found)) for n in ("memory_mib", "millicores"))
         cpu = f"{millicores}m" if millicores % 1000 else str(millicores // 1000)
@@ -90,7 +90,7 @@ class StackResources(Resources, extra="allow"):
 
 
 class StackFunction(_Section):
-    """One function, with the fields that faas-cli knows."""
+    """One function, with the fields of faas-cli."""
 
     lang: str = ""
     handler: str = ""
@@ -115,11 +115,11 @@ class StackFunction(_Section):
 
     @property
     def outside(self) -> str:
-        """Why no wrap can run it, which only its code tells; empty if nothing is known."""
+        """The reason, found in its code, why no wrap can run it; empty if there is none."""
         return self._outside
 
     def left_outside(self, reason: str) -> StackFunction:
-        """The same, which no wrap can run for that reason, if it is not empty."""
+        """Return the function marked as impossible in wraps for `reason`, unless that is empty."""
         if not reason:
             return self
         made = self.model_copy()
@@ -136,7 +136,7 @@ class StackFile(_Section):
     configuration: Configuration | None = None
 
     def function(self, name: str) -> StackFunction:
-        """The function `name`; ``unknown-function`` says which there are."""
+        """Return the function `name`; ``unknown-function`` lists the known functions."""
         if name in self.functions:
             return self.functions[name]
         known = ", ".join(self.functions) or "none"
@@ -151,11 +151,11 @@ class StackFile(_Section):
 def read_stack(
     path: Path, variables: Mapping[str, str], *, refuse_unset: bool = False
 ) -> StackFile:
-    """The stack.yaml at `path`, with ``${VAR}`` taken from `variables` (usually ``os.environ``).
+    """Read the stack.yaml at `path`, with ``${VAR}`` from `variables` (usually ``os.environ``).
 
     With `refuse_unset`, a variable that is not set needs a default.
 
-    Fields that faas-cli does not know are no fault: see `unknown_fields`.
+    Fields unknown to faas-cli are no fault: see `unknown_fields`.
 
     Raises ``missing-file``, ``bad-substitution``, ``bad-yaml``, ``duplicate-key``, ``bad-name``,
     ``bad-package``, or ``bad-document`` with the path of the fault, such as
@@ -165,7 +165,7 @@ def read_stack(
     text = expand(_text(path, what, _where(path)), variables, what, refuse_unset=refuse_unset)
     value = load_yaml(text, what)
     if isinstance(value, dict):
-        # Where anchors stand that nothing else is said with, as in compose files.
+        # Sections that only define anchors, as in compose files.
         value = {key: section for key, section in value.items() if not str(key).startswith("x-")}
     stack = validate(StackFile, value, what)
     for name, function in stack.functions.items():
@@ -175,7 +175,7 @@ def read_stack(
 
 
 def _check_packages(function: str, packages: str) -> None:
-    """Refuse what apt-get would take for an option, a file, or a package to remove."""
+    """Refuse words that apt-get would treat as an option, a file, or a package to remove."""
     for package in filter(None, re.split("[ \t\r\n]+", packages)):  # as the shell splits them
         if not _PACKAGE.fullmatch(package):
             raise ChironError(
@@ -189,7 +189,7 @@ def _check_packages(function: str, packages: str) -> None:
 
 
 def unknown_fields(stack: StackFile) -> Iterator[str]:
-    """A warning for each field of `stack` that faas-cli does not know, by its path."""
+    """Yield a warning for each field of `stack` unknown to faas-cli, with its path."""
     return _unknown(stack, "")
 
 
@@ -214,8 +214,8 @@ def _unknown(section: BaseModel, place: str) -> Iterator[str]:
 
 
 def write_stack(path: Path, stack: StackFile) -> None:
-    """Write `stack` so that faas-cli reads exactly these values, whatever ``$`` is in them."""
-    # faas-cli wants these two said, defaults or not.
+    """Write `stack` so that faas-cli reads exactly these values, even if they contain ``$``."""
+    # faas-cli requires these two fields, even with default values.
     head = {"version": stack.version, "provider": stack.provider.model_dump()}
     content = stack.model_dump(
         mode="json", by_alias=True, exclude_defaults=True, exclude={"version", "provider"}
@@ -224,7 +224,7 @@ def write_stack(path: Path, stack: StackFile) -> None:
 
 
 def environment(function: StackFunction, folder: Path) -> dict[str, str]:
-    """The variables of `function` of the stack.yaml in `folder`; files override what is inline."""
+    """Return the variables of `function` in `folder`; environment files override inline values."""
     merged = dict(function.environment)
     for name in function.environment_file:
         check_links(folder / name, folder)
@@ -236,7 +236,7 @@ def environment(function: StackFunction, folder: Path) -> dict[str, str]:
 
 
 def deployment(stack: StackFile, name: str, folder: Path) -> FunctionSpec:
-    """What ``faas-cli deploy`` would send for the function `name` of the stack.yaml in `folder`."""
+    """Return what ``faas-cli deploy`` would send for `name` of the stack.yaml in `folder`."""
     function = stack.function(name)
     if not function.image:
         raise ChironError(
@@ -266,7 +266,7 @@ class _EnvironmentFile(_Section):
 
 
 def _where(path: Path) -> str:
-    """What a user has instead of the stack.yaml at `path`, which many projects call otherwise."""
+    """Return a hint for a missing stack.yaml at `path`, which many projects name otherwise."""
     others = sorted(each.name for each in path.parent.glob("*.yml"))
     if others:
         return f"if {' or '.join(others)} has your functions, rename it to {path.name}"

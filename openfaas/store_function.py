@@ -1,7 +1,7 @@
-"""The function of ours by which the Maps of a state machine read and write an S3-compatible store.
+"""The project's function through which Maps of a state machine use an S3-compatible store.
 
 A workflow that needs it has it like a function of its own. A function of the same name in
-stack.yaml takes its place.
+stack.yaml replaces it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from chiron.openfaas.stack import StackFile, StackFunction
 from chiron.templates import TEMPLATES
 from chiron.workflow.asl_resources import STORE_FUNCTION
 
-#: The secret with a store's password, and the variable from which `chiron` takes it.
+#: The secret with a store's password, and the variable from which `chiron` reads the password.
 SECRET, PASSWORD = "chiron-store", "CHIRON_STORE_PASSWORD"
-#: The variable by which the function knows the store.
+#: The function's variable with the store's URL.
 _VARIABLE = "chiron_s3"
 _HANDLER = str(TEMPLATES / "s3")
 
 
 def with_store_function(stack: StackFile, functions: Collection[str], url: str = "") -> StackFile:
-    """`stack` with the function of the store at `url`, if it is one of `functions`."""
+    """Add the function of the store at `url` to `stack`, if it is one of `functions`."""
     if STORE_FUNCTION not in functions or STORE_FUNCTION in stack.functions:
         return stack
     registries = {each.image.rpartition("/")[0] for each in stack.functions.values()}
@@ -37,7 +37,7 @@ def with_store_function(stack: StackFile, functions: Collection[str], url: str =
 
 
 def reads_store(stack: StackFile) -> bool:
-    """Whether `stack` has the function, and not one of the user's in its place."""
+    """Return whether `stack` has this project's function, not one of the user's with its name."""
     return STORE_FUNCTION in stack.functions and (
         stack.functions[STORE_FUNCTION].handler == _HANDLER
     )

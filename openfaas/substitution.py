@@ -1,8 +1,8 @@
-"""Variables in stack.yaml: ``${VAR}`` expanded as faas-cli does, and text kept from being expanded.
+"""Variables in stack.yaml: expand ``${VAR}`` as faas-cli does, and escape text against it.
 
 faas-cli runs the whole file through github.com/drone/envsubst before it parses the YAML. Of that
-language, variables and defaults are read here; its string functions (``${VAR^^}`` and so on) and
-``:?`` and ``:+``, which mean something else than in a shell, are refused.
+language, this module supports variables and defaults. It refuses string functions (``${VAR^^}`` and
+so on), and ``:?`` and ``:+``, whose meaning differs from a shell's.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from collections.abc import Mapping
 from chiron.workflow.errors import ChironError
 from chiron.workflow.names import shown
 
-#: A variable up to its default or its end.
+#: A variable, up to its default or its end.
 _VARIABLE = re.compile(r"\$\{(\w+)(?P<then>\}|:-|:=|=)")
 #: Text outside variables, in which ``$$``, ``\\`` and ``\/`` stand for their second character.
 _TEXT = re.compile(r"(?:(?!\$\{)(?:\$\$|\\[\\/]|.))+", re.DOTALL)
 _ESCAPE = re.compile(r"\$(\$)|\\([\\/])")
 _DEFAULT_TEXT = re.compile(r"(?:(?!\$\{)[^}])+")
-#: Most defaults that may stand within each other.
+#: The maximum nesting of defaults.
 _DEEPEST = 100
 
 
 def escape(text: str) -> str:
-    """`text` written so that faas-cli's expansion gives `text` again."""
+    """Escape `text` so that faas-cli's expansion returns `text`."""
     return text.replace("\\", "\\\\").replace("$", "$$")
 
 
 def expand(
     text: str, variables: Mapping[str, str], what: str, *, refuse_unset: bool = False
 ) -> str:
-    """`text`, called `what`, with its variables replaced, unset and empty ones by their default.
+    """Replace the variables in `text`, called `what`; unset and empty variables use their defaults.
 
     Raises ``bad-substitution`` with the line, for anything but ``${VAR}``, ``${VAR:-default}``,
-    ``${VAR:=default}`` and ``${VAR=default}``; with `refuse_unset` also for a variable that is not
-    set and has no default.
+    ``${VAR:=default}`` and ``${VAR=default}``; with `refuse_unset` also for an unset variable
+    without a default.
     """
-    unclosed: list[tuple[int, str, list[str]]] = []  # variables whose default has begun
+    unclosed: list[tuple[int, str, list[str]]] = []  # variables with an open default
     parts: list[str] = []
     position = 0
 

@@ -1,4 +1,4 @@
-"""Which environment variables the code of a function reads, as far as its text shows that."""
+"""Find the environment variables that a function's code reads, as far as its text shows."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 _CODE = frozenset({".java", ".js", ".py", ".sh"})
 _READS = re.compile(r"environ|getenv|process\.env")
 _NAMED = re.compile(r"""["'](\w+)["']|process\.env\.(\w+)|\$\{?(\w+)""")
-#: What of a text reads no more than what it names.
+#: Code that reads only the variables that it names.
 _BY_NAME = re.compile(
     r"""^\s*from\s+os\s+import\b.*$|["']\w+["']\s+(?:not\s+)?in\s+(?:os\.)?environ\b""",
     re.MULTILINE,
 )
-#: Code that reads all variables, or by names that it makes; packages that read them for it.
+#: Code that reads all variables, or computed names; and packages that do.
 _ALL = re.compile(
     r"\benvironb?(?:\.(?:items|keys|values|copy)\b|\s*(?:$|[^\w\s.\[]|(?:if|for|or|and)\b))"
     r"""|(?:environb?(?:\.get)?|getenv)\s*[(\[]\s*(?:\)|f["']|["'][^"'\n]*["']\s*[+%.])"""
@@ -23,20 +23,22 @@ _ALL = re.compile(
     r"|\b(?:BaseSettings|decouple|dynaconf|environs)\b",
     re.MULTILINE,
 )
-#: Variables by which the C library, the interpreter or any HTTP client does something else.
+#: Variables that affect the C library, the interpreter or any HTTP client.
 _OF_ANY = re.compile(
     r"TZ|LANG|LANGUAGE|LC_\w+|HOME|PATH|TMPDIR|TEMP|TMP|(ALL|FTP|HTTPS?|NO)_PROXY"
-    r"|SSL_CERT_(FILE|DIR)|(CURL|REQUESTS)_CA_BUNDLE"
-    r"|PYTHON(HASHSEED|IOENCODING|OPTIMIZE|PATH|UTF8)",
+    r"|SSL_CERT_(FILE|DIR)|(CURL|REQUESTS)_CA_BUNDLE|OPENSSL_CONF|LD_(LIBRARY_PATH|PRELOAD)"
+    r"|PYTHON(DEVMODE|HASHSEED|INTMAXSTRDIGITS|IOENCODING|OPTIMIZE|PATH|UTF8|WARNINGS)",
     re.IGNORECASE,
 )
-_IMPORTED = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.MULTILINE)
-#: How variables of packages begin that are called otherwise; else with the package's name.
+_IMPORTED = re.compile(r"""^\s*(?:import|from)\s+(\w+)|\brequire\(\s*["'](\w+)""", re.MULTILINE)
+#: Prefixes of variables that differ from the package's name, and the package.
 _PACKAGES = {"aws": "boto"}
+#: Suffix of code -> the prefix of variables that its runtime, or any package, reads: ``NODE_ENV``.
+_RUNTIMES = {".java": "java", ".js": "node"}
 
 
 def read_of(variables: Collection[str], places: Iterable[Path]) -> set[str]:
-    """Those of `variables` that the code in `places`, or what it imports, may read."""
+    """Return those of `variables` that the code in `places`, or its imports, may read."""
     texts = dict(_texts(places))
     text = "\n".join(texts.values())
     if _ALL.search(_BY_NAME.sub("", text)):
@@ -44,7 +46,9 @@ def read_of(variables: Collection[str], places: Iterable[Path]) -> set[str]:
     names = set[str]()
     if _READS.search(text) or any(file.suffix == ".sh" for file in texts):
         names.update(chain.from_iterable(_NAMED.findall(text)))
-    packages = {part for each in _IMPORTED.findall(text) for part in _words(each)}
+    imported = chain.from_iterable(_IMPORTED.findall(text))
+    packages = set(chain.from_iterable(map(_words, imported)))
+    packages |= {_RUNTIMES[file.suffix] for file in texts if file.suffix in _RUNTIMES}
     return {
         each
         for each in variables

@@ -1,1 +1,1 @@
-"""Predicts the latency of a plan: GIL simulation of threads, equations (1)-(4) above it."""
+"""Predicts the latency of a plan by a simulation, with equations (1)-(4) as a special case."""

@@ -1,9 +1,9 @@
-"""A plan whose home calls the other wraps, or whose client does, as nodes of an execution.
+"""A plan whose home or client calls the other wraps, as nodes of an execution.
 
-There is a call for each group of tasks (`chiron.wrap.core.triggers.groups`), whose objects are back
-when the last of them has ended. Buckets within such a group are evaluated by the engine of its
-wrap, and those within a group of a further process by that process. A call brings the objects that
-its tasks need, and back those that are needed elsewhere; by a store, their names.
+There is a call for each group of tasks (`chiron.wrap.core.triggers.groups`), which returns the
+objects when its last task has ended. The engine of a group's wrap, or the further process of a
+group, evaluates the buckets within the group. A call carries the objects that its tasks need, and
+returns those needed elsewhere; with a store, their names.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from chiron.wrap.core.triggers import Bucket, Group, groups
 
 
 class Carried(NamedTuple):
-    """An object that goes with a call, and how much of its path: half, if to or from a store."""
+    """An object that goes with a call, and its share of the path: half, to or from a store."""
 
     size_bytes: int
     share: float
 
 
 class ByCalls(Nodes):
-    """Makes the nodes of a plan, bucket by bucket."""
+    """Builds the nodes of a plan, bucket by bucket."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._by_client = self.plan.orchestrator == "client"
-        #: As the home sees them, to which another wrap is one place.
+        #: The groups as the home sees them: another wrap is one place.
         self._outer = groups(self.buckets, {task: self._seen(task) for task in self.place})
         self._members = dict[Group[Place], list[str]]()
         for task, group in self._outer.items():
             self._members.setdefault(group, []).append(task)
         self._answer = frozenset(names_in(self.workflow.output))
-        #: By their groups, the nodes with which all that was called for has ended, and is back.
+        #: By group, the nodes at which all called tasks have ended, and at which the call is back.
         self._ends = dict[Group[Place], int]()
         self._returns = dict[Group[Place], int]()
 
     def connect(self) -> int:
-        """Make all nodes; which of them is the reply."""
+        """Build all nodes, and return the number of the reply's."""
         for index, bucket in enumerate(self.buckets):
             self._connect(index, bucket)
         return self._at_home(Node(), self.place)
 
     def _connect(self, index: int, bucket: Bucket[str]) -> None:
-        """The nodes that start a bucket's tasks; those of the home's engine are one."""
+        """Add the nodes that start a bucket's tasks; one node starts the home's tasks."""
         home = Node(self.platform.stage_ms if bucket.awaits else self.platform.request_ms)
         if self._by_client:
             home.delay_ms = 0.0
@@ -72,14 +72,14 @@ class ByCalls(Nodes):
     def _evaluated(
         self, wrap: int, bucket: Bucket[str], tasks: Sequence[str], gathers: bool
     ) -> None:
-        """What a wrap, or a further process of it, sees for itself that it can start."""
+        """Add the start of tasks that a wrap, or a further process of it, evaluates itself."""
         awaits, starts = self.numbers(bucket.awaits), self.numbers(tasks)
         self.add(Node(self.platform.stage_ms, wrap, awaits, gathers, starts=starts))
         if not self._is_home(wrap):
             self.made[self._ends[self._outer[tasks[0]]]].awaits += starts
 
     def _called(self, wrap: int, tasks: Sequence[str]) -> int:
-        """The call of a wrap for a group, which begins with `tasks`; and what it gives back."""
+        """Return the call of a wrap for a group that begins with `tasks`, and add its return."""
         starts, group = self.numbers(tasks), self._outer[tasks[0]]
         caller = None if self._by_client else 0
         called = Node(wrap=wrap, waits=1)
@@ -100,7 +100,7 @@ class ByCalls(Nodes):
 
     @cached_property
     def _users(self) -> dict[str, set[Group[Place]]]:
-        """For every task the groups that need its object."""
+        """By task, the groups that need its object."""
         users: dict[str, set[Group[Place]]] = {task: set() for task in self.place}
         for task in self.workflow.tasks:
             for taken in taken_by(task):
@@ -108,16 +108,16 @@ class ByCalls(Nodes):
         return users
 
     def _carrying(self, node: Node, objects: Sequence[Carried], ends: Ends) -> Node:
-        """`node`, which brings objects; those in a store get there and from there side by side."""
+        """Return `node`, which carries objects; transfers to and from a store are in parallel."""
         megabytes = sum(each.share * each.size_bytes for each in objects) / 1e6
         if self.way.path == "store":
             node.delay_ms += self.way.cost.ms * max((each.share for each in objects), default=0.0)
         return self.sending(node, megabytes, ends)
 
     def _brought(self, group: Group[Place]) -> list[Carried]:
-        """What the tasks of a group need from elsewhere; the home puts what it has in a store.
+        """Return the objects that a group needs from elsewhere; the home puts its own in a store.
 
-        The request is in none: it goes with the call.
+        The request is never in a store: it goes with the call.
         """
         members, sizes = self._members[group], self.sizes
         if self.way.is_free:
@@ -134,7 +134,7 @@ class ByCalls(Nodes):
         return found
 
     def _given(self, group: Group[Place]) -> list[Carried]:
-        """What of a group is needed elsewhere; the home gets from a store what it needs itself."""
+        """Return a group's objects needed elsewhere; the home reads its own inputs from a store."""
         members, given = self._members[group], self.sizes.given
         if self.way.is_free:
             return []
@@ -150,7 +150,7 @@ class ByCalls(Nodes):
         return found
 
     def _at_home(self, node: Node, awaits: Iterable[str]) -> int:
-        """`node` where the home awaits tasks: its own, and the returns of calls for the others."""
+        """Add `node`, for which the home awaits its own tasks, and the returns of calls."""
         own, returns = list[int](), dict[int, None]()
         for task in awaits:
             if self._is_home(self.place[task][0]):
@@ -163,7 +163,7 @@ class ByCalls(Nodes):
         return wrap == 0 and not self._by_client
 
     def _seen(self, task: str) -> Place:
-        """Where a task runs as the home sees it: in one of its processes, or in another wrap.
+        """Return the place of a task as the home sees it: a process of its own, or another wrap.
 
         A client calls for every task alone.
         """

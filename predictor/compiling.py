@@ -11,7 +11,7 @@ import ctypes
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
@@ -42,7 +42,7 @@ def inner(function: Function) -> Function:
     """
     import numba
 
-    options: dict[str, Any] = {"error_model": "numpy", "forceinline": True, "_nrt": False}
+    options: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
     options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # Python never calls it
     compiled: Function = numba.njit(**options)(function)
     return compiled
@@ -109,12 +109,45 @@ def _keep(code: bytes, files: list[Path]) -> None:
 def _compiled() -> bytes:
     """The kernel as an object file with one function, ``simulate``."""
     import numba
+    from numba.core.compiler_lock import global_compiler_lock
 
     from chiron.predictor.kernel.simulate import SIGNATURE, simulate
 
-    compiled = numba.cfunc(SIGNATURE, error_model="numpy")(simulate)
+    with global_compiler_lock, _without_machine_code():
+        compiled = numba.cfunc(SIGNATURE, error_model="numpy")(simulate)
     text = compiled.inspect_llvm().replace(compiled.native_name, "simulate")
-    return bytes(_machine().emit_object(llvm.parse_assembly(text)))
+    module, machine = llvm.parse_assembly(text), _machine()
+    for function in module.functions:
+        if not function.is_declaration and function.name != "simulate":
+            function.linkage = "internal"
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
+    passes.getModulePassManager().run(module, passes)
+    return bytes(machine.emit_object(module))
+
+
+@contextmanager
+def _without_machine_code() -> Iterator[None]:
+    """Let numba link functions only, neither optimised nor as machine code.
+
+    It would do both with each of them, and again with all that it calls.
+    """
+    from numba.core import config
+    from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+
+    instead: list[tuple[Any, str, Any]] = [
+        (config, "OPT", type(config.OPT)(0)),  # type: ignore[attr-defined]
+        (JITCodeLibrary, "_finalize_specific", lambda _: None),
+        (JITCodeLibrary, "get_pointer_to_function", lambda one, _: one._ensure_finalized() or 0),
+        (JITCPUCodegen, "set_env", lambda *_: None),
+    ]
+    usual = [(owner, name, getattr(owner, name)) for owner, name, _ in instead]
+    for each in instead:
+        setattr(*each)
+    try:
+        yield
+    finally:
+        for each in usual:
+            setattr(*each)
 
 
 def _machine() -> llvm.TargetMachine:

@@ -1,7 +1,7 @@
-"""Many executions at once: each in a slot of its own, in the processes of the same replicas.
+"""Many executions at once: each in its own slot, in the processes of the same replicas.
 
-Main processes, cores and connections are shared. Further processes are an execution's own: they are
-forked for it, or workers of a pool, which has as many for each place as there are slots.
+Main processes, cores and connections are shared. Further processes belong to one execution: they
+are forked for it, or workers of a pool, which has a worker for each slot.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from chiron.predictor.mechanisms.mechanism import Costs
 from chiron.predictor.simulator import Work
 from chiron.predictor.wiring import Wired
 
-#: A process: the place of its replica, its slot, and its number in its program. Main processes have
-#: no slot.
+#: A process: the index of its replica, its slot (-1 for a main process), and its number in its
+#: program.
 _Key = tuple[int, int, int]
 
 
 class Program(NamedTuple):
-    """What is executed for a payload."""
+    """The program executed for a payload."""
 
     #: The names of its wraps.
     wraps: Sequence[str]
@@ -30,7 +30,7 @@ class Program(NamedTuple):
     #: The names of its tasks, process by process, and the function of each.
     tasks: Sequence[str]
     functions: Sequence[str]
-    #: What these do, and which of them let their lock go only when they wait.
+    #: The functions' work, and which of them release their lock only when they wait.
     works: Mapping[str, Work]
     cooperative: Container[str]
 
@@ -39,26 +39,26 @@ class Program(NamedTuple):
 class Replicas:
     """The replicas of a plan's wraps, the entry first."""
 
-    #: How many there are of a wrap, and the cores of each.
+    #: The number of replicas of each wrap, and the cores of each.
     counts: Mapping[str, int]
     cores: Mapping[str, int]
-    #: How many requests a replica of the entry executes at once; the others wait there.
+    #: The number of requests that a replica of the entry executes at once; others wait there.
     limit: int
-    #: The cores that all share; None where each replica has its own.
+    #: The cores that all replicas share; None if each has its own.
     shared_cores: int | None = None
 
     @property
     def entries(self) -> int:
-        """How many replicas get the requests."""
+        """The number of replicas that get the requests."""
         return next(iter(self.counts.values()))
 
     @property
     def each(self) -> list[tuple[str, int]]:
-        """Wrap and number of every replica, in the order of their places."""
+        """Wrap and number of every replica, in the order of their indices."""
         return [(name, number) for name, count in self.counts.items() for number in range(count)]
 
     def turns(self, programs: int) -> list[tuple[int, int]]:
-        """For each slot its turn and its program; turns go from replica to replica."""
+        """Return the turn and the program of each slot; turns go from replica to replica."""
         return [
             (place * self.entries + entry, program)
             for entry in range(self.entries)
@@ -68,7 +68,7 @@ class Replicas:
 
 
 def crowd(programs: Sequence[Program], replicas: Replicas) -> Execution:
-    """All that can be executed at once of `programs` on `replicas`."""
+    """Return the execution of all slots of `programs` on `replicas`."""
     turns, each = replicas.turns(len(programs)), replicas.each
     place_of = {replica: place for place, replica in enumerate(each)}
     wraps = [
@@ -118,7 +118,7 @@ def crowd(programs: Sequence[Program], replicas: Replicas) -> Execution:
 
 
 def _processes(program: Program, slot: int, wraps: Sequence[int]) -> Iterator[tuple[_Key, int]]:
-    """The processes of a program in a slot, and how many tasks each has; mains come first."""
+    """Yield the processes of a program in a slot, with their numbers of tasks; mains come first."""
     seen = set[int]()
     for number, (wrap, size) in enumerate(program.made.execution.processes):
         is_main = wrap not in seen
@@ -127,7 +127,7 @@ def _processes(program: Program, slot: int, wraps: Sequence[int]) -> Iterator[tu
 
 
 def _moved(node: Node, wraps: Sequence[int], task: int, number: int) -> Node:
-    """`node` of another slot, whose tasks and nodes begin with these numbers."""
+    """Return `node` in another slot, whose tasks and nodes begin with these numbers."""
     return replace(
         node,
         wrap=wraps[node.wrap],
@@ -140,7 +140,7 @@ def _moved(node: Node, wraps: Sequence[int], task: int, number: int) -> Node:
 
 
 def _costs(programs: Sequence[Program], name: str) -> Costs:
-    """What the processes of a wrap cost; nothing if no program has it."""
+    """Return the costs of the processes of a wrap; 0 if no program has it."""
     for program in programs:
         if name in program.wraps:
             return program.made.execution.wraps[program.wraps.index(name)][1]

@@ -1,8 +1,8 @@
-"""What tasks emit before their ends, and their streams, as tasks beside them.
+"""Outputs that tasks emit before they end, and their streams, as tasks beside them.
 
 References
 ----------
-DataFlower (ASPLOS'23), §4: data goes on as soon as it is there, not when its function has ended.
+DataFlower (ASPLOS'23), §4: data is sent as soon as it exists, not when its function has ended.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from chiron.workflow.plan import Plan
 from chiron.workflow.profile import FunctionProfile, Profile
 from chiron.workflow.streaming import awaited_by, begins_with
 
-#: Gives the function that stands for one which does more at some moments.
+#: Returns the function that stands for a function with additional work at some moments.
 Variant = Callable[[str, Sequence[Moment]], str]
 
 
 class Expanded(NamedTuple):
-    """A plan and its workflow with tasks beside others, and when what those await has come."""
+    """A plan and its workflow with tasks for outputs and awaits, and when the awaits end."""
 
     plan: Plan
     workflow: Workflow
@@ -32,7 +32,7 @@ class Expanded(NamedTuple):
 
 
 def known_with(profile: Profile) -> Profile:
-    """`profile` with what stands for outputs that functions emit, and for what tasks await."""
+    """Return `profile` with the functions of emitted outputs and of awaits."""
     nothing = FunctionProfile(latency_ms=0.0, periods=())
     functions = {**profile.functions, GIVEN: nothing, AWAITED: nothing}
     for name, function in profile.functions.items():
@@ -49,10 +49,10 @@ def expanded(
     streams: Streams | None = None,
     variant: Variant = lambda function, _: function,
 ) -> Expanded:
-    """A plan and its workflow with a task for each output that one emits, and for its streams,
-    right behind that one.
+    """Return a plan and workflow with tasks for emitted outputs and for streams, behind their task.
 
-    Raises ``no-emission`` where the profile does not say when a function emits what is awaited.
+    Raises ``no-emission`` if the profile lacks the time at which a function emits an awaited
+    output.
     """
     live = streams.live if streams is not None else {}
     if not workflow.emitted and not live:

@@ -1,4 +1,4 @@
-"""What is simulated: an execution of a workflow, or a part of one, as nodes that start tasks."""
+"""The input of a simulation: an execution of a workflow, or of a part, as nodes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from chiron.predictor.mechanisms.mechanism import Costs
 
 
 class Calls(NamedTuple):
-    """What calls cost: equation (2).
+    """The costs of calls by equation (2).
 
-    Each leaves `invoke_ms` after the one before it and arrives `call_ms` later. At the end it
-    computes for `computing_ms` in the first group of cores; where it is `computed`, it arrives when
-    it has done so, else without regard to that.
+    Each call leaves `invoke_ms` after the call before it and arrives `call_ms` later. At its end it
+    computes for `computing_ms` in the first group of cores. If `computed`, it arrives only when
+    that is done.
     """
 
     call_ms: float = 0.0
@@ -25,53 +25,53 @@ class Calls(NamedTuple):
 
 @dataclass
 class Node:
-    """Something that happens when all that it waits for has.
+    """An event that happens after everything that it waits for.
 
-    Where it waits for nothing, it fires `delay_ms` after the beginning.
+    A node that waits for nothing fires `delay_ms` after the beginning.
     """
 
-    #: When all has happened, and the results are gathered, it fires so much later.
+    #: The delay from the last awaited event and the gathering of results until it fires.
     delay_ms: float = 0.0
-    #: The wrap in which it starts tasks, whose results it gathers, or which sends.
+    #: The wrap that starts its tasks, gathers its results, or sends.
     wrap: int = 0
-    #: Tasks, by their numbers; whether results of further processes have to be gathered.
+    #: The awaited tasks, by their numbers; whether results of further processes are gathered.
     awaits: list[int] = field(default_factory=list)
     gathers: bool = True
-    #: For how many other nodes it waits, besides. One that is called waits for one.
+    #: The number of other nodes that it waits for; 1 for a called node.
     waits: int = 0
-    #: Tasks of the wrap, process by process.
+    #: The tasks of the wrap to start, process by process.
     starts: Sequence[int] = ()
-    #: Nodes that it calls, and how many T_INV the first of these waits.
+    #: The nodes that it calls, and how many T_INV the first call waits.
     calls: list[int] = field(default_factory=list)
     place: int = 0
-    #: Nodes that wait for it.
+    #: The nodes that wait for it.
     then: list[int] = field(default_factory=list)
-    #: Then it fires when it has sent something, for which its wrap and the one that it goes to both
-    #: compute for so long. Of what is in one queue, each is sent after that before it.
+    #: If it sends, it fires after that: its wrap and the receiving wrap both compute that long. A
+    #: queue sends its nodes one after another.
     sends_ms: float = 0.0
     to: int = 0
     queue: int | None = None
 
 
 class Slot(NamedTuple):
-    """Memory of one execution: its tasks and nodes, and the processes that are new for each."""
+    """The memory of one execution: its tasks, its nodes, and its own processes."""
 
     tasks: range
     nodes: range
     processes: Sequence[int]
-    #: The node with which the client has all.
+    #: The node at which the client has the reply.
     reply: int
-    #: What is executed in it.
+    #: The program executed in it.
     program: int = 0
 
 
 class Slots(NamedTuple):
-    """How many executions there can be at once: slots by replica, and by program.
+    """The executions that fit at once: slots by replica, and by program.
 
     Attributes:
         processes: the process of each task.
-        replicas, limit: how many replicas get the requests in turn, and how many each executes at
-            once: it has so many slots of each of the programs.
+        replicas, limit: the number of replicas that get the requests in turn, and the requests
+            that each executes at once: its slots of each of the programs.
     """
 
     processes: Sequence[int]
@@ -82,26 +82,26 @@ class Slots(NamedTuple):
 
 
 class Execution(NamedTuple):
-    """Processes of wraps, and what happens in them when."""
+    """Processes of wraps, and the events in them, as nodes."""
 
-    #: Of each group of cores, at least 1.
+    #: The cores of each group, at least 1.
     cores: Sequence[int]
-    #: The group of each wrap, and what its processes cost.
+    #: The group of each wrap, and the costs of its processes.
     wraps: Sequence[tuple[int, Costs]]
-    #: The wrap of each process, and how many tasks it has. The first of a wrap is its main process.
-    #: Tasks are numbered from process to process.
+    #: The wrap of each process, and its number of tasks. The first process of a wrap is its main
+    #: process. Tasks are numbered from process to process.
     processes: Sequence[tuple[int, int]]
-    #: What happens; their numbers are their places.
+    #: The nodes, numbered by their positions.
     nodes: Sequence[Node]
     calls: Calls = Calls()
-    #: How many there are of what is sent.
+    #: The number of queues.
     queues: int = 0
-    #: None where there is one execution alone, of which nobody awaits the reply.
+    #: None for a single execution, whose reply no client awaits.
     slots: Slots | None = None
 
     @property
     def executed(self) -> Slots:
-        """The slots; that of one execution has all."""
+        """The slots; a single execution has one slot with everything."""
         if self.slots is not None:
             return self.slots
         sizes = [size for _, size in self.processes]

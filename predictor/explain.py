@@ -1,4 +1,4 @@
-"""Where the time of a request goes, along the tasks that it waits for."""
+"""The time of a request, explained along the tasks on its critical path."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from chiron.workflow.timeline import Kind, Span, Timeline
 
 
 class Parts(Document):
-    """What a latency is made of, in milliseconds.
+    """The parts of a latency, in milliseconds.
 
-    ``network_ms`` is what it takes to trigger the task, calls above all; ``startup_ms`` is until
-    its thread can run: forks or dispatch, and the start of threads; ``blocked_ms`` is also what it
-    waits for the other end of a stream; ``gather_ms`` collects its result.
+    ``network_ms`` is the time to trigger the task, mostly calls. ``startup_ms`` is the time until
+    its thread can run: forks or dispatch, and the start of threads. ``blocked_ms`` includes waits
+    for the other end of a stream. ``gather_ms`` collects its result.
     """
 
     network_ms: float = 0.0
@@ -35,7 +35,7 @@ class Parts(Document):
 
 
 class StepExplanation(Document):
-    """A task that the request waits for, from the end of the step before it, and the parts."""
+    """A task on the critical path, from the end of the step before it, and its parts."""
 
     task: str
     wrap: str
@@ -45,7 +45,7 @@ class StepExplanation(Document):
 
 
 class PayloadExplanation(Document):
-    """Where the time goes of a request; ``request_ms`` is its own way and back."""
+    """The parts of a request's latency; ``request_ms`` is its own way and back."""
 
     payload: str
     weight: float
@@ -55,10 +55,10 @@ class PayloadExplanation(Document):
 
 
 class TaskShare(Document):
-    """How often a task is run where the workflow decides that.
+    """How often a task runs if the workflow decides that at run time.
 
-    ``requests`` is the share of requests that run it, ``runs`` how often one of all requests does
-    in the mean, ``failed`` the share of these runs that fails.
+    ``requests`` is the share of requests that run it. ``runs`` is the mean number of runs a
+    request. ``failed`` is the share of these runs that fail.
     """
 
     task: str
@@ -68,9 +68,9 @@ class TaskShare(Document):
 
 
 class Explanation(Document):
-    """A prediction and where its time goes, payload by payload.
+    """A prediction and the parts of its latency, payload by payload.
 
-    Of a workflow that decides while it runs, ``tasks`` says what it decides how often.
+    If the workflow decides at run time, ``tasks`` are the frequencies of its tasks.
     """
 
     format: Literal[3] = 3
@@ -98,7 +98,7 @@ def explanation(
     platform: Platform,
     percentile: float = DEFAULT_PERCENTILE,
 ) -> tuple[Explanation, list[Timeline]]:
-    """The prediction of `plan` and the reasons, and the timeline of a request of each payload.
+    """Return the prediction of `plan`, explained, and a request's timeline for each payload.
 
     Raises what `chiron.predictor.predict.predict` raises.
     """
@@ -124,7 +124,7 @@ def explanation(
 def timed(
     plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
 ) -> tuple[Timeline, list[Step]]:
-    """What runs when with the one payload of `profile`, and the steps that it waits for."""
+    """Return the timeline with the one payload of `profile`, and the steps of the critical path."""
     run = run_of(workflow, profile_at(profile, platform.cpu_probe_ms))
     return plan_timeline(*run.placed(plan), Predictor(run.profile, platform))
 
@@ -145,7 +145,7 @@ def _shares(workflow: Workflow, mix: Sequence[Share]) -> Iterator[TaskShare]:
 
 
 def explain(timeline: Timeline, steps: Iterable[Step]) -> list[StepExplanation]:
-    """The steps of the request; with its own way they sum up to its latency, as do their parts."""
+    """Return the steps of a request, which add up to its latency with its own way."""
     return [_explained(step, timeline) for step in steps]
 
 
@@ -169,9 +169,9 @@ def _explained(step: Step, timeline: Timeline) -> StepExplanation:
 
 
 def _path(spans: Sequence[Span], step: Step) -> Iterator[tuple[str, float]]:
-    """What the starter did from when the task was triggered, and what its thread did then.
+    """Yield the parts of the starter's time from the trigger on, then of the task's thread.
 
-    As long as the starter did nothing the process had still to be started, or waited for others.
+    While the starter does nothing, its process is starting or waiting for others.
     """
     own = [span for span in spans if span.task == step.task]
     begins_ms = min((span.start_ms for span in own), default=step.end_ms)

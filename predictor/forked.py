@@ -1,4 +1,4 @@
-"""Where a plan forks for each request what cannot run so."""
+"""Functions that a plan forks for each request although they cannot run so."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chiron.workflow.plan import Plan
 
 
 def wrongly_forked(plan: Plan, workflow: Workflow) -> Iterator[str]:
-    """A line for each function that `plan` knows not to be forkable and forks for each request."""
+    """Yield a line for each function that `plan` marks as unforkable and forks for each request."""
     for wrap in plan.wraps:
         if mechanism_of(wrap.mechanism).lasting:
             continue

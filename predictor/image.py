@@ -1,4 +1,4 @@
-"""An execution in memory as the kernel works on it: records, one after another."""
+"""The memory image of an execution for the kernel: records, one after another."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from chiron.predictor.records import (
 )
 
 WORD_BYTES = 8
-#: As the kernel has it.
+#: The kernel's value for no number.
 _NOBODY = -1
-#: One draw, and one request, whose arrival is known.
+#: One draw, and one request with a known arrival.
 _ALONE = (1, 1, 1)
 
 
 class Image(NamedTuple):
-    """The memory of an execution before it runs, the functions of whose tasks are not known yet.
+    """The memory of an execution before it runs, without the functions of its tasks.
 
-    ``places`` is where each array begins, in the order of the kernel's arguments, and the end;
-    ``functions`` is where the number of each task's function is to be.
+    ``places`` are the starts of the arrays, in the order of the kernel's arguments, and the end.
+    ``functions`` is where the number of each task's function belongs.
     """
 
     words: array[int]
@@ -44,11 +44,11 @@ class Image(NamedTuple):
 
 
 def image(execution: Execution, constants: Sequence[float], helpers: int) -> Image:
-    """The image of `execution`.
+    """Return the image of `execution`.
 
     Args:
-        constants: those of the interpreter, as the clock has them.
-        helpers: how many helpers a task starts at most.
+        constants: the interpreter's, in the clock's order.
+        helpers: the most helpers that a task starts.
     """
     cores, wraps, processes, nodes, calls, queues, _ = execution
     slots, sizes = execution.executed, [size for _, size in processes]
@@ -100,10 +100,10 @@ def image(execution: Execution, constants: Sequence[float], helpers: int) -> Ima
 
 
 def _rooms(execution: Execution, helpers: int) -> list[int]:
-    """How many of threads, helpers and calls may compute in each group at once, and one."""
+    """Return how many threads, helpers and calls may compute in each group at once, plus 1."""
     cores, wraps, processes, nodes, *_ = execution
     rooms = [1] * len(cores)
-    rooms[0] += len(nodes)  # for what calls compute
+    rooms[0] += len(nodes)  # for the computing of calls
     for node in nodes:
         if node.sends_ms > 0:
             rooms[wraps[node.wrap][0]] += 1
@@ -114,12 +114,11 @@ def _rooms(execution: Execution, helpers: int) -> list[int]:
 
 
 class _Links:
-    """All tasks and nodes that nodes and tasks refer to, by their numbers, in a row.
+    """The numbers of all tasks and nodes that nodes and tasks refer to, in a row.
 
-    ``of_nodes`` is where each node has the tasks to gather, those to start, and other nodes;
-    ``of_tasks`` is where each task has the nodes that await it, up to those of the next. At the end
-    every queue has its first and last node: none yet. ``of_slots`` is where each slot has its
-    processes.
+    ``of_nodes`` has the ranges of each node: tasks to gather, tasks to start, other nodes.
+    ``of_tasks`` is where the nodes begin that await each task. Last are the first and last node of
+    every queue, none at first. ``of_slots`` is where the processes of each slot begin.
     """
 
     def __init__(self, nodes: Sequence[Node], processes: int, slots: Slots, queues: int) -> None:
@@ -147,13 +146,13 @@ class _Links:
         self.numbers = numbers
 
     def of_queue(self, queue: int | None) -> int:
-        """Where a queue is."""
+        """Return the position of a queue."""
         return _NOBODY if queue is None else self._first_queue + 2 * queue
 
 
 @cache
 def _pack(record: Record) -> Callable[..., bytes]:
-    """Packs the fields of a record that are given."""
+    """Return the function that packs a record's input fields."""
     return struct.Struct(record.given).pack
 
 
@@ -166,7 +165,7 @@ def _packed_wrap(group: int, main: int, costs: Costs) -> bytes:
 
 
 def _packed_slots(slots: Slots, processes: int, places: Sequence[int]) -> Iterator[bytes]:
-    """The slots, in which the ratios of all programs' tasks are in a row."""
+    """Yield the slots; the ratios of all programs' tasks are in a row."""
     own = {slot.program: len(slot.tasks) for slot in slots.each}
     before = list(accumulate((own[program] for program in range(slots.programs)), initial=1))
     for slot, ends in zip(slots.each, pairwise(places), strict=True):

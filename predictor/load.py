@@ -1,4 +1,4 @@
-"""A plan under load: what requests take that arrive at a rate, or from clients that wait."""
+"""A plan under load: the latency of requests that arrive at a rate or from waiting clients."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from chiron.predictor.unrolling import Run
 from chiron.workflow.load import Load
 from chiron.workflow.plan import Plan
 
-#: Requests of which the first have not met a queue yet: so many of all do not count.
+#: The share of the first requests that is not counted, as queues build up.
 _WARM_UP = 0.1
-#: The throughput at saturation is that of so many requests for each that is under way, at least
-#: of `_FEWEST`; while as many wait as are executed.
+#: Saturation is measured with `_EACH` requests for each that is executed, at least `_FEWEST`. There
+#: are `_WAITING` clients for each, so that as many requests wait as are executed.
 _EACH, _FEWEST, _WAITING = 4, 2000, 2
-#: Requests that are apart by so many times what each takes do not overlap.
+#: Requests this many latencies apart do not overlap.
 _APART = 100.0
 
 
 class Case(NamedTuple):
-    """What the workflow does with a payload that has some weight, and what its requests take."""
+    """The workflow's run with a payload, the payload's weight, and its requests' latencies."""
 
     run: Run
     weight: float
@@ -36,9 +36,9 @@ class Case(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What requests took under load, and the same requests alone; CPU time of each.
+    """The latencies of requests under load and of the same requests alone, and CPU time of each.
 
-    ``at_once`` is how many an entry's replica had at most, those that waited there included.
+    ``at_once`` is the most requests that a replica of the entry had, including waiting requests.
     """
 
     loaded_ms: Sequence[float]
@@ -48,7 +48,7 @@ class Seen(NamedTuple):
     at_once: int
 
     def added_ms(self, percent: float) -> float:
-        """How much longer `percent` % of the requests take under load than alone, at most."""
+        """Return how much load adds to the percentile `percent` of the latency, at least 0."""
         loaded_ms, alone_ms = (
             percentile_ms([(1.0, each)], percent) for each in (self.loaded_ms, self.alone_ms)
         )
@@ -59,9 +59,9 @@ class Crowd:
     """The replicas of a plan, and the requests that they can execute.
 
     Args:
-        cases: what the workflow does, payload by payload.
-        counts: how many replicas each wrap has, by name.
-        limit: how many requests a replica executes at once.
+        cases: the workflow's run with each payload.
+        counts: the number of replicas of each wrap, by name.
+        limit: the number of requests that a replica executes at once.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Crowd:
         self._cases = cases
         self.platform = platform = cases[0].predictor.platform
         cpus = sum(counts[wrap.name] * wrap.cpus for wrap in plan.wraps)
-        # A node whose cores all wraps may use at once has none left for what calls them.
+        # If the wraps can use all cores of a node, none is left for their callers.
         shared = platform.one_node and cpus >= platform.cpus
         self.replicas = Replicas(
             counts,
@@ -96,26 +96,26 @@ class Crowd:
 
     @cached_property
     def medians_ms(self) -> list[float]:
-        """What a request alone takes in the median, payload by payload."""
+        """The median latency of a request alone, payload by payload."""
         each = zip(self._cases, self._plans, strict=True)
         return [case.predictor.plan_ms(*placed) for case, placed in each]
 
     def alone_ms(self, percent: float) -> float:
-        """What `percent` % of the requests take at most that meet no others."""
+        """Return the percentile `percent` of the latency of requests that do not overlap."""
         each = zip(self._cases, self.medians_ms, strict=True)
         groups = [(case.weight, case.spread.each_ms(median_ms)) for case, median_ms in each]
         return percentile_ms(groups, percent)
 
     @cached_property
     def per_s(self) -> float:
-        """The throughput where requests always wait."""
+        """The saturation throughput."""
         under_way = self.replicas.entries * self.replicas.limit
         count = max(_FEWEST, _EACH * under_way)
         load = Load(clients=min(_WAITING * under_way, count // 2), requests=count)
         return self.under(load).per_s
 
     def under(self, load: Load) -> Seen:
-        """What requests of `load` take."""
+        """Return the latencies of requests under `load`."""
         arrivals_ms, drawn = _arrivals_ms(load), Random(f"drawn {load.seed}")  # noqa: S311
         weights = [case.weight for case in self._cases]
         programs = drawn.choices(range(len(weights)), weights, k=load.requests)
@@ -136,7 +136,7 @@ class Crowd:
 
     @cached_property
     def _alone(self) -> list[list[float]]:
-        """What each payload's requests take alone, by draw."""
+        """The latencies of each payload's requests alone, by draw."""
         each = [(p, draw) for p in range(len(self._cases)) for draw in range(self._draws)]
         apart_ms = 1.0 + _APART * max(self.medians_ms)
         arrivals_ms = [number * apart_ms for number in range(len(each))]
@@ -160,7 +160,7 @@ class Crowd:
 
 
 def _apart(program: Program, number: int) -> Program:
-    """`program` with functions whose names are those of no other program."""
+    """Return `program` with function names that no other program has."""
     return program._replace(
         functions=[f"{name} {number}" for name in program.functions],
         works={f"{name} {number}": work for name, work in program.works.items()},
@@ -169,7 +169,7 @@ def _apart(program: Program, number: int) -> Program:
 
 
 def _arrivals_ms(load: Load) -> list[float]:
-    """When requests arrive; where clients send them, only that of the first of each is known."""
+    """Return when requests arrive; of waiting clients, only each one's first arrival is known."""
     if load.per_s is None:
         known = min(load.clients or 1, load.requests)
         return [0.0] * known + [math.inf] * (load.requests - known)
@@ -178,7 +178,7 @@ def _arrivals_ms(load: Load) -> list[float]:
 
 
 def _at_once(served: Served, entries: int) -> int:
-    """How many requests the entry's replica with most of them had at once."""
+    """Return the most requests at once at one replica of the entry."""
     most = 0
     for entry in range(entries):
         events = [(ms, 1) for ms in served.arrivals_ms[entry::entries]]

@@ -1,8 +1,8 @@
-"""What functions do besides at moments of their runs: give something, or await it.
+"""Additional work of functions at moments of their runs: emitting an output, or awaiting a task.
 
-What is given or awaited is a task beside the one that does so, right behind it. Nothing runs such a
-task. It is started with the one beside it, which ends it when it gives that, and whatever awaits it
-waits for it. What is awaited ends when it is started once more, and the one beside it goes on.
+An emitted or awaited object is a task right behind the function's task, and no thread runs it. It
+starts with the function's task, which ends it by emitting. Tasks that await the object wait for its
+end. An awaited task ends at its second start; then the function continues.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from chiron.predictor.simulator import Work, WorkKind
 from chiron.workflow.model import giver_of, output_name
 from chiron.workflow.profile import FunctionProfile
 
-#: Between a task, or a function, and what it gives or awaits. No function has a space in its name.
+#: Separators between a task or function and its output or await. No function's name has a space.
 _GIVES, _AWAITS = " emits ", " awaits "
-#: The functions of what is given or awaited and has no size, and what these do: nothing.
+#: The functions of outputs and awaits without a size, and their work: none.
 GIVEN, AWAITED = f"a task{_GIVES}", f"a task{_AWAITS}"
 BESIDE: dict[str, Work] = {GIVEN: (("emitted", 0.0),), AWAITED: (("awaited", 0.0),)}
 
 
 class Moment(NamedTuple):
-    """When the part `after` of its latency has passed, a function does something for so long.
+    """After the part `after` of its latency, a function does additional work of a kind.
 
-    What it gives or awaits is the task that is so many places behind its own.
+    `value` is a time, or the offset from its own task to the output's or await's task.
     """
 
     after: float
@@ -34,7 +34,7 @@ class Moment(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """What a task awaits has come when all of `awaits`, tasks or what they give, have ended."""
+    """An awaited task ends when all of `awaits`, tasks or outputs, have ended."""
 
     awaited: str
     awaits: tuple[str, ...]
@@ -42,7 +42,7 @@ class Flow(NamedTuple):
 
 @dataclass
 class Beside:
-    """What a task does besides, and what it gives and awaits: tasks by name, with functions."""
+    """The additional work of a task, with its outputs and awaits: tasks by name, with functions."""
 
     task: str
     functions: dict[str, str] = field(default_factory=dict)
@@ -50,17 +50,17 @@ class Beside:
     flows: list[Flow] = field(default_factory=list)
 
     def give(self, what: str, after: float, function: str = GIVEN) -> None:
-        """Give something when the part `after` of its latency has passed."""
+        """Emit something after the part `after` of the task's latency."""
         self._add(given_by(self.task, what), function, "emit", after)
 
     def wait(self, what: str, after: float, awaits: Iterable[str]) -> None:
-        """Await that all of `awaits` have ended."""
+        """Await the ends of all of `awaits`."""
         name = f"{self.task}{_AWAITS}{what}"
         self._add(name, AWAITED, "await", after)
         self.flows.append(Flow(name, tuple(awaits)))
 
     def spend(self, kind: WorkKind, after: float, ms: float) -> None:
-        """Do something for so long."""
+        """Add work of that duration."""
         if ms:
             self.moments.append(Moment(after, kind, ms))
 
@@ -70,18 +70,18 @@ class Beside:
 
 
 def given_by(name: str, what: str) -> str:
-    """What stands for what a task of that name gives, or a function."""
+    """Return the name of the task or function of an output of `name`."""
     return f"{name}{_GIVES}{what}"
 
 
 def stands_for(output: str) -> str:
-    """The task that ends when an output is there."""
+    """Return the task that ends when an output exists."""
     task = giver_of(output)
     return output if task == output else given_by(task, output_name(output))
 
 
 def runners(functions: Sequence[str]) -> list[int]:
-    """For each task of a process the place of what runs it, by their functions."""
+    """Return for each task of a process, by its function, the index of the task that runs it."""
     places = list[int]()
     for place, function in enumerate(functions):
         is_beside = _GIVES in function or _AWAITS in function
@@ -90,10 +90,10 @@ def runners(functions: Sequence[str]) -> list[int]:
 
 
 def work_with(function: FunctionProfile, parts: Sequence[Work], moments: Iterable[Moment]) -> Work:
-    """What a function does with some moments, which are in order where they are at one time.
+    """Return the work of a function with some moments, in order if they coincide.
 
     Args:
-        parts: what it does in each of its periods: one part of that kind, and its helpers.
+        parts: its work in each of its periods: one step of that kind, and its helpers.
     """
     left = sorted(moments, key=lambda moment: moment.after)
     return (*_interrupted(function, parts, left), *((kind, value) for _, kind, value in left))
@@ -102,7 +102,7 @@ def work_with(function: FunctionProfile, parts: Sequence[Work], moments: Iterabl
 def _interrupted(
     function: FunctionProfile, parts: Sequence[Work], moments: list[Moment]
 ) -> Iterator[tuple[WorkKind, float]]:
-    """The parts, up to the moments that are within them; those are taken out."""
+    """Yield the parts, interrupted by the moments within them, which are removed from `moments`."""
     for period, work in zip(function.periods, parts, strict=True):
         for kind, ms in work:
             done = 0.0

@@ -1,4 +1,4 @@
-"""The nodes of an execution while they are made: what all ways to wire a plan have in common."""
+"""The nodes of an execution under construction: what all ways to wire a plan share."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from chiron.workflow.plan import Plan
 from chiron.workflow.platform import Platform
 from chiron.wrap.core.triggers import buckets, groups
 
-#: Of a task: its wrap, and its process in that.
+#: The wrap of a task, and its process in that wrap.
 Place = tuple[int, int]
-#: What sends and what gets: wraps, or None for a client.
+#: The sending and the receiving wrap; None is a client.
 Ends = tuple[int | None, int | None]
 
 
 class Nodes:
-    """The nodes that were made, and what they are made by.
+    """The nodes built so far, and their inputs.
 
     Args:
-        way, sizes: how objects get to other wraps, and how large they are.
+        way, sizes: the path of objects to other wraps, and the sizes of objects.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Nodes:
         self.number = {task: number for number, task in enumerate(self.place)}
         needs = {task.name: task.predecessors for task in workflow.tasks}
         self.buckets = buckets(needs, workflow.stages, plan.trigger)
-        #: As each wrap sees them.
+        #: The buckets as each wrap evaluates them.
         self.inner = groups(self.buckets, self.place)
 
     def add(self, node: Node) -> int:
@@ -55,7 +55,7 @@ class Nodes:
         return len(self.made) - 1
 
     def await_flows(self, flows: Iterable[Flow]) -> None:
-        """What tasks await of streams comes to them by no engine, but from wrap to wrap."""
+        """Add nodes for the streams that tasks await, which wraps exchange without an engine."""
         for awaited, awaits in flows:
             wrap, _ = self.place[awaited]
             is_far = any(self.place[each][0] != wrap for each in awaits)
@@ -67,7 +67,7 @@ class Nodes:
         return sorted(self.number[task] for task in tasks)
 
     def by_place(self, tasks: Iterable[str], level: int) -> list[tuple[int, list[str]]]:
-        """Tasks by their wraps (level 0) or processes (1), in order."""
+        """Return tasks by their wraps (level 0) or processes (level 1), in order."""
         found: dict[int, list[str]] = {}
         for task in tasks:
             found.setdefault(self.place[task][level], []).append(task)
@@ -76,7 +76,7 @@ class Nodes:
     def evaluated_by_processes(
         self, index: int, tasks: Sequence[str]
     ) -> tuple[list[list[str]], list[str]]:
-        """What further processes see for themselves that they can start, and what is left."""
+        """Return the tasks that further processes start by themselves, by process, and the rest."""
         alone, left = list[list[str]](), list[str]()
         for process, own in self.by_place(tasks, 1):
             if process and self.inner[own[0]].bucket != index:
@@ -86,16 +86,16 @@ class Nodes:
         return alone, left
 
     def begin_when_called(self, home: Node) -> None:
-        """What calls others begins with its own tasks when it has, where that takes time."""
+        """Delay a caller's own tasks until it has sent its calls, if sending takes time."""
         sending_ms = self.platform.send_ms * len(home.calls)
         if home.starts and sending_ms:
             home.then.append(self.add(Node(sending_ms, waits=1, starts=home.starts)))
             home.starts = []
 
     def awaiting(self, node: Node, own: Sequence[int], others: Iterable[int]) -> int:
-        """`node` where its wrap awaits tasks of its own, and other nodes.
+        """Add `node`, whose wrap awaits its `own` tasks, and `others`, which are nodes.
 
-        Its own results are gathered as soon as they are there, whatever others still do.
+        Its own results are gathered as soon as they exist, independently of `others`.
         """
         others = [*others]
         if own and others:
@@ -108,10 +108,10 @@ class Nodes:
         return number
 
     def sending(self, node: Node, megabytes: float, ends: Ends) -> Node:
-        """`node`, which fires when so much has been sent by the path that objects take.
+        """Return `node`, which fires when `megabytes` have been sent by the path that objects take.
 
-        What a client computes counts nowhere. A connection between two wraps sends one after
-        another; through the gateway, and by a store, each goes by itself.
+        A client's computing is not counted. A connection between two wraps sends its objects in
+        turn; through the gateway or a store they go in parallel.
         """
         node.sends_ms = megabytes * self.way.cost.ms_per_mb
         wraps = [wrap for wrap in ends if wrap is not None]

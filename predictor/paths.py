@@ -1,4 +1,4 @@
-"""How the objects of a plan get from wrap to wrap, and what that costs."""
+"""The path of a plan's objects between wraps, and its costs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from chiron.workflow.plan import Orchestrator, Plan
 from chiron.workflow.platform import PathCost, Platform
 from chiron.workflow.profile import Profile
 
-#: Where nothing is known of paths.
+#: The cost if no path was measured.
 _FREE = PathCost(ms=0.0, ms_per_mb=0.0)
 
 
 class Way(NamedTuple):
-    """The path that objects take, and whether straight from wrap to wrap: else by the home."""
+    """The path of objects; ``straight``: from wrap to wrap, not by way of the home."""
 
     path: Path
     cost: PathCost
@@ -26,12 +26,12 @@ class Way(NamedTuple):
 
     @property
     def is_free(self) -> bool:
-        """Whether objects cost nothing but the calls that bring them."""
+        """Whether objects cost nothing beyond the calls that carry them."""
         return self.cost.ms_per_mb == 0.0 and (self.cost.ms == 0.0 or self.path != "store")
 
 
 class Crossing(NamedTuple):
-    """An object that another wrap than its own gets, and for how long it is on its way."""
+    """An object that another wrap than its own receives, and the time of the transfer."""
 
     task: str
     source: int
@@ -43,9 +43,9 @@ class Crossing(NamedTuple):
 def way_of(
     asked: PathKind, workflow: Workflow, platform: Platform, orchestrator: Orchestrator = "wrap"
 ) -> Way:
-    """How objects go on `platform` with a plan whose path is the one `asked` for.
+    """Return the way of objects on `platform` for a plan with the path `asked` for.
 
-    Raises ``unknown-path`` where it is known what paths cost there, but not that one.
+    Raises ``unknown-path`` if costs of paths are known there, but not of that path.
     """
     is_direct = asked == "auto" and orchestrator == "wrap" and "direct" in platform.paths
     path: Path = "direct" if is_direct else "gateway" if asked == "auto" else asked
@@ -58,10 +58,9 @@ def way_of(
 
 
 def as_called(platform: Platform, way: Way) -> Platform:
-    """`platform` where T_RPC is that of calls which go as `way` says.
+    """Return `platform` with the T_RPC of calls that take `way`.
 
-    It was measured over connections between wraps, where those are possible. A store has the
-    objects and not the calls.
+    T_RPC was measured between wraps, if they can connect. A store carries objects but no calls.
     """
     direct = platform.paths.get("direct")
     if way.path != "gateway" or direct is None:
@@ -71,7 +70,7 @@ def as_called(platform: Platform, way: Way) -> Platform:
 
 
 def with_bodies(platform: Platform, workflow: Workflow, sizes: Sizes) -> Platform:
-    """`platform` where a request costs what its body and its answer do, which the home joins."""
+    """Return `platform` with requests that include their body and answer, joined by the home."""
     answer_mb = sum(sizes.given[task] for task in names_in(workflow.output)) / 1e6
     request_ms = platform.request_ms
     request_ms += (sizes.request / 1e6 + answer_mb) * platform.body_ms_per_mb
@@ -81,12 +80,12 @@ def with_bodies(platform: Platform, workflow: Workflow, sizes: Sizes) -> Platfor
 
 
 class Sizes:
-    """How large the objects of a workflow are, in bytes: medians, as they were profiled."""
+    """The sizes of a workflow's objects, in bytes: profiled medians."""
 
     def __init__(self, workflow: Workflow, profile: Profile) -> None:
         functions = profile.functions
         self.given = {t.name: functions[t.function].output_bytes for t in workflow.tasks}
-        #: What each task gets, in all.
+        #: The total input of each task.
         self.taken = {t.name: functions[t.function].input_bytes or 0 for t in workflow.tasks}
         first = (t.name for t in workflow.tasks if t.source is None)
         self.request = max(map(self.taken.__getitem__, first), default=0)
@@ -95,10 +94,10 @@ class Sizes:
 def crossings(
     plan: Plan, workflow: Workflow, profile: Profile, platform: Platform
 ) -> Iterator[Crossing]:
-    """The objects that go to other wraps, task by task, but for the request of a static workflow.
+    """Yield the objects that go to other wraps, task by task, but not a static workflow's request.
 
-    By the home they go twice where neither wrap is that one; a store has put and get in one. Of a
-    workflow that decides the home has all that others give, and gives all that they get.
+    By way of the home, an object goes twice if neither wrap is the home; a store's cost is put and
+    get in one. If the workflow decides at run time, the home gets all outputs and sends all inputs.
     """
     way = way_of(plan.path, workflow, platform, plan.orchestrator)
     sizes, wrap_of = Sizes(workflow, profile), _wraps(plan)
@@ -122,7 +121,7 @@ def crossings(
 
 
 def takers(plan: Plan, workflow: Workflow) -> dict[str, list[int]]:
-    """For every task the wraps, but for its own, that need its object; the home has the answer."""
+    """Return for every task the other wraps that need its object; the home needs the answer."""
     wrap_of = _wraps(plan)
     found: dict[str, set[int]] = {task: set() for task in wrap_of}
     for task in workflow.tasks:
@@ -135,7 +134,7 @@ def takers(plan: Plan, workflow: Workflow) -> dict[str, list[int]]:
 
 
 def taken_by(task: Task) -> tuple[str, ...]:
-    """The tasks whose objects `task` takes, not only awaits: see `chiron.predictor.emissions`."""
+    """Return the tasks whose objects `task` consumes: see `chiron.predictor.emissions`."""
     return replace(task, streams=tuple(each for each in task.streams if each.name)).predecessors
 
 

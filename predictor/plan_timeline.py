@@ -1,4 +1,4 @@
-"""What every wrap of a plan does when, and what the request waits for, from its beginning on."""
+"""The timeline of every wrap of a plan, and the critical path of a request."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from chiron.workflow.timeline import Kind, Span, Timeline, in_order
 
 
 class Step(NamedTuple):
-    """A task that the request waits for; or an output that it emits at `end_ms`.
+    """A task on the critical path; or an output that it emits at `end_ms`.
 
-    ``network_ms`` is how long it took to trigger it after the step before it: the engine's turn,
-    the call of its wrap, or what it had to wait for on its way from another; for the last step,
-    also its own way home. ``gather_ms`` is how long its result was gathered after its end.
+    ``network_ms`` is the time to trigger it after the step before it: the engine's turn, the call
+    of its wrap, or the transfer of an object. The last step also includes its own way home.
+    ``gather_ms`` is how long its result was gathered after its end.
     """
 
     wrap: str
@@ -36,12 +36,12 @@ class Step(NamedTuple):
 def plan_timeline(
     plan: Plan, workflow: Workflow, predictor: Predictor
 ) -> tuple[Timeline, list[Step]]:
-    """The timeline of `plan`, and the steps that the request waits for.
+    """Return the timeline of `plan`, and the steps of the critical path.
 
-    These follow one another from when the first wrap has the request until the answer is there.
-    All of the request's own way is before that.
+    The steps follow one another from the arrival at the first wrap to the reply. All of the
+    request's own way is before that.
 
-    Raises where plan and workflow differ: see `chiron.workflow.plan.Plan.check_against`.
+    Raises if plan and workflow differ: see `chiron.workflow.plan.Plan.check_against`.
     """
     plan.check_against(workflow)
     plan, workflow, made, run, spans = predictor.recorded(plan, workflow)
@@ -57,12 +57,12 @@ def plan_timeline(
     return timeline, _steps(plan, workflow, made, run)
 
 
-#: What a thread does before its task has begun, if nothing came before it.
+#: A thread's activities before its task begins, if nothing came before.
 _BEFORE = ("start", "wait-gil")
 
 
 def _in_processes(plan: Plan, spans: Sequence[Simulated]) -> Iterator[Span]:
-    """What the threads of each process do, and around that their tasks."""
+    """Yield the spans of each process's threads, and of their tasks around those."""
     places = [
         (wrap.name, number, tasks)
         for wrap in plan.wraps
@@ -98,7 +98,7 @@ def _in_processes(plan: Plan, spans: Sequence[Simulated]) -> Iterator[Span]:
 
 
 def _gathers(plan: Plan, made: Wired, run: Run) -> Iterator[Span]:
-    """The times in which engines gather results."""
+    """Yield the times in which engines gather results."""
     for node, (_, _, complete_ms, fired_ms) in zip(made.execution.nodes, run.nodes, strict=True):
         end_ms = fired_ms - node.delay_ms
         if node.awaits and end_ms > complete_ms:
@@ -107,7 +107,7 @@ def _gathers(plan: Plan, made: Wired, run: Run) -> Iterator[Span]:
 
 
 def _transfers(plan: Plan, made: Wired, run: Run) -> Iterator[Span]:
-    """Calls, from when they are to be made until the wrap begins, and what is sent to wraps."""
+    """Yield calls, from when they are due until the wrap begins, and objects sent to wraps."""
     for number, (node, found) in enumerate(zip(made.execution.nodes, run.nodes, strict=True)):
         if _is_sent(node) or number in made.called:
             wrap = plan.wraps[node.to if _is_sent(node) else node.wrap].name
@@ -120,7 +120,7 @@ def _is_sent(node: Node) -> bool:
 
 
 def _steps(plan: Plan, workflow: Workflow, made: Wired, run: Run) -> list[Step]:
-    """What came last each time, from the reply back to the request."""
+    """Return the last event of each node, from the reply back to the request."""
     tasks = run.tasks
     places = [
         (wrap.name, process, names[thread])
@@ -140,7 +140,7 @@ def _steps(plan: Plan, workflow: Workflow, made: Wired, run: Run) -> list[Step]:
 
 
 def _before(number: int, made: Wired, run: Run) -> tuple[int | None, float, float]:
-    """The task for which a node waited last, and what came then: turns and calls, and gathering."""
+    """Return the last task that a node awaited, and the network and gathering time since."""
     nodes, network_ms, gather_ms = run.nodes, 0.0, 0.0
     while True:
         node = nodes[number]

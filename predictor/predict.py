@@ -1,4 +1,4 @@
-"""Predicts a plan: one simulation of a whole request, of which equations (1)-(4) are a case."""
+"""Predicts a plan by one simulation of a whole request; equations (1)-(4) are a special case."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from chiron.workflow.plan import DEFAULT_PERCENTILE, Plan, Prediction, Within
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import LONGEST_MS, FunctionProfile, Period, Profile, Share
 
-#: Digits of a millisecond: processors agree on more, so that plans depend on none of them.
+#: Decimal places of a millisecond: processors agree on more, so plans depend on no processor.
 _DIGITS = 6
 
-#: How many images of wraps are remembered, by the sizes of their processes: a search asks for the
-#: same few again and again.
+#: The number of cached images of wraps, by the sizes of their processes: a search uses the same few
+#: again and again.
 _REMEMBERED = 200
 
-#: What a function has to do besides, by where it runs: join its inputs; begin as an instance of a
-#: state machine; write to memory that a fork shares; give its output to other processes.
+#: Additional work of a function, by where it runs: join its inputs; begin as an instance of a state
+#: machine; write to memory that a fork shares; send its output to other processes.
 _JOINING, _DECIDED, _FORKED, _SENDING = "joining", "decided", "forked", "sending"
 
-#: Of a wrap that has no further process.
+#: The costs of a wrap without further processes.
 _ALONE = Costs(ready_ms=0.0)
 
 
@@ -47,10 +47,9 @@ class Predictor:
     """Latencies of processes, wraps and plans of one workflow's functions on one platform.
 
     Args:
-        profile, platform: what the functions do and what the place costs.
-        scale: how much longer or shorter than profiled every function takes, by name (1 where
-            absent).
-        slower: how many times as long as profiled all that functions compute takes.
+        profile, platform: the work of the functions, and the costs of the platform.
+        scale: by function, the factor of its profiled duration; 1 if absent.
+        slower: the factor of all profiled computing times.
     """
 
     def __init__(
@@ -62,13 +61,13 @@ class Predictor:
     ) -> None:
         self.platform, self._profile = platform, known_with(profile)
         self._slower = slower
-        #: What every function does in each of its periods.
+        #: The work of every function in each of its periods.
         self._parts = {
             name: _work(function, (scale or {}).get(name, 1.0), slower)
             for name, function in profile.functions.items()
         }
-        #: By a function and what else it has to do somewhere, as what it runs there. No function
-        #: has a space in its name.
+        #: By a function and its additional work, the name of the variant. No name of a function
+        #: contains a space.
         self._varied = dict[tuple[str, Hashable], str]()
         works = dict[str, Work]()
         for name, function in self._profile.functions.items():
@@ -89,7 +88,7 @@ class Predictor:
         self._apart = lru_cache(_REMEMBERED)(self._image_apart)
 
     def simulator(self, works: Mapping[str, Work], cooperative: Container[str] = ()) -> Simulator:
-        """A simulator of `works` on the platform."""
+        """Return a simulator of `works` on the platform."""
         return self._simulate(
             works, contention_overhead=self.platform.contention_overhead, cooperative=cooperative
         )
@@ -99,7 +98,7 @@ class Predictor:
         return {name for name in works if (its := known.get(name.split()[0])) and its.cooperative}
 
     def _works(self, name: str, function: FunctionProfile, work: Work) -> dict[str, Work]:
-        """What a function does, also where it has something else to do."""
+        """Return the work of a function and of its variants with additional work."""
         platform, works = self.platform, {name: work}
         input_mb, output_mb = (function.input_bytes or 0) / 1e6, function.output_bytes / 1e6
         for mark, before_ms, after_ms in (
@@ -116,23 +115,22 @@ class Predictor:
         return works
 
     def simulate(self, processes: Processes, cpus: int, mechanism: str) -> list[float]:
-        """When each process ends of a wrap whose tasks all start at once."""
+        """Return the end of each process of a wrap whose tasks all start at once."""
         image = self._together(tuple(map(len, processes)), cpus, mechanism)
         functions = self._functions(processes, mechanism)
         return _rounded(self._simulator.run(image, functions).ends_ms())
 
     def each_ms(self, processes: Processes) -> list[float]:
-        """When each process ends of wraps with no other process, whose tasks all start at once."""
+        """Return the end of each process, each alone in a wrap, whose tasks all start at once."""
         image = self._apart(tuple(map(len, processes)))
         return _rounded(self._simulator.run(image, chain(*processes)).ends_ms())
 
     def stage_ms(self, processes: Processes, cpus: int, mechanism: str) -> float:
-        """How long a wrap takes whose tasks all start at once, with gathering their results."""
+        """Return the latency of a wrap whose tasks all start at once, with gathering of results."""
         gathering_ms = mechanism_of(mechanism).costs(self.platform).gathering_ms(len(processes))
         return max(self.simulate(processes, cpus, mechanism)) + gathering_ms
 
     def plan_ms(self, plan: Plan, workflow: Workflow) -> float:
-        """The latency of `plan`."""
         plan, workflow, made = self._wired(plan, workflow)
         image = self._simulator.image(made.execution)
         run = self._simulator.run(image, self._functions_of(plan, workflow))
@@ -141,7 +139,7 @@ class Predictor:
     def recorded(
         self, plan: Plan, workflow: Workflow
     ) -> tuple[Plan, Workflow, Wired, Simulated, list[Span]]:
-        """What is simulated for `plan`, what came of it, and what every thread did when.
+        """Return the simulated execution of `plan`, its results, and the spans of every thread.
 
         Plan and workflow are as simulated: see `chiron.predictor.emissions`.
         """
@@ -151,7 +149,7 @@ class Predictor:
         return plan, workflow, made, *self._simulator.recorded(image, functions)
 
     def program(self, plan: Plan, workflow: Workflow, shared: bool) -> Program:
-        """What `plan` executes, on cores that all wraps share or on their own."""
+        """Return the program of `plan`, on cores that all wraps share or on separate cores."""
         plan, workflow, made = self._wired(plan, workflow, shared)
         functions = self._functions_of(plan, workflow)
         works = {name: self._works_of[name] for name in functions}
@@ -167,14 +165,14 @@ class Predictor:
     def _wired(
         self, plan: Plan, workflow: Workflow, shared: bool | None = None
     ) -> tuple[Plan, Workflow, Wired]:
-        """A plan and its workflow with tasks for what others emit and await, and what happens."""
+        """Return the execution, and the plan and workflow with tasks for outputs and awaits."""
         streams = streams_of(plan, workflow, self._profile, self.platform)
         plan, workflow, flows = expanded(plan, workflow, self._profile, streams, self._variant)
         made = wired(plan, workflow, self._profile, self.platform, flows, shared)
         return plan, workflow, made
 
     def _variant(self, function: str, moments: Sequence[Moment]) -> str:
-        """What stands for a function that does more at some moments."""
+        """Return the name of a variant of `function` with additional work at some moments."""
         if not moments:
             return function
         key = function, tuple(moments)
@@ -189,7 +187,7 @@ class Predictor:
         return self._varied[key]
 
     def _image_together(self, sizes: tuple[int, ...], cpus: int, mechanism: str) -> Image:
-        """A wrap with so many tasks in each process, which all start at once."""
+        """Return the image of a wrap with processes of these sizes; all tasks start at once."""
         costs = mechanism_of(mechanism).costs(self.platform)
         processes = [(0, size) for size in sizes]
         nodes = [Node(starts=range(sum(sizes)))]
@@ -197,7 +195,7 @@ class Predictor:
         return self._simulator.image(Execution(cores, [(0, costs)], processes, nodes))
 
     def _image_apart(self, sizes: tuple[int, ...]) -> Image:
-        """Wraps of one process with so many tasks each, which all start at once."""
+        """Return the image of wraps of one process of these sizes; all tasks start at once."""
         ends = accumulate(sizes)
         nodes = [
             Node(wrap=wrap, starts=range(end - size, end))
@@ -209,7 +207,7 @@ class Predictor:
         )
 
     def _functions_of(self, plan: Plan, workflow: Workflow) -> list[str]:
-        """The functions of all tasks of `plan`, process by process."""
+        """Return the functions of all tasks of `plan`, process by process."""
         joins, sends = _joins(plan, workflow), _sends(plan, workflow)
         decided = workflow.decided and plan.orchestrator == "wrap"
 
@@ -228,18 +226,18 @@ class Predictor:
         return found
 
     def _functions(self, processes: Processes, mechanism: str) -> Iterable[str]:
-        """The functions of a wrap; what runs in a new process takes longer there."""
+        """Return the functions of a wrap; functions in a new process take longer."""
         is_new = not mechanism_of(mechanism).lasting
         further = (self._vary(name, _FORKED, is_new) for name in chain(*processes[1:]))
         return chain(processes[0], further)
 
     def _vary(self, function: str, mark: str, does: bool = True) -> str:
-        """`function` where it has something else to do."""
+        """Return the variant of `function` with additional work, if it has one."""
         return self._varied.get((function, mark), function) if does else function
 
 
 def _joins(plan: Plan, workflow: Workflow) -> set[str]:
-    """The tasks that join what several others give: in each process, the first that needs it."""
+    """Return the tasks that join several outputs: in each process, the first that needs them."""
     found = dict[tuple[int, int, tuple[str, ...]], str]()
     if plan.orchestrator == "wrap":
         for number, wrap in enumerate(plan.wraps):
@@ -252,7 +250,7 @@ def _joins(plan: Plan, workflow: Workflow) -> set[str]:
 
 
 def _sends(plan: Plan, workflow: Workflow) -> set[str]:
-    """The tasks whose outputs go to another process of their wrap.
+    """Return the tasks whose outputs go to another process of their wrap.
 
     That process needs the output, or it is the main process, which sends outputs to other wraps.
     """
@@ -283,18 +281,17 @@ def predict(
     platform: Platform,
     percentile: float = DEFAULT_PERCENTILE,
 ) -> Prediction:
-    """What requests to `plan` take: the median, what `percentile` % stay within, and the ranges.
+    """Return the latency of requests to `plan`: the median, the percentile, and their ranges.
 
     All payloads count by their weights, and requests with one payload differ by its `Spread`.
-    Functions take what they would at the speed that the platform was calibrated at.
+    Functions run at the speed at which the platform was calibrated.
 
-    A range has on each side what the spreads of profiles and constants make of it, all functions
-    and constants at their lower ends or all at their upper ones; what the machine makes of it at
-    another speed; and the platform's ``prediction_error``. As these are independent, their squares
-    add up.
+    Each side of a range combines three independent errors, whose squares add up: the spreads of
+    profiles and constants, all at their lower or all at their upper ends; another speed of the
+    machine; and the platform's ``prediction_error``.
 
-    Raises ``unknown-function`` where a function has no profile; ``missing-task``,
-    ``repeated-task`` or ``unknown-task`` where plan and workflow differ.
+    Raises ``unknown-function`` if a function has no profile; ``missing-task``, ``repeated-task`` or
+    ``unknown-task`` if plan and workflow differ.
     """
     profile.require(workflow.functions)
     plan.check_against(workflow)
@@ -338,16 +335,16 @@ def predict(
 
 
 def at_percentile(mix: Sequence[Share], values: Sequence[float], percent: float) -> int:
-    """Which payload has the smallest of `values` that `percent` % of the requests do not exceed."""
+    """Return the index of the payload at the percentile `percent` of `values`, by weight."""
     order = sorted(range(len(mix)), key=values.__getitem__)
     shares = list(accumulate(mix[place].weight for place in order))
-    # What is to be all of them may add up to a little less, as it is rounded.
+    # Rounded shares may add up to a little less than 1.
     wanted = shares[-1] * percent / 100 * (1 - 1e-9)
     return next(place for place, share in zip(order, shares, strict=True) if share >= wanted)
 
 
 def _predict_one(plan: Plan, run: Run, platform: Platform) -> tuple[float, float, float]:
-    """The low end, the median and the high end of the requests with a single payload."""
+    """Return the low end, the median and the high end of the requests with a single payload."""
     (plan, workflow), profile = run.placed(plan), run.profile
     latency = Predictor(profile, platform).plan_ms(plan, workflow)
     below_ms = [latency * platform.prediction_error]
@@ -362,7 +359,7 @@ def _predict_one(plan: Plan, run: Run, platform: Platform) -> tuple[float, float
 
 
 def _work(function: FunctionProfile, scale: float, slower: float) -> list[Work]:
-    """What a function does in each of its periods."""
+    """Return the work of a function in each of its periods."""
     return [
         tuple(_parts(period, scale * (1.0 if period.kind == "block" else slower)))
         for period in function.periods
@@ -370,9 +367,9 @@ def _work(function: FunctionProfile, scale: float, slower: float) -> list[Work]:
 
 
 def _parts(period: Period, scale: float) -> Iterator[tuple[WorkKind, float]]:
-    """A period with the helpers that compute beside it, as many as its parallelism says.
+    """Yield a period, with the helpers that compute beside it by its parallelism.
 
-    What is left over one core is one helper that is done earlier.
+    The fraction of a core is a helper that ends earlier.
     """
     duration_ms = period.duration_ms * scale
     whole, part = divmod(period.parallelism - 1.0, 1.0)

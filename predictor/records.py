@@ -1,4 +1,4 @@
-"""The records that the compiled kernel works on: what is given to it, and what it keeps there.
+"""The records of the compiled kernel: its input, its state and its results.
 
 Every field has 8 bytes, so that a record needs no padding and `struct` packs what numba reads.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-#: An array of records, whose fields are attributes to numba, of which Python's types know nothing.
+#: An array of records; numba reads fields as attributes, which Python's types cannot express.
 Records = Any
 
 KINDS = (
@@ -21,8 +21,8 @@ EMIT, EMITTED, AWAIT, AWAITED = _BESIDE
 class Record(NamedTuple):
     """The names of a record's fields: first the integers, then the times.
 
-    ``given`` is the format by which `struct` packs those that the kernel is given; the others,
-    which it keeps for itself or answers with, are zero then.
+    ``given`` is the `struct` format of the kernel's input; all other fields start at zero. They are
+    the kernel's state and results.
     """
 
     integers: tuple[str, ...]
@@ -31,21 +31,21 @@ class Record(NamedTuple):
 
     @property
     def format(self) -> str:
-        """The format of one record, all fields, for `struct`."""
+        """The `struct` format of one record, all fields."""
         return "q" * len(self.integers) + "d" * len(self.times)
 
     @property
     def words(self) -> int:
-        """How many words of 8 bytes it takes."""
+        """The size of a record, in words of 8 bytes."""
         return len(self.integers) + len(self.times)
 
     def place(self, field: str) -> int:
-        """Which of its words `field` is."""
+        """Return the index of the word that holds `field`."""
         return (*self.integers, *self.times).index(field)
 
 
 def _record(integers: str, times: str) -> Record:
-    """A record whose given fields stand before a bar, where there are others too."""
+    """Return a record; input fields stand before a bar, state and results after it."""
     fields, given = list[tuple[str, ...]](), "="
     for names, kind in ((integers, "q"), (times, "d")):
         before, _, after = names.partition("|")
@@ -56,66 +56,67 @@ def _record(integers: str, times: str) -> Record:
 
 PERIOD = _record("kind", "duration_ms")
 
-#: ``begin`` to ``end`` are a function's periods; ``leading_ms`` is how long it computes before it
-#: waits for the first time; -1 for an output and -2 for what is awaited, neither of which runs.
-#: What is ``cooperative`` lets the lock of its process go when it waits, and only then.
+#: ``begin`` to ``end`` are a function's periods. ``leading_ms`` is how long it computes before its
+#: first wait; -1 for an output and -2 for an awaited task, neither of which runs. A ``cooperative``
+#: function releases its process's lock when it waits, and only then.
 FUNCTION = _record("begin end cooperative", "leading_ms")
 
-#: Cores that some processes share. ``heap`` is where its heap of those that compute without the GIL
-#: begins, and how long that may get is ``room``. ``running`` counts what has a core or wants one,
-#: ``waiting`` the processes in which some thread waits for the GIL; ``place`` is its own among the
-#: active ones. The time as threads that compute see it, and how long one that computes has had a
-#: core, pass at ``rate`` and ``share``. ``used_ms`` is what was computed, added up.
+#: Cores that some processes share. ``heap`` is the start of its heap of threads that compute
+#: without the GIL, ``room`` the capacity of that heap. ``running`` counts the threads that hold or
+#: need a core, ``waiting`` the processes in which a thread waits for the GIL. ``place`` is the
+#: group's index among the active groups. ``virtual_ms`` is the time as computing threads experience
+#: it, ``core_ms`` how long a computing thread has had a core; they pass at ``rate`` and ``share``.
+#: ``used_ms`` is the total computing time.
 GROUP = _record(
     "cores heap room | running waiting place",
     "| virtual_ms core_ms rate share used_ms",
 )
 
 #: A wrap: its group, its main process, and `chiron.predictor.mechanisms.mechanism.Costs`.
-#: ``forked`` is the process that was forked last; ``free_ms`` is when the next one can be.
+#: ``forked`` is the process forked last; the next fork can start at ``free_ms``.
 WRAP = _record(
     "group main blocks_computing | forked",
     "ready_ms first_block_ms block_ms computing_ms main_ms core_wait_ms gather_ms first_gather_ms "
     "| free_ms",
 )
 
-#: Its wrap, the group of that, and the thread of its first task. ``holder`` has the GIL, with
-#: ``left_ms`` of its period to compute, ``last_holder`` had it before; ``head`` and ``tail`` have
-#: waited for it longest, since ``asked_ms``, and shortest. ``queue`` and ``queued`` are the first
-#: and last thread to be started, ``unfinished`` counts those which are not done. ``alive`` is
-#: 1 from when its start is begun, ``idle`` is 1 while no thread is about to be started, ``parked``
-#: while its starter waits for the thread it started last. ``forked`` is 1 until what forks it has
-#: computed, 2 after that, and ``follower`` the process that is forked next. ``gave`` says whether
-#: it has given a result before, ``gatherer`` is the node that gathered one last. ``computing_ms``
-#: is what it computes before it starts a thread, ``forking_ms`` what is computed for it before
-#: that. As the answer, ``end_ms`` is when its last thread has ended.
+#: A process: its wrap, its group, and the thread of its first task. ``holder`` has the GIL, with
+#: ``left_ms`` of its period to compute; ``last_holder`` had it before. ``head`` and ``tail`` are
+#: the first and last thread in the queue for the GIL; ``head`` asked at ``asked_ms``. ``queue`` and
+#: ``queued`` are the first and last thread to be started; ``unfinished`` counts the threads not
+#: done. ``alive`` is 1 once its start has begun, ``idle`` is 1 while no thread is about to start,
+#: ``parked`` is 1 while its starter waits for the thread it started last. ``forked`` is 1 until its
+#: fork's computing is done, then 2; ``follower`` is the process forked next. ``gave``: whether it
+#: returned a result before; ``gatherer`` is the node that gathered its last result.
+#: ``computing_ms`` is computed before it starts a thread, ``forking_ms`` before that, for its fork.
+#: Result: ``end_ms``, when its last thread ended.
 PROCESS = _record(
     "wrap group first | holder last_holder head tail queue queued unfinished alive idle parked "
     "forked follower gave gatherer",
     "| left_ms taken_ms asked_ms switching_ms end_ms computing_ms forking_ms",
 )
 
-#: First the starter of every process, then a thread for every task, slot by slot, and process by
+#: First the starter of every process, then a thread for every task, slot by slot, process by
 #: process. ``links`` to ``links_end`` are the nodes that await the task. ``begin`` to ``end`` are
-#: its periods, ``at`` is the one it is in, ``doing`` its kind; ``behind`` is the thread that waits
-#: for the GIL, or for its start, after it; ``helpers`` counts its helpers that compute;
-#: ``gathered`` says whether its result is. Of what is awaited, ``behind`` is the thread that waits
-#: for it, and ``helpers`` is how often it was started: the second time it is there. ``since_ms`` is
-#: when it began what it does, ``since_core_ms`` what its group's ``core_ms`` was then. Its periods
-#: take ``ratio`` times as long as the function's, and those that compute ``slower`` times that. As
-#: the answer, ``node`` started the task at ``triggered_ms``, and it ended at ``end_ms``.
+#: its periods, ``at`` is the current period, ``doing`` its kind. ``behind`` is the next thread in
+#: the queue for the GIL or for a start; ``helpers`` counts its helpers that compute; ``gathered``:
+#: whether its result is gathered. For an awaited task, ``behind`` is the thread that awaits it, and
+#: ``helpers`` counts its starts: the second completes it. ``since_ms`` is when its current activity
+#: began, ``since_core_ms`` its group's ``core_ms`` then. Its periods take ``ratio`` times as long
+#: as the function's, and computing ``slower`` times that. Result: ``node`` started the task at
+#: ``triggered_ms``, and it ended at ``end_ms``.
 THREAD = _record(
     "process slot function links links_end | begin end at doing behind helpers gathered node",
     "| ratio slower remaining_ms since_ms since_core_ms triggered_ms end_ms",
 )
 
 #: `chiron.predictor.execution.Node`. It waits for ``needs`` things, of which ``missing`` are still
-#: to come. The tasks to gather, those to start, and other nodes, the ``calls`` called ones first,
-#: are ranges of the links, which hold the numbers of threads and nodes. ``queue`` is where they
-#: hold the first and the last node of its queue, if it has one, and ``behind`` is the node that is
-#: sent after it. ``sending`` is how many wraps have not done so, negative when all have. As the
-#: answer, ``last`` is the thread, or the node (from the number of threads on), that came last, at
-#: ``complete_ms``, and ``fired_ms`` when it fired.
+#: to come. The tasks to gather, the tasks to start, and other nodes (the first ``calls`` are
+#: called) are ranges of the links, which hold the numbers of threads and nodes. ``queue`` is where
+#: the links hold the first and last node of its queue, if it has a queue; ``behind`` is the node
+#: sent next. ``sending`` counts the wraps that have not sent; negative when all have. Result:
+#: ``last`` is the thread, or the node (numbered from the number of threads on), that came last, at
+#: ``complete_ms``; ``fired_ms`` is when it fired.
 NODE = _record(
     "wrap slot needs awaits awaits_end starts starts_end then then_end calls place to queue "
     "| missing last sending behind",
@@ -123,38 +124,35 @@ NODE = _record(
 )
 
 #: Memory of one execution of a program: ranges of threads and nodes, and in the links its
-#: processes, which are new for each execution. ``reply`` is the node with which the client has all,
-#: ``factors`` how many rows of draws there are before the ratios of its tasks. ``request`` is what
-#: it executes, ``left`` what of that is not done; its last call left at ``called_ms``. The slots of
-#: a replica, and of each of its programs, are in a row.
+#: processes, which are new for each execution. The client has the reply at node ``reply``;
+#: ``factors`` is the number of rows of draws before the ratios of its tasks. ``request`` is what it
+#: executes, ``left`` its unfinished parts; its last call was sent at ``called_ms``. The slots of a
+#: replica, and of each of its programs, are contiguous.
 SLOT = _record(
     "threads threads_end nodes nodes_end processes processes_end reply factors | request left",
     "| called_ms",
 )
 
-#: A replica of the wrap that gets the requests: of these every n-th is its own. ``inflight`` of
-#: them are in slots, ``admitted`` have been.
+#: A replica of the entry wrap, which serves every n-th request. ``inflight`` requests are in slots;
+#: ``admitted`` counts all admitted so far.
 REPLICA = _record("| inflight admitted", "")
 
-#: Which program is executed, by which of the draws. Where ``arrival_ms`` is infinite it arrives
-#: when another has its reply. As the answer, ``replied_ms`` is when it had.
+#: The program executed, and its draw. If ``arrival_ms`` is infinite, the request arrives at
+#: another's reply. Result: ``replied_ms``, the time of its reply.
 REQUEST = _record("program draw", "arrival_ms | replied_ms")
 
-#: As `chiron.predictor.simulator.Span` has them; ``wait_core_ms`` last. A helper's span has no end
-#: until the helper is done.
+#: The fields of `chiron.predictor.simulator.Span`, ``wait_core_ms`` last. A helper's span has no
+#: end until the helper is done.
 SPAN = _record("process thread kind", "start_ms end_ms wait_core_ms")
 
-#: How many records there are of each kind, how many items a heap may have, and for how many spans
-#: there is memory; and whether a call arrives when it has computed. ``spans`` counts all of those,
-#: ``active`` the groups in which something computes, ``holding`` the processes whose GIL is held. A
-#: replica has ``limit`` slots of each of the ``programs``. Of the ``requests`` the arrivals of
-#: ``known`` are known, ``arrived`` have arrived, and ``left`` are not done; some may be admitted if
-#: ``admits``.
-#:
-#: The constants of `chiron.predictor.simulator.Interpreter` (``thread_ready_ms`` < 0 stands for
-#: None), by how much computing takes longer while GILs are handed on and all cores are wanted,
-#: those of `chiron.predictor.execution.Calls`, and the time: as it is, and what passes for one
-#: instant.
+#: The number of records of each kind, the capacity of a heap (``most``), and of the spans' memory.
+#: ``computed_calls``: a call arrives when it has computed. ``spans`` counts all spans, ``active``
+#: the groups that compute, ``holding`` the processes whose GIL is held. A replica has ``limit``
+#: slots of each of the ``programs``. Of the ``requests``, ``known`` have a known arrival,
+#: ``arrived`` have arrived, ``left`` are not done. If ``admits``, some may be admitted. The times
+#: begin with the constants of `chiron.predictor.simulator.Interpreter` (``thread_ready_ms`` < 0
+#: stands for None) and the contention overhead. Those of `chiron.predictor.execution.Calls` follow.
+#: ``now_ms`` is the time; ``instant_ms`` is the span that counts as one instant.
 CLOCK = _record(
     "groups wraps processes threads nodes slots replicas most most_spans computed_calls "
     "limit programs draws requests known | spans left active holding arrived admits",

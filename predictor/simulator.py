@@ -1,4 +1,4 @@
-"""Simulates executions by the names of their functions: hands the compiled kernel what it needs."""
+"""Simulates executions by the names of their functions: prepares the compiled kernel's input."""
 
 from __future__ import annotations
 
@@ -29,35 +29,36 @@ from chiron.predictor.records import (
 )
 from chiron.workflow.profile import PeriodKind
 
-#: Besides its periods a function can start a helper, which computes for so long without the GIL
-#: while the function goes on, and wait until all its helpers are done; end the task that is so many
-#: places behind its own, which is ``emitted`` then and nothing else; and await the one that is so
-#: many places behind: that is ``awaited`` and ends when it is started for the second time.
+#: A function's work besides its periods: ``helper`` starts a helper, which computes for that time
+#: without the GIL while the function goes on; ``join`` waits for all its helpers. ``emit`` ends the
+#: task that many places behind its own, which is ``emitted`` and does nothing else. ``await`` waits
+#: for the task that many places behind, which is ``awaited`` and ends at its second start.
 WorkKind = PeriodKind | Literal["helper", "join", "emit", "emitted", "await", "awaited"]
-#: What a function does, one after another, and for how long, in milliseconds.
+#: The steps of a function in order: kind and duration in milliseconds.
 Work = tuple[tuple[WorkKind, float], ...]
 
 #: The functions of each process of a wrap, the main process first.
 Processes = tuple[tuple[str, ...], ...]
 
-#: For how many spans there is memory at first.
+#: The number of spans for which memory is allocated at first.
 _SPANS = 1000
 _MOST_SPANS = CLOCK.place("most_spans")
-#: What takes what is usual.
+#: The factor of usual durations.
 _USUAL = array("d", [1.0])
 _DRAWS, _REQUESTS, _KNOWN = map(CLOCK.place, ("draws", "requests", "known"))
 
 
 class Span(NamedTuple):
-    """A stretch of time that one thread of one process spent on one thing.
+    """A stretch of time that one thread of one process spent on one activity.
 
-    ``thread`` is the thread's place in its process, -1 for the one that starts the others;
-    ``kind`` is ``cpu``, ``native``, ``block``, ``wait-gil``, ``start`` (it was started but cannot
-    run yet), ``started`` (the starter waits for that), ``helper`` (a thread or process that the
-    function started computes, whatever the function does meanwhile), ``join`` (the function waits
-    for those) or ``await`` (it waits for the other end of a stream). A ``cpu`` span begins with the
-    GIL's change of holder, where that costs; ``wait_core_ms`` is how much of a ``cpu``,
-    ``native`` or ``helper`` span passed because others had the cores.
+    ``thread`` is the thread's index in its process, -1 for the starter of the other threads.
+    ``wait_core_ms`` is the part of a ``cpu``, ``native`` or ``helper`` span spent waiting for a
+    core. ``kind`` is ``cpu`` (with the GIL's change of holder, if that has a cost), ``native``,
+    ``block``, ``wait-gil``, or
+
+    - ``start``, ``started``: started, but cannot run yet; the starter waits for that.
+    - ``helper``, ``join``: a helper of the function computes; the function waits for its helpers.
+    - ``await``: waits for the other end of a stream.
     """
 
     process: int
@@ -69,24 +70,24 @@ class Span(NamedTuple):
 
 
 class Requests(NamedTuple):
-    """What is executed when, one after another as they arrive."""
+    """The requests to execute, in the order of their arrivals."""
 
-    #: Which program each executes, and by which of the draws.
+    #: The program that each request executes, and its draw.
     programs: Sequence[int]
     draws: Sequence[int]
-    #: When each arrives; infinite where it does when another has its reply.
+    #: When each arrives; infinite: at another request's reply.
     arrivals_ms: Sequence[float]
-    #: By draw, how many times as long as usual computing takes; then for every task of every
-    #: program, how many times as long as usual all takes that it does.
+    #: By draw, the factor of all computing times; then for every task of every program, the factor
+    #: of all its times.
     factors: Sequence[Sequence[float]]
 
 
-#: One request, at once.
+#: One request, at time 0.
 _ONE = array("q", struct.pack(REQUEST.given, 0, 0, 0.0))
 
 
 class Served(NamedTuple):
-    """When each request arrived and had its reply, and what was computed, added up."""
+    """When each request arrived and got its reply, and the total computing time."""
 
     arrivals_ms: list[float]
     replied_ms: list[float]
@@ -95,13 +96,13 @@ class Served(NamedTuple):
 
 @dataclass(frozen=True)
 class Interpreter:
-    """What CPython costs: the GIL's switch interval and switch cost, the start of a thread.
+    """CPython's costs: the GIL's switch interval and switch cost, the start of a thread.
 
-    A start takes `thread_startup_ms` with the GIL held. Where `thread_ready_ms` is None, threads
-    wait already: each calls the next right before its own work. Else one thread starts all others,
-    each of which needs `thread_ready_ms` before it can run; the starter waits for that. A thread
-    that lets the GIL go for less than `short_release_ms` has it back before those that wait for it,
-    where these have no core to wake up on.
+    A start takes `thread_startup_ms` with the GIL held. If `thread_ready_ms` is None, threads wait
+    already: each calls the next right before its own work. Else one thread starts all others; each
+    needs `thread_ready_ms` before it can run, and the starter waits for that. After releasing the
+    GIL for less than `short_release_ms`, a thread gets it back before the waiting threads, if they
+    have no core to wake up on.
     """
 
     switch_interval_ms: float
@@ -112,16 +113,14 @@ class Interpreter:
 
 
 class Simulator:
-    """Simulates processes of functions that it knows, under the GIL and on shared cores.
+    """Simulates processes of known functions, under the GIL and on shared cores.
 
     Args:
-        works: what each function does, by name.
-        interpreter: what threads cost.
-        cooperative: those functions that let the lock of their process go when they wait, and only
-            then.
-        contention_overhead: by what part of itself all computing takes longer while more threads
-            want a core, or their process's GIL, than there are cores; where there is but one,
-            nothing.
+        works: the work of each function, by name.
+        interpreter: the costs of threads.
+        cooperative: the functions that release their process's lock when they wait, and only then.
+        contention_overhead: the relative slowdown of all computing while more threads need a
+            core, or their process's GIL, than there are cores; without effect on a single core.
 
     Two threads of 10 ms in one process take 20 ms:
 
@@ -157,7 +156,7 @@ class Simulator:
         )
 
     def learn(self, works: Mapping[str, Work], cooperative: Container[str] = ()) -> None:
-        """Know further functions, none of which starts more helpers than those known at first."""
+        """Add functions; an image made before has room for no more helpers than before."""
         periods = [(KINDS.index(kind), ms) for work in works.values() for kind, ms in work]
         known = len(self._periods) // PERIOD.words
         first = list(accumulate(map(len, works.values()), initial=known))
@@ -172,15 +171,15 @@ class Simulator:
         self._helpers = max([self._helpers, *helpers])
 
     def image(self, execution: Execution) -> Image:
-        """`execution`, which can be run with any functions."""
+        """Return the image of `execution`, which can run with any functions."""
         return image(execution, self._constants, self._helpers)
 
     def run(self, image: Image, functions: Iterable[str]) -> Run:
-        """What happens when, where the tasks of an execution have these functions."""
+        """Simulate an execution whose tasks have these functions, and return its times."""
         return self._run(image, functions, 0)[0]
 
     def recorded(self, image: Image, functions: Sequence[str]) -> tuple[Run, list[Span]]:
-        """The same, and what every thread of every process does when, in the order of the ends."""
+        """Return the same, and the spans of every thread, in the order of their ends."""
         run, count, spans = self._run(image, functions, _SPANS)
         if count > _SPANS:
             run, _, spans = self._run(image, functions, count)
@@ -190,7 +189,7 @@ class Simulator:
         return run, sorted(ended, key=lambda span: span.end_ms)
 
     def serve(self, image: Image, functions: Iterable[str], requests: Requests) -> Served:
-        """What becomes of requests whose executions overlap, where tasks have these functions."""
+        """Simulate requests with overlapping executions, whose tasks have these functions."""
         given = _packed(requests)
         run = self._run(image, functions, 0, given)[0]
         places = (REQUEST.place(name) for name in ("arrival_ms", "replied_ms"))
@@ -205,7 +204,7 @@ class Simulator:
         most_spans: int,
         requests: tuple[array[int], array[float], int, int] | None = None,
     ) -> tuple[Run, int, array[int]]:
-        """The answer, how many spans there were, and those there was memory for."""
+        """Return the results, the number of spans, and the spans that fit into the memory."""
         memory, places = image.words[:], image.places
         numbers = array("q", [self._number[name] for name in functions])
         memory[image.functions], memory[_MOST_SPANS] = numbers, most_spans
@@ -226,7 +225,7 @@ class Simulator:
 
 
 class TaskRun(NamedTuple):
-    """The node that started a task, when it did, and when the task ended."""
+    """The node that started a task, its start, and its end."""
 
     node: int
     triggered_ms: float
@@ -234,7 +233,7 @@ class TaskRun(NamedTuple):
 
 
 class NodeRun(NamedTuple):
-    """The task or node that came last of those that a node waited for, when, and when it fired."""
+    """When a node fired, and its last event: a task or a node, and when the node was complete."""
 
     task: int | None
     node: int | None
@@ -243,34 +242,32 @@ class NodeRun(NamedTuple):
 
 
 class Run:
-    """What the kernel answered, in milliseconds from the beginning."""
+    """The kernel's results, in milliseconds from the beginning."""
 
     def __init__(self, memory: array[int], places: Sequence[int]) -> None:
         self._memory, self._places = memory, places
 
     def ends_ms(self) -> list[float]:
-        """When the last task of each process ended; 0 where it has none."""
+        """Return the end of the last task of each process; 0 for a process without tasks."""
         return self._times(3, PROCESS, "end_ms")
 
     @property
     def used_ms(self) -> float:
-        """What was computed, added up."""
+        """The total computing time."""
         return math.fsum(self._times(1, GROUP, "used_ms"))
 
     def fired_ms(self) -> list[float]:
-        """When each node fired."""
+        """Return when each node fired."""
         return self._times(5, NODE, "fired_ms")
 
     @cached_property
     def tasks(self) -> list[TaskRun]:
-        """What became of every task."""
         times = (self._times(4, THREAD, name) for name in ("triggered_ms", "end_ms"))
         found = map(TaskRun, self._integers(4, THREAD, "node"), *times)
         return list(found)[self._processes :]
 
     @cached_property
     def nodes(self) -> list[NodeRun]:
-        """What became of every node."""
         threads = (self._places[5] - self._places[4]) // THREAD.words
         last = self._integers(5, NODE, "last")
         times = (self._times(5, NODE, name) for name in ("complete_ms", "fired_ms"))
@@ -294,14 +291,15 @@ class Run:
         return array("d", self._field(argument, record, name).tobytes()).tolist()
 
     def _field(self, argument: int, record: Record, name: str) -> array[int]:
-        """A field of all records of an array of the image."""
+        """Return a field of all records of an array of the image."""
         begin, end = self._places[argument : argument + 2]
         return self._memory[begin + record.place(name) : end : record.words]
 
 
 def _leading_ms(work: Work) -> float:
-    """How long a function computes before it waits for the first time; negative for what no thread
-    runs: -1 for an output, -2 for what is awaited.
+    """Return how long a function computes before its first wait.
+
+    Return -1 for an output and -2 for an awaited task, which no thread runs.
     """
     if work[:1] and work[0][0] in ("emitted", "awaited"):
         return -1.0 if work[0][0] == "emitted" else -2.0
@@ -310,7 +308,7 @@ def _leading_ms(work: Work) -> float:
 
 
 def _packed(requests: Requests) -> tuple[array[int], array[float], int, int]:
-    """Requests and factors in memory, how many arrivals are known, and how many draws there are."""
+    """Return requests and factors as arrays, the number of known arrivals, and that of draws."""
     each = zip(requests.programs, requests.draws, requests.arrivals_ms, strict=True)
     words = array("q", b"".join(struct.pack(REQUEST.given, *request) for request in each))
     known = sum(map(math.isfinite, requests.arrivals_ms))

@@ -1,8 +1,7 @@
 """Profiles and platforms at other speeds of the machine, which drifts between measurements.
 
-Computing gets slower with the machine, waiting does not. How fast it was is told by the CPU-speed
-probe, a fixed loop that wraps run beside their functions. What does not say what the probe took is
-left as it is.
+Computing gets slower with the machine, waiting does not. The CPU-speed probe measures the speed: a
+fixed loop that wraps run beside their functions. Measurements without a probe stay unchanged.
 """
 
 from __future__ import annotations
@@ -12,40 +11,39 @@ from collections.abc import Mapping
 from chiron.workflow.platform import PathCost, Platform
 from chiron.workflow.profile import FunctionProfile, Profile, in_a_row
 
-#: Constants that are as they are set, however fast the machine is, or say that.
+#: Constants that do not depend on the machine's speed, and the probe itself.
 _SET = {"switch_interval_ms", "short_release_ms", "cpu_probe_ms"}
-#: How a request's own way varies, of which all is computing.
+#: The variation of a request's own way, all of which is computing.
 _WAYS = ("request_variation", "idle_variation")
 
 
 def slower(then_ms: float | None, now_ms: float | None) -> float:
-    """How many times as long computing takes now; 1 where the probe's time is not known."""
+    """Return the factor of computing times from then to now; 1 if a probe is unknown."""
     return now_ms / then_ms if then_ms and now_ms else 1.0
 
 
 def run_at(latency_ms: float, waiting_ms: float, then_ms: float | None, now_ms: float) -> float:
-    """How long a run would take when the CPU-speed probe takes `now_ms`.
+    """Return the latency of a run when the CPU-speed probe takes `now_ms`.
 
     Args:
-        latency_ms, then_ms: how long it took, and the probe beside it; None where that is not
-            known.
-        waiting_ms: for how long of that it waited; it cannot have waited for longer than it took.
+        latency_ms, then_ms: its latency, and the probe beside it; None if unknown.
+        waiting_ms: the time of that spent waiting, at most the latency.
     """
     waited_ms = min(waiting_ms, latency_ms)
     return waited_ms + (latency_ms - waited_ms) * slower(then_ms, now_ms)
 
 
 def latency_at(function: FunctionProfile, cpu_probe_ms: float) -> float:
-    """How long `function` would take when the CPU-speed probe takes `cpu_probe_ms`."""
+    """Return the latency of `function` when the CPU-speed probe takes `cpu_probe_ms`."""
     waiting_ms = function.time_ms("block")
     return run_at(function.latency_ms, waiting_ms, function.cpu_probe_ms, cpu_probe_ms)
 
 
 def profile_at(profile: Profile, cpu_probe_ms: float | None) -> Profile:
-    """`profile` as it would be when the CPU-speed probe takes `cpu_probe_ms`, if that is known.
+    """Return `profile` as it would be when the CPU-speed probe takes `cpu_probe_ms`, if known.
 
-    A plan runs on the platform, so that is the platform's for predictions, whatever the speed was
-    when the functions were profiled.
+    A plan runs on the platform, so predictions use the platform's probe, not the speed at which the
+    functions were profiled.
     """
     if cpu_probe_ms is None:
         return profile
@@ -58,15 +56,15 @@ def profile_at(profile: Profile, cpu_probe_ms: float | None) -> Profile:
 
 
 def platform_at(platform: Platform, cpu_probe_ms: float) -> Platform:
-    """`platform` as it would be when the CPU-speed probe takes `cpu_probe_ms`."""
+    """Return `platform` as it would be when the CPU-speed probe takes `cpu_probe_ms`."""
     at_speed = platform_slower(platform, slower(platform.cpu_probe_ms, cpu_probe_ms))
     return at_speed.model_copy(update={"cpu_probe_ms": round(cpu_probe_ms, 4)})
 
 
 def platform_slower(platform: Platform, factor: float) -> Platform:
-    """`platform` where all that was timed there takes `factor` times as long.
+    """Return `platform` with all measured times multiplied by `factor`.
 
-    What has no spread was not timed but given.
+    Constants without a spread were given, not measured.
     """
     timed = _timed(platform)
     constants = {name: factor * getattr(platform, name) for name in timed}
@@ -79,14 +77,14 @@ def platform_slower(platform: Platform, factor: float) -> Platform:
 
 
 def at_any_speed(platform: Platform) -> dict[str, object]:
-    """What is the same of a calibration at any speed of the machine, and of no other."""
+    """Return the part of a calibration that does not depend on the machine's speed."""
     return platform.model_dump(
         exclude={*_timed(platform), *_WAYS, "spread", "idle", "paths", "cpu_probe_ms"}, mode="json"
     )
 
 
 def function_at(function: FunctionProfile, cpu_probe_ms: float) -> FunctionProfile:
-    """`function` as it would be when the CPU-speed probe takes `cpu_probe_ms`."""
+    """Return `function` as it would be when the CPU-speed probe takes `cpu_probe_ms`."""
     factor = slower(function.cpu_probe_ms, cpu_probe_ms)
     if factor == 1.0:
         return function
@@ -111,7 +109,7 @@ def function_at(function: FunctionProfile, cpu_probe_ms: float) -> FunctionProfi
 
 
 def _timed(platform: Platform) -> set[str]:
-    """The constants that get longer with all computing."""
+    """Return the constants that grow with all computing times."""
     if not platform.spread:
         return set()
     constants = {name for name in Platform.model_fields if name.endswith(("_ms", "_ms_per_mb"))}

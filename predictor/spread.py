@@ -1,15 +1,13 @@
-"""How requests with one payload differ: what each takes more or less than their median.
+"""The variation of requests with one payload around the median latency of their plan.
 
-A request takes its plan's median, and besides
+A request's latency is its plan's median, plus three deviations:
 
-- what its computing takes longer than usual, by the variation of known work on the platform;
-- what its tasks take more or less than their medians, by the variation in their profiles, along the
-  longest path through the workflow;
-- what its way to the first wrap and back takes more or less, by that of no-ops in a row, and after
-  a pause.
+- of its computing, by the variation of known work on the platform; - of its tasks, by the variation
+in their profiles, along the longest path through the workflow; - of its way to the first wrap and
+back, by the variation of no-ops, in a row and after a pause.
 
-None of the three depends on the plan but for how much it computes. So one simulation of a plan is
-enough for every percentile, and a search can judge by any of them.
+The three depend on the plan only by how much it computes. So one simulation of a plan is enough for
+every percentile, and a search can judge by any percentile.
 """
 
 from __future__ import annotations
@@ -25,33 +23,33 @@ from chiron.workflow.model import Workflow
 from chiron.workflow.platform import IDLE_MS, Platform
 from chiron.workflow.profile import Profile
 
-#: So many requests stand for all.
+#: The number of requests sampled.
 DRAWS = 200
-#: Shares of requests add up to a little less than they should, as they are rounded.
+#: Tolerance for rounding: shares of requests may add up to a little less than they should.
 _NEARLY = 1 - 1e-9
 
 
 @dataclass(frozen=True)
 class Spread:
-    """What requests with one payload take, beside the median of their plan."""
+    """The deviations of requests with one payload from the median of their plan."""
 
     #: The longest path of waits through the workflow, which no busy core makes longer.
     waiting_ms: float = 0.0
-    #: How many times as long as usual all else takes, of every request.
+    #: For every request, the factor by which everything but waits takes longer than usual.
     slower: tuple[float, ...] = (1.0,)
-    #: What tasks and the way take more or less than usual, of every request.
+    #: For every request, the deviation of its tasks and its way from the usual time.
     beside_ms: tuple[float, ...] = (0.0,)
-    #: What of that the way takes, and how many times its latency each task takes, if it varies.
+    #: The part of that on the way; and by task, if it varies, the factors of its latency.
     way_ms: tuple[float, ...] = (0.0,)
     ratios: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, workflow: Workflow, profile: Profile, platform: Platform) -> Spread:
-        """The spread of the requests of `workflow`, which decides nothing."""
+        """Return the spread of the requests of `workflow`, which decides nothing at run time."""
         uses, draw = profile.functions, Random(0)  # noqa: S311
 
         def drawn(values: Sequence[float]) -> list[float]:
-            """One of evenly spaced quantiles for each request, all as often as others."""
+            """Return one of evenly spaced quantiles for each request, each equally often."""
             found = _each(values)
             draw.shuffle(found)
             return found
@@ -70,7 +68,7 @@ class Spread:
         way_ms = drawn(_way_ms(platform, usual_ms))
 
         def further_ms(number: int) -> float:
-            """What the tasks of a request take beyond the usual."""
+            """Return the deviation of a request's tasks from the usual time."""
 
             def time_ms(name: str) -> float:
                 ratio = varied[name][number] if name in varied else 1.0
@@ -82,7 +80,7 @@ class Spread:
         return cls(waiting_ms, tuple(slower), tuple(beside_ms), tuple(way_ms), varied)
 
     def each_ms(self, median_ms: float) -> list[float]:
-        """What so many requests take of a plan that takes `median_ms`, none less than 0."""
+        """Return the latencies of DRAWS requests to a plan of median `median_ms`, at least 0."""
         waiting_ms = min(self.waiting_ms, median_ms)
         computing_ms = median_ms - waiting_ms
         return [
@@ -91,7 +89,7 @@ class Spread:
         ]
 
     def most_ms(self, bound_ms: float, share: float) -> float:
-        """The most that a plan takes in the median of which a `share` stays within `bound_ms`."""
+        """Return the largest median of a plan for which `share` of requests meet `bound_ms`."""
         each = sorted(
             min(left_ms, self.waiting_ms) + max(0.0, left_ms - self.waiting_ms) / slower
             for slower, left_ms in zip(
@@ -102,7 +100,7 @@ class Spread:
 
 
 def _way_ms(platform: Platform, usual_ms: float) -> list[float]:
-    """What the way takes more or less than usual of requests whose functions take `usual_ms`."""
+    """Return the deviations of the way, for requests whose functions take `usual_ms`."""
     idle = min(1.0, usual_ms / IDLE_MS)
     in_row_ms, pausing_ms = (
         _each(values or (0.0,)) for values in (platform.request_variation, platform.idle_variation)
@@ -114,12 +112,12 @@ def _way_ms(platform: Platform, usual_ms: float) -> list[float]:
 
 
 def _each(values: Sequence[float]) -> list[float]:
-    """Evenly spaced quantiles as those of `DRAWS` requests."""
+    """Return evenly spaced quantiles, repeated for `DRAWS` requests."""
     return [values[number * len(values) // DRAWS] for number in range(DRAWS)]
 
 
 def longest_wait_ms(workflow: Workflow, profile: Profile) -> float:
-    """The longest path of waits through a workflow that decides nothing."""
+    """Return the longest path of waits through a workflow that decides nothing at run time."""
     uses = profile.functions
     return _longest_ms(
         workflow, lambda name: uses[workflow.by_name[name].function].time_ms("block")
@@ -127,7 +125,7 @@ def longest_wait_ms(workflow: Workflow, profile: Profile) -> float:
 
 
 def _longest_ms(workflow: Workflow, time_ms: Callable[[str], float]) -> float:
-    """The longest path through `workflow`, whose tasks take `time_ms`."""
+    """Return the longest path through `workflow`, whose tasks take `time_ms`."""
     ends_ms = dict[str, float]()
     for name in chain.from_iterable(workflow.stages):
         task = workflow.by_name[name]
@@ -137,10 +135,10 @@ def _longest_ms(workflow: Workflow, time_ms: Callable[[str], float]) -> float:
 
 
 def percentile_ms(each: Iterable[tuple[float, Sequence[float]]], percent: float) -> float:
-    """What `percent` % of requests take at most, of groups by their weight: the nearest rank.
+    """Return the nearest-rank percentile of latencies that come in weighted groups.
 
     Args:
-        each: the weight of each group, and what its requests take.
+        each: the weight of each group, and the latencies of its requests.
     """
     groups = list(each)
     if len({weight / len(latencies_ms) for weight, latencies_ms in groups}) == 1:
@@ -160,19 +158,19 @@ def percentile_ms(each: Iterable[tuple[float, Sequence[float]]], percent: float)
 
 
 def mean_ms(each: Iterable[tuple[float, Sequence[float]]]) -> float:
-    """The mean of what requests take, of groups by their weight."""
+    """Return the mean latency of weighted groups of requests."""
     weights, latencies_ms = zip(*each, strict=True)
     return fmean(map(fmean, latencies_ms), weights)
 
 
 def evenly(values: Sequence[float], count: int) -> list[float]:
-    """So many quantiles of `values` that each stands for as many of them as any other.
+    """Return `count` quantiles of `values`, each of which represents equally many values.
 
-    Raises ``StatisticsError`` where there are fewer than two.
+    Raises ``StatisticsError`` if there are fewer than two values.
     """
     return quantiles(values, n=2 * count, method="inclusive")[::2]
 
 
 def _rank(share: float, count: int) -> int:
-    """How many of `count` a share of them is at least."""
+    """Return the rank, from 1, of the quantile `share` among `count` values."""
     return min(count, max(1, math.ceil(share * count * _NEARLY)))

@@ -1,8 +1,8 @@
 """A plan whose wraps trigger each other, as nodes of an execution.
 
-The home calls each other wrap once, to begin, and is told once, when all tasks of that wrap have
-ended. In between every wrap's engine evaluates the buckets of its own tasks, and sends their
-objects, or only word that they have ended, to the wraps whose buckets await them.
+The home calls each other wrap once, to begin, and gets one notice when all its tasks have ended.
+Every wrap's engine evaluates its own tasks' buckets. It sends objects, or only notices that tasks
+have ended, to the wraps whose buckets await them.
 
 References
 ----------
@@ -23,26 +23,26 @@ _HOME = 0
 
 
 class Straight(Nodes):
-    """Makes the nodes of a plan: what wraps are told, what they start, and their ends."""
+    """Builds the nodes of a plan: messages to wraps, starts of tasks, and their ends."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._takers = takers(self.plan, self.workflow)
-        #: For every task the wraps that are told of its end: whose buckets await it, or that need
-        #: its object.
+        #: By task, the wraps to notify of its end: their buckets await it, or they need its object.
         self._told = {task: {*wraps} for task, wraps in self._takers.items()}
         for bucket in self.buckets:
             wraps = {self.place[task][0] for task in bucket.starts}
             for task in bucket.awaits:
                 self._told[task] |= wraps - {self.place[task][0]}
-        #: By their wraps, the nodes with which each but the home begins.
+        #: By wrap, the node with which it begins, except the home.
         self._begun = {wrap: self._told_to_begin(wrap) for wrap in range(1, len(self.plan.wraps))}
-        #: The nodes with which a wrap has what leaves it, by task, and with which others get it.
+        #: By task, the node at which its wrap can send its object; with the target, where it
+        #: arrives.
         self._gathered = dict[str, int]()
         self._arrived = dict[tuple[str, int], int]()
 
     def connect(self) -> int:
-        """Make all nodes; which of them is the reply."""
+        """Build all nodes, and return the number of the reply's."""
         for task, (wrap, _) in self.place.items():
             targets = sorted(self._told[task])
             if targets:
@@ -58,7 +58,7 @@ class Straight(Nodes):
         return self._in_wrap(Node(), self._tasks_of(_HOME), [*ends, *answer])
 
     def _begin(self) -> None:
-        """What the request starts: tasks of the home, and other wraps."""
+        """Add the start of the request: tasks of the home, and calls of other wraps."""
         home = Node(self.platform.request_ms, calls=[*self.called])
         for wrap, tasks in self.by_place(self.buckets[0].starts, 0):
             if wrap == _HOME:
@@ -69,7 +69,7 @@ class Straight(Nodes):
         self.add(home)
 
     def _connect(self, index: int, wrap: int, all_tasks: Sequence[str]) -> None:
-        """The nodes that start a wrap's tasks of a bucket that awaits others."""
+        """Add the nodes that start a wrap's tasks of a bucket that awaits others."""
         awaits, stage_ms = self.buckets[index].awaits, self.platform.stage_ms
         processes, tasks = self.evaluated_by_processes(index, all_tasks)
         for own in processes:
@@ -86,7 +86,7 @@ class Straight(Nodes):
             self._in_wrap(node, own_tasks, others)
 
     def _told_to_begin(self, wrap: int) -> int:
-        """The node with which a wrap knows of the execution, and has the request if it needs it."""
+        """Return the node at which a wrap knows the execution, and has the request if needed."""
         called = Node(wrap=wrap, waits=1)
         number = self.add(called)
         self.called.append(number)
@@ -98,7 +98,7 @@ class Straight(Nodes):
         return number
 
     def _sent(self, task: str, wrap: int, target: int) -> int:
-        """The node with which another wrap has the object of a task, or knows that it has ended."""
+        """Return the node at which another wrap has a task's object, or the notice of its end."""
         megabytes = self.sizes.given[task] / 1e6 if target in self._takers[task] else 0.0
         node = Node(self.way.cost.ms, waits=1)
         number = self.add(self.sending(node, megabytes, (wrap, target)))
@@ -106,11 +106,11 @@ class Straight(Nodes):
         return number
 
     def _ended(self, wrap: int) -> int:
-        """The node with which the home knows that all tasks of another wrap have ended."""
+        """Return the node at which the home is notified that another wrap's tasks have ended."""
         return self._in_wrap(Node(self.platform.rpc_ms / 2, wrap), self._tasks_of(wrap))
 
     def _in_wrap(self, node: Node, tasks: Sequence[str], others: Iterable[int] = ()) -> int:
-        """`node` where its wrap awaits tasks of its own, and other nodes."""
+        """Add `node`, whose wrap awaits its own tasks, and other nodes."""
         leaving = [self._gathered[task] for task in tasks if task in self._gathered]
         staying = self.numbers(task for task in tasks if task not in self._gathered)
         return self.awaiting(node, staying, [*leaving, *others])

@@ -1,10 +1,10 @@
-"""Streams that are read while they are written, as what their tasks do at moments of their runs.
+"""Streams that are read while they are written, as additional work of their tasks.
 
-What reads streams begins with what writes them. It awaits their first pieces where it begins to
-read, and their ends where it has got the last pieces: the rest of its work comes after that. In
-between both compute beside each other, and neither is ahead of the other by more than what is
-buffered: the writer awaits, in turn, that its reader has taken all but that. It does so only where
-nobody reads another stream too: of several, one may go to disk, see `wrap.pipes.outlets`.
+A reader starts with its writers. It awaits their first pieces when it starts to read, and their
+ends after its last pieces; the rest of its work comes after that. In between both compute at the
+same time, and neither leads by more than the buffers hold: the writer waits until its reader has
+read all but that. It does so only if no reader reads another stream too: of several, a stream may
+go to disk, see `wrap.pipes.outlets`.
 
 References
 ----------
@@ -24,14 +24,14 @@ from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 from chiron.workflow.streaming import live_in
 
-#: Bytes that are read and written at once, as wraps have it.
+#: Bytes read and written at once, as in wraps.
 _PIECE = 1 << 16
-#: Bytes that a writer may be ahead of its reader: what files, and the socket between them, buffer.
+#: Bytes that a writer may lead its reader: the buffers of files, and of the socket between.
 _AHEAD = 200_000
 
 
 class _Written(NamedTuple):
-    """From when to when an output is written, as parts of its task's latency, and its size."""
+    """The start and the end of writing an output, as parts of its task's latency, and its size."""
 
     begins: float
     ends: float
@@ -43,7 +43,7 @@ class _Written(NamedTuple):
         return self.begins >= self.ends
 
     def all_but(self, size_bytes: int, begins: float, ends: float) -> float:
-        """When all but so much of it has passed by, from when to when it does so evenly."""
+        """Return when all but `size_bytes` has passed, at an even rate from `begins` to `ends`."""
         return begins + (ends - begins) * max(0.0, 1.0 - size_bytes / max(1, self.size_bytes))
 
 
@@ -52,7 +52,7 @@ class Streams:
 
     Args:
         live: output -> the tasks that read it while it is written.
-        ms_per_mb: what each end of one computes for a megabyte.
+        ms_per_mb: the time that each end of a stream computes for a megabyte.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Streams:
     ) -> None:
         self.live, self._workflow, self._functions = live, workflow, profile.functions
         self._ms_per_mb = ms_per_mb
-        #: What is needed as a whole too.
+        #: The outputs that are needed as a whole too.
         self._kept = {*names_in(workflow.output)}
         for task in workflow.tasks:
             outputs = filter(None, (output for _, output in task.streams))
@@ -77,7 +77,7 @@ class Streams:
                 self._read.setdefault(reader, []).append(output)
 
     def add_to(self, beside: Beside) -> None:
-        """What its streams have a task give and await."""
+        """Add the outputs and awaits of a task's streams."""
         task = self._workflow.by_name[beside.task]
         function, read = self._functions[task.function], self._read.get(task.name, [])
         total = sum(self._written(output).size_bytes for output in read)
@@ -101,7 +101,7 @@ class Streams:
         written, readers = self._written(output), self.live[output]
         if not written.is_whole:
             beside.give(_first(output), written.begins)
-        # Alone, it kept what it wrote, which takes as long as to send that to one reader.
+        # Alone, the task kept its output, which takes as long as sending it to one reader.
         was_kept = not written.is_whole and output not in self._kept
         sends_ms = (len(readers) - was_kept) * self._sends_ms(output)
         beside.spend("native", written.begins, sends_ms)
@@ -116,12 +116,12 @@ class Streams:
         return self._written(output).size_bytes / 1e6 * self._ms_per_mb
 
     def _may_hold_up(self, reader: str) -> bool:
-        """Whether what a task reads is held up by it."""
+        """Return whether a task can hold up the writer of its stream."""
         (first, *others) = map(self._written, self._read[reader])
         return not others and not first.is_whole and first.size_bytes > _AHEAD
 
     def _first_of(self, output: str) -> str:
-        """What ends when there is something of an output."""
+        """Return the task that ends when an output has its first piece."""
         if self._written(output).is_whole:
             return stands_for(output)
         return given_by(giver_of(output), _first(output))
@@ -142,12 +142,12 @@ def _first(output: str) -> str:
 
 
 def streams_of(plan: Plan, workflow: Workflow, profile: Profile, platform: Platform) -> Streams:
-    """Those that are read while they are written where `plan` is run on `platform`."""
+    """Return the streams that are read while they are written if `plan` runs on `platform`."""
     live = live_in(plan, workflow) if workflow.streaming else {}
     way = way_of(plan.path, workflow, platform, plan.orchestrator)
     if len(plan.wraps) > 1 and not way.straight:
         live = {}
-    # It is a socket within a wrap too; what it takes to connect one between wraps is not seen.
+    # Within a wrap it is a socket too; the time to connect a socket between wraps is ignored.
     direct = platform.paths.get("direct")
     ms_per_mb = direct.ms_per_mb if direct is not None else platform.shared_ms_per_mb
     return Streams(workflow, profile, live, ms_per_mb)

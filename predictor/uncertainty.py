@@ -1,4 +1,4 @@
-"""How profile and platform may turn out: at the ends of their spreads, at other speeds."""
+"""Variants of profile and platform: at the ends of their spreads, and at other speeds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chiron.workflow.profile import Profile
 
 
 class Variant(NamedTuple):
-    """A platform, and what functions take there: see `chiron.predictor.predict.Predictor`."""
+    """A platform, and the factors of functions' times: see `chiron.predictor.predict.Predictor`."""
 
     platform: Platform
     scale: Mapping[str, float] | None = None
@@ -19,9 +19,9 @@ class Variant(NamedTuple):
 
 
 def ends(profile: Profile, platform: Platform) -> Iterator[Variant]:
-    """With all functions and constants at the lower, then the upper ends of their spreads, if any.
+    """Yield all functions and constants at the lower, then at the upper ends of any spreads.
 
-    A function at an end takes longer or shorter by as much as the end differs from its latency.
+    A function at an end is scaled by the ratio of that end to its latency.
     """
     spreads = {
         name: [end_ms / function.latency_ms for end_ms in function.spread_ms]
@@ -37,7 +37,7 @@ def ends(profile: Profile, platform: Platform) -> Iterator[Variant]:
 
 
 def speeds(platform: Platform) -> Iterator[Variant]:
-    """On a machine that computes as much faster, then slower, as it may when the plan is run."""
+    """Yield a machine that computes faster, then slower, by the expected drift."""
     drift = 1.0 + platform.speed_drift
     if drift != 1.0:
         for slower in (1 / drift, drift):

@@ -1,4 +1,4 @@
-"""A workflow that decides while it runs, as what it did: a plan of it is one of its instances."""
+"""A workflow that decides at run time, unrolled into a run; plans then place its instances."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from chiron.workflow.profile import FunctionProfile, Period, Profile
 from chiron.workflow.trace import Instance, is_wait, task_of, unrolled, wait_of
 from chiron.wrap.core.triggers import MOST_AT_ONCE
 
-#: A process of a wrap, both by their numbers.
+#: A process of a wrap: the numbers of the wrap and the process.
 Place = tuple[int, int]
-#: Of a wrap that has the request and runs nothing for it.
+#: The task of a wrap that has the request and runs nothing for it.
 _IDLE = Task(f"{wait_of(Instance())}#0", wait_of(Instance()), None)
 
 
 class Run(NamedTuple):
-    """What a workflow did for a payload, as one that decides nothing, and what its functions do.
+    """The run of a workflow with a payload, as a workflow that decides nothing, and its functions.
 
-    ``decided`` is whether it differs from the workflow, which then has a plan of its own. ``own``
-    are the functions that stand for those of tasks that do more or less than is typical; the
-    profile has both.
+    ``decided`` is whether it differs from the workflow, whose plan must then be expanded. ``own``
+    are the functions of tasks with more or less work than is typical; the profile has both.
     """
 
     workflow: Workflow
@@ -34,11 +33,11 @@ class Run(NamedTuple):
     own: Mapping[str, str] = {}
 
     def task_of(self, name: str) -> str:
-        """The task of the workflow that a task of what is run is an instance of."""
+        """Return the workflow's task of an instance."""
         return task_of(name) if self.decided else name
 
     def placed(self, plan: Plan) -> tuple[Plan, Workflow]:
-        """A plan of the workflow's tasks as one of what is run, and that."""
+        """Return a plan of the workflow's tasks as a plan of the run, and the run's workflow."""
         if not self.decided:
             return plan, self.workflow
         plan = self.expanded(plan)
@@ -51,9 +50,9 @@ class Run(NamedTuple):
         return plan, replace(self.workflow, tasks=tasks)
 
     def expanded(self, plan: Plan) -> Plan:
-        """A plan of tasks as one of their instances: each in the emptiest process.
+        """Return a plan of tasks as a plan of their instances: each in the emptiest process.
 
-        Waits are in the main process of the first wrap. What has no instance is left out.
+        Waits are in the main process of the first wrap. Tasks without an instance are dropped.
         """
         places: dict[str, list[Place]] = {}
         for w, wrap in enumerate(plan.wraps):
@@ -73,16 +72,18 @@ class Run(NamedTuple):
 
 
 def run_of(workflow: Workflow, profile: Profile) -> Run:
-    """What `workflow` does with the payload of `profile`; itself, where it decides nothing.
+    """Return the run of `workflow` with the payload of `profile`; itself if it decides nothing.
 
-    Raises ``no-trace`` where the profile does not say what it did, and ``unknown-function``.
+    If a payload runs no task and waits for nothing, the run waits for 0 ms.
+
+    Raises ``no-trace`` if the profile lacks the payload, and ``unknown-function``.
     """
     if workflow.machine is None:
         return Run(workflow, profile, decided=False)
-    trace: Sequence[Instance] = profile.payloads[0].trace if profile.payloads else ()
-    if not trace:
+    if not profile.payloads:
         message = f"the profile does not say what {workflow.name} did: run chiron profile again"
         raise ChironError("no-trace", message, path="payloads")
+    trace = profile.payloads[0].trace or (Instance(),)
     static = unrolled(workflow, trace)
     waits = {name: _wait(float(name.split()[1])) for name in static.functions if is_wait(name)}
     profile.require(name for name in static.functions if name not in waits)
@@ -90,7 +91,7 @@ def run_of(workflow: Workflow, profile: Profile) -> Run:
     scaled: dict[str, FunctionProfile] = {}
     awaited = (each for each in trace if not each.dropped)
     for task, instance in zip(static.tasks, awaited, strict=True):
-        if instance.task is not None and instance.wait_ms:  # it ran into its time limit
+        if instance.task is not None and instance.wait_ms:  # it timed out
             own[task.name] = name = wait_of(instance)
             scaled[name] = _wait(instance.wait_ms)
         elif instance.work != 1.0:
@@ -102,7 +103,7 @@ def run_of(workflow: Workflow, profile: Profile) -> Run:
 
 
 def _scaled(function: FunctionProfile, work: float) -> FunctionProfile:
-    """A function that takes `work` times as long, whatever it does."""
+    """Return a function of which everything takes `work` times as long."""
     periods = (
         period.model_copy(
             update={"start_ms": work * period.start_ms, "duration_ms": work * period.duration_ms}
@@ -120,11 +121,11 @@ def _wait(wait_ms: float) -> FunctionProfile:
 
 
 def _bounded(plan: Plan, static: Workflow) -> Iterator[Task]:
-    """The tasks, each of which waits for another one where too many would be in a place at once.
+    """Yield the tasks; a task waits for another if a place would run too many at once.
 
-    That is the one that came as many before it as may be there.
+    It waits for the task that is MOST_AT_ONCE places before it.
     """
-    client = plan.orchestrator == "client"  # which has that many calls under way at once
+    client = plan.orchestrator == "client"  # it has that many calls in flight at once
     places: dict[str, Place] = {
         name: (0, 0) if client else (number, process if number == 0 else 0)
         for number, wrap in enumerate(plan.wraps)
@@ -133,7 +134,7 @@ def _bounded(plan: Plan, static: Workflow) -> Iterator[Task]:
     }
     there: dict[Place, list[str]] = {}
     for task in static.tasks:
-        if is_wait(task.function):  # it is in no process
+        if is_wait(task.function):  # a wait runs in no process
             yield task
             continue
         before = there.setdefault(places[task.name], [])

@@ -1,6 +1,6 @@
-"""What objects wait in buckets that fire by time or number, of which a latency has nothing.
+"""The waits of objects in buckets that fire by time or number, which no latency includes.
 
-The triggers themselves are asked, those that wraps have.
+The triggers are those of the wraps.
 
 References
 ----------
@@ -17,12 +17,12 @@ from typing import NamedTuple
 from chiron.workflow.model import Workflow
 from chiron.wrap.core.buckets.triggers import TRIGGERS, Item, StreamTrigger
 
-#: Objects by which a wait is found.
+#: The number of objects sampled for a mean wait.
 _OBJECTS = 1_000
 
 
 class Wait(NamedTuple):
-    """What objects wait in a bucket, in milliseconds; infinite where a time never fires it."""
+    """The wait of objects in a bucket, in milliseconds; infinite if no time ever fires it."""
 
     bucket: str
     mean_ms: float
@@ -39,25 +39,25 @@ class Wait(NamedTuple):
 
 
 def waits_of(workflow: Workflow) -> Iterator[Wait]:
-    """The waits in those of its buckets that hold objects of several requests.
+    """Yield the waits in the workflow's buckets that hold objects of several requests.
 
-    They are those of objects that come one at a time, at any moment. What comes with others is
-    never there for longer.
+    The waits are of objects that arrive one at a time, at any moment. Objects that arrive together
+    never wait longer.
     """
     for name, declared in (workflow.buckets or {"buckets": {}})["buckets"].items():
         trigger = TRIGGERS.get(declared["trigger"])
-        if trigger is None or trigger.keeps_session:  # users' own run in wraps alone
+        if trigger is None or trigger.keeps_session:  # users' own triggers run only in wraps
             continue
         if (most_s := _waits_s(trigger(**declared["options"]), 0.0)) == 0.0:
             continue
         mean_s = most_s
         if most_s < math.inf:
-            # The middle of each of as many equal parts of the time in which it is to come.
+            # The midpoints of equal parts of the time in which the object may arrive.
             times_s = [most_s * (number + 0.5) / _OBJECTS for number in range(_OBJECTS)]
             mean_s = fmean(_waits_s(trigger(**declared["options"]), at_s) for at_s in times_s)
         yield Wait(name, round(1000 * mean_s, 3), round(1000 * most_s, 3))
 
 
 def _waits_s(trigger: StreamTrigger[str], at_s: float) -> float:
-    """How long an object waits that comes then, and has fired nothing before."""
+    """Return how long an object waits that arrives at `at_s`, as the first of its bucket."""
     return 0.0 if trigger.on_object(Item((0,), ""), at_s) else trigger.due_s - at_s

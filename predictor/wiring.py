@@ -1,8 +1,8 @@
-"""A plan as what is simulated: which engine starts which tasks when, as nodes of an execution.
+"""A plan as nodes of an execution: which engine starts which tasks when.
 
-The engine of a wrap runs in its main process. It gathers what the others give, and starts the tasks
-whose bucket has fired. Either the engine of the home, which has the request, calls the other wraps
-(`chiron.predictor.by_calls`), or, where they can reach each other, all engines trigger each other
+The engine of a wrap runs in its main process. It gathers results, and starts the tasks whose bucket
+has fired. Either the home's engine, which has the request, calls the other wraps
+(`chiron.predictor.by_calls`). Or, if wraps can reach each other, all engines trigger each other
 (`chiron.predictor.straight`).
 """
 
@@ -26,9 +26,9 @@ from chiron.workflow.profile import Profile
 
 
 class Wired(NamedTuple):
-    """An execution of a plan, the node with which the client has all, and those that are calls.
+    """An execution of a plan, its node at which the client has the reply, and its call nodes.
 
-    ``request_ms`` is what the request's own way takes, there and back.
+    ``request_ms`` is the time of the request's own way, there and back.
     """
 
     execution: Execution
@@ -45,10 +45,10 @@ def wired(
     flows: Iterable[Flow] = (),
     shared: bool | None = None,
 ) -> Wired:
-    """What happens when `plan` executes `workflow`, whose objects `profile` knows, on `platform`.
+    """Return the execution of `workflow` by `plan` on `platform`, with objects as in `profile`.
 
-    `flows` is when what tasks await in the course of their runs has come, `shared` whether all
-    wraps share the cores of a node: if not given, where they have more CPUs than that has cores.
+    `flows` are the streams that tasks await while they run. `shared`: all wraps share the cores of
+    a node; by default, if the wraps have more CPUs than the node has cores.
 
     Raises ``unknown-path``.
     """
@@ -84,10 +84,10 @@ def wired(
 
 
 def as_idle(platform: Platform, plan: Plan, workflow: Workflow, profile: Profile) -> Platform:
-    """`platform` where constants are as after functions that take as long as these do.
+    """Return `platform` with its constants after idling as long as these functions run.
 
-    A request takes as long as all functions together; a request of a client that calls each task,
-    as one of them.
+    A request idles as long as all functions together; a request of a client that calls each task,
+    as long as a mean function.
     """
     if not platform.idle:
         return platform
@@ -108,12 +108,11 @@ def as_idle(platform: Platform, plan: Plan, workflow: Workflow, profile: Profile
 
 
 def _calls(plan: Plan, platform: Platform, way: Way, shared: bool) -> Calls:
-    """Equation (2): a call of the client is a request of its own, which costs what requests do.
+    """Return the costs of calls by equation (2); a client's call costs as much as a request.
 
-    Where wraps are only told to begin, a call has one of its two ways before that.
-
-    What calls compute counts where wraps share cores with them. A client sends all its calls at
-    once then, and they are computed side by side; a wrap sends one after another.
+    If wraps trigger each other, a call is one way only. Its computing counts if wraps share cores
+    with it. A client then sends all calls at once and computes them side by side; a wrap sends one
+    after another.
     """
     computing_ms = call_computing_ms(platform) if shared else 0.0
     if way.straight:

@@ -1,8 +1,8 @@
-"""When a function waits: the time in which none of its threads could use the interpreter.
+"""Find the time in which a function waits: none of its threads could use the interpreter.
 
-A function computes as long as one of its threads does, so that a handler which waits in a
-``join()`` for the thread that it started computes with it. Processes that it started have a GIL
-of their own; waiting for them is waiting.
+A function computes as long as one of its threads does. So a handler that waits in a ``join()`` for
+its own thread computes with that thread. Processes that it started have their own GIL; waiting for
+them is waiting.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _WAITS = (
 )
 #: The system calls that can block (Chiron §3.2 names open, read, write, poll, select, sendto).
 BLOCKING = frozenset(f"{_FILES} {_SOCKETS} {_WAITS}".split())
-#: Calls that look for a file, and that make another name for one; the markers are of the first.
+#: Calls that look up a file, which include the markers; and calls that create another name for it.
 _LOOKING = "access faccessat faccessat2 stat lstat newfstatat statx readlink readlinkat"
 _LINKING = "link linkat symlink symlinkat mknod mknodat"
 LOOKING, LINKING = frozenset(_LOOKING.split()), frozenset(_LINKING.split())
-#: What strace has to show: these, what can block, what starts a thread, what takes a port.
+#: The calls that strace must show: these, and those that block, start a thread or bind a port.
 TRACED = BLOCKING | STARTING | LOOKING | LINKING | {"bind"}
 
-#: A thread waits for the GIL one switch interval (5 ms) at a time, so longer is another lock.
+#: A thread waits for the GIL one switch interval (5 ms) at a time; longer waits are other locks.
 LONGEST_GIL_WAIT_S = 0.006
 
 
 @dataclass(frozen=True)
 class Wait:
-    """A function waits in `syscall`, from `start_ms` to `end_ms` after its begin."""
+    """A wait of a function in `syscall`, from `start_ms` to `end_ms` after its begin."""
 
     start_ms: float
     end_ms: float
@@ -50,7 +50,7 @@ class Wait:
 
 
 def waits(run: HandlerRun, *, gil: bool = True) -> list[Wait]:
-    """The block periods of `run` as traced, in order and apart; `gil` if threads wait for it."""
+    """Return the waits of `run` as traced, in order and disjoint; `gil` if threads wait for it."""
     first, *others = (strand for strand in run.strands if strand.shares_gil)
     spans = [(call.start_s, _end(call, first), call.name) for call in _blocked(first, gil=gil)]
     for strand in others:
@@ -59,7 +59,7 @@ def waits(run: HandlerRun, *, gil: bool = True) -> list[Wait]:
 
 
 def _apart(spans: Iterable[tuple[float, float, str]], run: HandlerRun) -> list[Wait]:
-    """The spans within the run, where none overlaps the next by a rounding error of strace."""
+    """Return the spans within the run, without overlaps from strace's rounding errors."""
     found: list[Wait] = []
     after_ms = 0.0
     for start_s, end_s, syscall in spans:
@@ -77,10 +77,10 @@ def _blocked(strand: Strand, *, gil: bool) -> list[Call]:
 
 
 def _wants_gil(call: Call, *, gil: bool) -> bool:
-    """Whether a futex call is no wait for something outside: for the GIL, or no wait at all.
+    """Return whether a futex call waits for the GIL or does not wait at all.
 
-    Waiting for the GIL is not idle, as another thread has it meanwhile. CPython waits for it with
-    a timeout, and for locks of the program without one, unless the program gives one.
+    Waiting for the GIL is not idle, as another thread holds it. CPython waits for the GIL with a
+    timeout. It waits for the program's locks without one, unless the program sets one.
     """
     if call.name != "futex":
         return False
@@ -93,7 +93,7 @@ def _wants_gil(call: Call, *, gil: bool) -> bool:
 
 
 def _idle(strand: Strand, run: HandlerRun, *, gil: bool) -> list[tuple[float, float]]:
-    """When `strand` does not compute: while it blocks, and while it is not there."""
+    """Return the times when `strand` does not compute: while it blocks or does not exist."""
     blocked = [(call.start_s, _end(call, strand)) for call in _blocked(strand, gil=gil)]
     return [(run.start_s, strand.start_s), *blocked, (strand.end_s, run.end_s)]
 

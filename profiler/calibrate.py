@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from chiron.deployment.background_load import await_quiet, is_quiet, mean_share, others_share
+from chiron.deployment.background_load import await_quiet, got_quiet, mean_share, others_share
 from chiron.deployment.invoke import Answer
 from chiron.deployment.launcher import Deployment, Launcher
 from chiron.profiler import constants
@@ -79,7 +79,7 @@ class Effort:
     No new round is begun when the rounds have taken ``budget_s`` seconds. What objects cost is
     timed ``object_rounds`` times, and many no-ops are deployed ``numerous_times``. What is not to
     be relied on is measured once more: when the machine has got quiet, or after ``quiet_s``
-    seconds. With 0 that is only if it is quiet now.
+    seconds. With 0 that is only if others disturbed it, and leave the machine alone now.
     """
 
     budget_s: float = 47.0
@@ -266,7 +266,7 @@ def best_of(
 ) -> Platform:
     """The first platform that is to be relied on; else the better one, with its warnings said."""
     best = attempt()
-    if best.warnings and (quiet_s or is_quiet()):
+    if best.warnings and (quiet_s or got_quiet(best.others)):
         say("this is not to be relied on: measuring once more when the machine is quiet")
         await_quiet(quiet_s)
         best = min(best, attempt(), key=lambda each: (len(each.warnings), each.prediction_error))

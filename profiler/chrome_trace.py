@@ -1,4 +1,4 @@
-"""A profile as a trace that Perfetto and chrome://tracing show: a row for each function."""
+"""A profile as a trace for Perfetto and chrome://tracing: a row for each function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PID = 1
 
 
 def chrome_trace(profile: Profile) -> str:
-    """The trace: one complete event (``"ph": "X"``) for each period, times in microseconds."""
+    """Return the trace: one complete event (``"ph": "X"``) per period, times in microseconds."""
     events = [name("process_name", _PID, 0, profile.workflow)]
     for row, (function, profiled) in enumerate(profile.functions.items(), start=1):
         events.append(name("thread_name", _PID, row, function))

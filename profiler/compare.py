@@ -1,4 +1,4 @@
-"""What changed between two profiles of a workflow, on a machine whose speed has not."""
+"""Compare two profiles of a workflow, at one speed of the machine."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _FACTS = (
 
 
 class Change(Document):
-    """One function's change; ``old_ms`` or ``new_ms`` is missing where it was not profiled.
+    """One function's change; ``old_ms`` or ``new_ms`` is None if it was not profiled.
 
     Attributes:
-        old_ms, new_ms: latencies, the new one as it would be at the old one's speed of the machine.
-        kinds_ms: by how much the time of each kind grew.
-        facts: fields that differ otherwise.
+        old_ms, new_ms: latencies, the new one converted to the machine's speed in the old profile.
+        kinds_ms: the increase of the time of each kind.
+        facts: other fields that differ.
     """
 
     function: str
@@ -33,18 +33,18 @@ class Change(Document):
 
     @property
     def ratio(self) -> float | None:
-        """New over old latency."""
+        """The new latency relative to the old."""
         return self.new_ms / self.old_ms if self.old_ms and self.new_ms is not None else None
 
 
 class Changes(Document):
-    """The changes of all functions of either profile."""
+    """The changes of all functions of both profiles."""
 
     changes: tuple[Change, ...]
 
 
 def compare(old: Profile, new: Profile) -> Changes:
-    """What `new` has that is not as in `old`, function by function, the old ones first."""
+    """Return the differences of `new` from `old` by function, functions of `old` first."""
     names = dict.fromkeys([*old.functions, *new.functions])
     return Changes(
         changes=tuple(

@@ -1,7 +1,7 @@
-"""Solves the predictor's equations for its constants, given the latencies of no-op plans.
+"""Solve the predictor's equations for its constants, from the latencies of no-op plans.
 
-Each constant is a difference of times, so whatever all plans have in common drops out, and what a
-no-op plan is predicted to take is what it took. Each mechanism knows its own.
+Each constant is a difference of times, so the time that all plans have in common cancels out. The
+prediction of a no-op plan then equals its measurement. Each mechanism computes its own constants.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from chiron.predictor.mechanisms import MECHANISMS
 from chiron.profiler.noop_shapes import LASTING, NUMEROUS, PROCESSES, REMOTES, STAGES, few, many
 from chiron.workflow.platform import Idle, Platform
 
-#: The plans of which it has to be known how long they take when their no-ops do not pause.
+#: The plans that are also measured with no-ops that do not pause.
 BRIEF = frozenset({"one", "remote-few"})
-#: Those of which it has to be known when their processes begin with functions that compute at once:
-#: a worker may be woken on the main process's core, so that one of them waits for the other.
+#: The plans also measured with functions that compute at once: a worker may be woken on the main
+#: process's core, so that one process waits for the other.
 WORKING = frozenset({few(LASTING)})
 
-#: Calls that are shorter look like waits in a profile, since no probe sees them, and mostly compute
-#: in the kernel; a thread that they wake on a busy core needs longer than this.
+#: Shorter calls look like waits in a profile, since no probe sees them, but mostly compute in the
+#: kernel. A thread that they wake on a busy core needs longer than this.
 SHORT_RELEASE_MS = 0.1
-#: What no plan of calibration shows: see `Platform.assumed`.
+#: The constants that no plan of calibration shows: see `Platform.assumed`.
 ASSUMED = ("process_first_block_ms", "process_compute_ms", "short_release_ms")
 
 
 @dataclass(frozen=True)
 class Interpreter:
-    """The GIL of the functions' CPython, and how long a no-op handler runs in it."""
+    """The GIL of the functions' CPython, and the time of a no-op handler in it."""
 
     switch_interval_ms: float
     switch_cost_ms: float
@@ -39,24 +39,24 @@ class Interpreter:
 
 @dataclass(frozen=True)
 class Seen:
-    """A no-op plan, in milliseconds."""
+    """The measurements of a no-op plan, in milliseconds."""
 
-    #: What the client sees, when the no-ops pause.
+    #: The client's latency, if the no-ops pause.
     latency_ms: float
-    #: The same when they do not; nan for plans that are not in `BRIEF` and not `numerous`.
+    #: The same without pauses; nan for plans that are not in `BRIEF` and not `numerous`.
     brief_ms: float
-    #: When each process of the entry wrap begins with its first function, from when the wrap has
-    #: the request.
+    #: The begin of the first function in each process of the entry wrap, from the arrival of the
+    #: request at the wrap.
     begins_ms: tuple[float, ...]
-    #: The same when the functions compute at once; nothing for plans that are not in `WORKING`.
+    #: The same if the functions compute at once; empty for plans that are not in `WORKING`.
     working_begins_ms: tuple[float, ...]
-    #: How long the function that ends last took, in all stages together, and how long after it the
+    #: The time of the last function to end, summed over stages; and the time from its end until the
     #: client has the answer.
     last_ms: float
     tail_ms: float
 
     def slower(self, factor: float) -> Seen:
-        """The same where computing takes `factor` times as long, and pausing does not."""
+        """Return these measurements with computing `factor` times as long, and pauses unchanged."""
         return Seen(
             latency_ms=self.last_ms + (self.latency_ms - self.last_ms) * factor,
             brief_ms=self.brief_ms * factor,
@@ -75,17 +75,17 @@ def platform(
     cpus: int,
     one_node: bool = False,
 ) -> Platform:
-    """The platform on which no-op plans take so long.
+    """Return the platform on which no-op plans take as long as measured.
 
-    `seen` has each plan of `chiron.profiler.noop_shapes`; of those that are `numerous`, `brief_ms`
-    alone counts.
+    `seen` has each plan of `chiron.profiler.noop_shapes`; of the `numerous` plans, only `brief_ms`
+    counts.
 
     Source: Chiron (SC'23), equations (1)-(4).
     """
     one = seen["one"]
-    # Equation (3), processes that are there already: each further one costs T_IPC.
+    # Equation (3), existing processes: each further process costs T_IPC.
     ipc = _slope(seen[few(LASTING)].latency_ms, seen[many(LASTING)].latency_ms, PROCESSES - 2)
-    # Equation (2): remote wrap k comes (k - 1) T_INV late and costs T_RPC.
+    # Equation (2): remote wrap k starts (k - 1) T_INV late and costs T_RPC.
     invoke = _slope(seen["remote-few"].latency_ms, seen["remote-many"].latency_ms, REMOTES - 1)
     sending = [
         (seen[plan].begins_ms[0] - one.begins_ms[0]) / calls
@@ -125,13 +125,13 @@ def platform(
 def _rested(
     seen: Mapping[str, Seen], noop_ms: float, own_ms: float, invoke_ms: float
 ) -> tuple[dict[Idle, float], dict[Idle, float]]:
-    """What a request, a stage and a call cost, in milliseconds: in a row, and after a pause.
+    """Return the costs in ms of a request, a stage and a call: in a row, and after a pause.
 
-    A no-op takes `noop_ms` and a thread for it `own_ms`; each call of a stage but the first one
-    begins `invoke_ms` later than the one before.
+    A no-op takes `noop_ms`, and its thread `own_ms`. Each further call of a stage begins
+    `invoke_ms` later than the previous call.
     """
     one, remote = seen["one"], seen["remote-few"]
-    # Equation (1): a further stage costs what one without calls and forks does, and T_stage.
+    # Equation (1): a further stage costs T_stage and its own time without calls and forks.
     chain, stages = seen["chain"], seen["stages"]
     costs_ms = _slope(one.latency_ms - one.last_ms, stages.latency_ms - stages.last_ms, STAGES - 1)
     brief: dict[Idle, float] = {
@@ -148,7 +148,7 @@ def _rested(
 
 
 def spread(parts: Sequence[Platform]) -> dict[str, tuple[float, float]]:
-    """The quartiles of every constant that differs between `parts`, measurements of one place."""
+    """Return the quartiles of every constant that differs between `parts`, of one place."""
     found = {}
     constants = [name for name in Platform.model_fields if name.endswith("_ms")]
     for constant in constants:
@@ -160,10 +160,10 @@ def spread(parts: Sequence[Platform]) -> dict[str, tuple[float, float]]:
 
 
 def _threads(each_ms: float, interpreter: Interpreter) -> tuple[float, float]:
-    """What one change of the GIL's holder and the start of one thread cost.
+    """Return the costs of one change of the GIL's holder and of starting one thread.
 
     A further no-op thread takes `each_ms`: its no-op, its start and the GIL's change to it. The
-    change cannot cost more than leaves nothing for the start.
+    cost of the change is limited, so that the start does not cost less than 0.
     """
     own_ms = max(0.0, each_ms - interpreter.noop_ms)
     switch_ms = min(interpreter.switch_cost_ms, own_ms)
@@ -175,5 +175,5 @@ def _slope(few_ms: float, many_ms: float, steps: int) -> float:
 
 
 def _rounded(milliseconds: float) -> float:
-    """To a tenth of a microsecond; noise can make a small constant negative, which it is not."""
+    """Round to a tenth of a microsecond; negative values, caused by noise, become 0."""
     return round(max(0.0, milliseconds), 4)

@@ -1,9 +1,9 @@
-"""Contention overhead: how much longer computing takes with more threads that compute than cores.
+"""Contention overhead: the slowdown of computing when more threads compute than there are cores.
 
-An operating system that shares its cores perfectly keeps all of them busy then. A real one has a
-woken thread wait for the core that it was woken on, while another is free: two processes whose
-threads hand their GILs on every switch interval lose a fifth to a third of two cores' time on Linux
-6.18.
+An operating system that shares its cores perfectly would keep all of them busy. In a real system a
+woken thread waits for the core that it was woken on, while another core is free. On Linux 6.18, two
+processes whose threads pass their GILs on every switch interval lose a fifth to a third of two
+cores' time.
 """
 
 from __future__ import annotations
@@ -18,40 +18,40 @@ from chiron.profiler.cpu_speed import steady, with_cpu_speed
 from chiron.profiler.known_work import WORK, waiting_ms
 from chiron.profiler.noop_shapes import CROWD_THREADS
 
-#: The share is found once more for each of so many parts of the rounds, for its spread.
+#: The number of parts of the rounds, for each of which the share is computed, for its spread.
 _PARTS = 8
 
 
 class Computing(NamedTuple):
-    """How long something computed."""
+    """The computing time of a measurement."""
 
-    #: Over what the CPU-speed probe took beside it.
+    #: Relative to the time of the CPU-speed probe beside it.
     loops: float
-    #: How much the machine's speed differed beside it: see `chiron.profiler.cpu_speed.CpuSpeed`.
+    #: The variation of the machine's speed: see `chiron.profiler.cpu_speed.CpuSpeed`.
     uneven: float
 
 
 class CrowdRound(NamedTuple):
-    """How long a function computed alone, and the slowest process of a crowd, right after it."""
+    """The computing time of a function alone, and right after it of a crowd's slowest process."""
 
     alone: Computing
     crowd: Computing
 
 
 def run_crowd(alone: Deployment, crowd: Deployment) -> CrowdRound:
-    """One round of the two plans.
+    """Run one round of the two plans.
 
     Args:
-        alone, crowd: the plans `one` and `crowd` of `chiron.profiler.noop_shapes`: one function
-            that computes, waits and computes, and some of them in each of several processes, each
-            with a core. As others compute while one waits, a process could be done when all of them
-            have computed one after another.
+        alone, crowd: the plans `one` and `crowd` of `chiron.profiler.noop_shapes`. `alone` is one
+            function that computes, waits and computes; `crowd` has some of them in each of several
+            processes, each with a core. As others compute while one function waits, a process could
+            end when all its functions have computed one after another.
     """
     return CrowdRound(_computing(alone, waiting_ms(WORK.first)), _computing(crowd, 0.0))
 
 
 def contention_overhead(rounds: Sequence[CrowdRound]) -> float:
-    """`Platform.contention_overhead`, from the rounds that were steady.
+    """Return `Platform.contention_overhead`, from the steady rounds.
 
     Source: Lozi et al., The Linux Scheduler: a Decade of Wasted Cores (EuroSys'16).
     """
@@ -60,7 +60,7 @@ def contention_overhead(rounds: Sequence[CrowdRound]) -> float:
 
 
 def contention_overhead_quartiles(rounds: Sequence[CrowdRound]) -> tuple[float, float]:
-    """Between which the half of what single parts of at least two rounds say lies."""
+    """Return the quartiles of the overhead over parts of the rounds; needs at least two rounds."""
     shares = [contention_overhead(rounds[part::_PARTS]) for part in range(min(_PARTS, len(rounds)))]
     low, _, high = quantiles(shares, n=4, method="inclusive")
     return round(low, 4), round(high, 4)
@@ -76,7 +76,7 @@ def _computing(one: Deployment, less_ms: float) -> Computing:
 
 
 def _longest_ms(one: Deployment) -> float:
-    """From the begin of a process's first function to the end of its last, of the slowest."""
+    """Return the longest time of a process, from its first function's begin to its last's end."""
     spans: dict[int | None, list[float]] = {}
     for task in one.invoke(WORK.request, trace=True).timeline.tasks:
         spans.setdefault(task.process, []).extend((task.start_ms, task.end_ms))

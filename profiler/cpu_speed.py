@@ -1,7 +1,7 @@
-"""The CPU-speed probe: a fixed amount of computing, timed beside what is measured.
+"""The CPU-speed probe: a fixed amount of computing, timed beside each measurement.
 
-Where cores are threads of a core that others use too, each has a speed of its own, which changes
-within tenths of a second by much more than predictions are wrong.
+If cores are hyperthreads of cores that others use too, each core has its own speed. It changes
+within tenths of a second by much more than the error of predictions.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from typing import NamedTuple, TypeVar
 
 Value = TypeVar("Value")
 
-#: Of so many measurements the one counts beside which the cores' speeds differed least.
+#: One in this many measurements counts: those with the least variation of the cores' speeds.
 STEADY_ONE_IN = 3
 
 _STEPS = 20_000
-#: Cores that are asked at most: it takes a millisecond each.
+#: The most cores to probe, at a millisecond each.
 _CORES = 4
 
 
 class CpuSpeed(NamedTuple):
-    """How fast the machine was."""
+    """The machine's speed during a measurement."""
 
-    #: What the probe took, on average of all times.
+    #: The mean time of the probe.
     probe_ms: float
-    #: How much longer the longest time was than the shortest, as a share.
+    #: The relative excess of the longest over the shortest time.
     uneven: float
 
 
 def speed_of(probes_ms: Sequence[float]) -> CpuSpeed:
-    """How fast the machine was when the probe took `probes_ms`, at several places or times."""
+    """Return the machine's speed from probe times `probes_ms`, at several places or times."""
     return CpuSpeed(fmean(probes_ms), max(probes_ms) / min(probes_ms) - 1)
 
 
 def cpu_probe_ms() -> float:
-    """The CPU time of a fixed amount of computing on this core, in milliseconds: about one."""
+    """Return the CPU time of a fixed amount of computing on this core, about one millisecond."""
     start = time.thread_time()
     total = 0
     for step in range(_STEPS):
@@ -47,25 +47,25 @@ def cpu_probe_ms() -> float:
 
 
 def mean_probe_ms() -> float:
-    """The same on average of the cores that this thread may use, four of them at most."""
+    """Return its mean over the cores that this thread may use, at most four."""
     return fmean(_cores_ms())
 
 
 def with_cpu_speed(run: Callable[[], Value]) -> tuple[Value, CpuSpeed]:
-    """What `run` returns, and how fast the machine was right before and right after it."""
+    """Return the result of `run`, and the machine's speed right before and after it."""
     before_ms = _cores_ms()
     value = run()
     return value, speed_of(before_ms + _cores_ms())
 
 
 def steady(measured: Sequence[Value], uneven: Callable[[Value], float]) -> tuple[Value, ...]:
-    """The third of `measured` beside which the machine's speed was the most even, in their order.
+    """Return the third of `measured` with the least variation of the machine's speed, in order.
 
-    Where the cores have different speeds it depends on luck which process gets which, and where a
-    core changed its speed, on when it did; no prediction knows that. What decides is the speed
-    beside a measurement, never the measurement.
+    If cores differ in speed, chance decides which process gets which core, and no prediction can
+    include that. The same holds for the time at which a core changes its speed. Only the speed
+    beside a measurement selects it, never its value.
 
-    `uneven` says how much the speed differed beside one: see `CpuSpeed`.
+    `uneven` returns the variation of the speed beside a measurement: see `CpuSpeed`.
     """
     enough = -(-len(measured) // STEADY_ONE_IN)
     by_evenness = sorted(range(len(measured)), key=lambda index: uneven(measured[index]))
@@ -77,7 +77,7 @@ def _cores_ms() -> list[float]:
     cores = sorted(allowed)
     try:
         return [_on(core) for core in cores[:: -(-len(cores) // _CORES)]]
-    except OSError:  # not every sandbox lets its processes choose
+    except OSError:  # some sandboxes forbid setting the affinity
         return [cpu_probe_ms()]
     finally:
         with suppress(OSError):

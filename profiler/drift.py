@@ -1,4 +1,4 @@
-"""Functions that were profiled one after another, made comparable: the machine's speed drifts."""
+"""Make functions that were profiled one after another comparable: the machine's speed drifts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from chiron.workflow.profile import FunctionProfile
 def at_one_speed(
     profiles: Mapping[str, Sequence[FunctionProfile]],
 ) -> dict[str, list[FunctionProfile]]:
-    """`profiles` of functions, with each payload, at the speed that the machine typically had.
+    """Convert `profiles` of functions, with each payload, to the median speed of the machine.
 
-    They are taken one after another, and the machine's speed changes in between. A plan runs the
+    They are measured one after another, and the machine's speed changes in between. A plan runs the
     functions together.
     """
     every = [each.cpu_probe_ms for profiled in profiles.values() for each in profiled]
@@ -30,7 +30,7 @@ def at_one_speed(
 
 
 def _rounded(function: FunctionProfile) -> FunctionProfile:
-    """`function` with times in whole microseconds, as a profile has them."""
+    """Round the times of `function` to whole microseconds, as in a profile."""
     latency_ms = round(function.latency_ms, 3)
     pieces = [Piece(p.kind, p.duration_ms, p.syscall, p.parallelism) for p in function.periods]
     times: dict[str, object] = {"latency_ms": latency_ms, "periods": laid_out(pieces, latency_ms)}

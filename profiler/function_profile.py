@@ -1,4 +1,4 @@
-"""A function's profile: from its samples, in forked processes, and the mean over payloads."""
+"""Create a function's profile from its samples, add forked runs, and average over payloads."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ from chiron.wrap.functions.leftovers import RUN_ON, THREADS_RUN_ON
 _FORKED_WARM_UP, _AT_ONCE = 2, 2
 #: Runs in forked processes, each of which serves one request.
 _FORKED_RUNS = 12
-#: What they may take in all, in milliseconds, if more than the fewest.
+#: The time limit of all of them, in milliseconds; the fewest runs may exceed it.
 _FORKED_BUDGET_MS = 2_000.0
 _FEWEST_FORKED = 3
-#: How long the first of them may take, in seconds, or so many times the latency if that is more.
+#: The limit of the first runs, in seconds, or relative to the latency if that is longer.
 _FORKED_LIMIT_S, _FORKED_TIMES = 10.0, 5
 Fact = TypeVar("Fact")
 
 
 def function_profile(samples: Samples, runtime: str, handler: Handler | None) -> FunctionProfile:
-    """The profile of the function with this `handler`; without one, of one that is called.
+    """Return the profile of the function with this `handler`; None is a called function.
 
-    What is seen of a function that is called is that its caller waits.
+    Of a called function, only the waiting of its caller is observed.
 
     The latency is the median of the untraced runs, at one speed of the machine. The periods are
     those of a typical traced run, with the kinds of a typical run with the probe.
     """
     taken_ms = [run.latency_ms for run in samples.untraced]
     low, middle_ms, high = quantiles(taken_ms, n=4, method="inclusive")
-    # How long it waits does not depend on that speed, but has to be known for it.
+    # The waiting time does not depend on the machine's speed, but is needed to normalise to it.
     usual = _periods(samples, round(middle_ms, 3))
     waiting_ms = sum(period.duration_ms for period in usual if period.kind == "block")
     latency_ms = round(samples.latency_ms(waiting_ms), 3)
@@ -77,7 +77,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
         files_read=opened.read,
         files_written=opened.written,
         ports=ports(samples.traced),
-        # What a function does to a process of its own concerns no other.
+        # Changes to a process of its own affect no other function.
         unshareable=(*samples.changes.in_runs, *looked_up(samples.traced))
         if handler and handler.shares_process
         else (),
@@ -95,7 +95,7 @@ def function_profile(samples: Samples, runtime: str, handler: Handler | None) ->
 
 
 def with_code(seen: FunctionProfile, handler: Handler | None) -> FunctionProfile:
-    """`seen`, and what the code of a function with this `handler` tells without being run."""
+    """Extend `seen` by facts from the function's code, which is not run."""
     if handler is None:
         return seen
     in_code: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ def with_code(seen: FunctionProfile, handler: Handler | None) -> FunctionProfile
     if handler.in_python:
         optional = optional_imports(*handler.places)
         in_code = unshareable(*handler.places)
-        if not seen.sources:  # no run has shown what else it changes
+        if not seen.sources:  # no run has shown its other changes
             in_code += perhaps_unshareable(*handler.places)
     return seen.model_copy(
         update={
@@ -118,7 +118,7 @@ def with_code(seen: FunctionProfile, handler: Handler | None) -> FunctionProfile
 
 
 def lost_in(workflow: Workflow, runs: Sequence[WorkflowRun]) -> dict[str, FunctionProfile]:
-    """What is known of functions from calls that were late, or ended their process."""
+    """Return profiles of functions from calls that were late or ended their process."""
     shortest_ms = dict[str, float]()
     for name, ms in (each for run in runs for each in run.lost_ms.items()):
         function = workflow.function_of(task_of(name))
@@ -146,9 +146,9 @@ def _periods(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
 
 
 def _without_gil(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
-    """The periods of a function that the probe of the GIL says nothing of.
+    """Return the periods of a function that the GIL probe cannot observe.
 
-    Without a trace it is known how much it computes but not when, and taken for its first part.
+    Without a trace, the amount of computing is known but not its time: it is placed first.
     """
     if samples.traced:
         run = typical_run([traced_run(run, gil=False) for run in samples.traced])
@@ -159,10 +159,10 @@ def _without_gil(samples: Samples, latency_ms: float) -> tuple[Period, ...]:
 
 
 def _keeping_busy(periods: Sequence[Period], core_ms: float) -> tuple[Period, ...]:
-    """`periods` that keep cores busy for `core_ms` in all: what the untraced runs computed.
+    """Scale the parallelism of `periods` to `core_ms` of core time, as in the untraced runs.
 
-    Where the probe saw several threads compute, it took some of their cores, and saw less; and it
-    sees parallelism where there is none if the clocks that it compares are of different moments.
+    If the probe saw several threads compute, it took some of their core time, and saw less. It sees
+    false parallelism if the clocks that it compares are of different moments.
     """
     further_ms = core_ms - sum(period.duration_ms for period in periods if period.kind != "block")
     beside_ms = sum(period.duration_ms * (period.parallelism - 1) for period in periods)
@@ -179,13 +179,13 @@ def _keeping_busy(periods: Sequence[Period], core_ms: float) -> tuple[Period, ..
 
 
 def _time_ms(probed: ProbeRun, latency_ms: float, kind: PeriodKind) -> float:
-    """For how long a run of `latency_ms` does `kind`."""
+    """Return the time of `kind` in a run of `latency_ms`."""
     whole = probed.duration_ms
     return probed.time_ms(kind) / whole * latency_ms if whole else 0.0
 
 
 def _typical_kinds(runs: Sequence[ProbeRun]) -> ProbeRun:
-    """The run whose times of each kind are nearest to their medians."""
+    """Return the run whose times of each kind are nearest to their medians."""
     times = [[run.time_ms(kind) for kind in get_args(PeriodKind)] for run in runs]
     middle = [median(column) for column in zip(*times, strict=True)]
     return min(
@@ -195,16 +195,16 @@ def _typical_kinds(runs: Sequence[ProbeRun]) -> ProbeRun:
 
 
 def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, FunctionProfile]:
-    """`function` with its latency and its memory in forked processes.
+    """Add the latency and the memory in forked processes to `function`.
 
-    `solo` runs it there, in turn with others.
+    `solo` runs the function there; the generator yields between runs.
 
-    The machine may be faster or slower in each run than when the function was profiled: what counts
-    is how much longer it takes than it would in a main process at that speed.
+    The machine's speed may differ between runs and the profile. So each run is compared with the
+    latency that the main process would have at the run's speed.
 
-    The profile has why the function cannot be forked: it leaves programs running, fails there, also
-    if two run at once whose imports take the same port or lock, or always answers the same though
-    its answers vary elsewhere. A run that does not end is given up after some seconds.
+    A function is unforkable if it leaves programs running or fails there. Two runs at once may fail
+    because their imports take the same port or lock. A function whose answers vary elsewhere but
+    never there is unforkable too. A run that does not end is abandoned after some seconds.
     """
     for left, what in ((RUN_ON, "programs"), (THREADS_RUN_ON, "daemon threads")):
         if left in function.unshareable:
@@ -248,17 +248,16 @@ def with_forks(function: FunctionProfile, solo: Solo) -> Generator[None, None, F
 
 
 def _further_ms(function: FunctionProfile, run: Invocation) -> float:
-    """How much longer `run` took, as it would be at the speed of the profile."""
+    """Return the extra time of `run`, converted to the speed of the profile."""
     further_ms = run.latency_ms - latency_at(function, run.speed.probe_ms)
     return further_ms / slower(function.cpu_probe_ms, run.speed.probe_ms)
 
 
 def mixed(profiles: Sequence[FunctionProfile], weights: Sequence[float]) -> FunctionProfile:
-    """The mean of `profiles` by `weights`.
+    """Return the weighted mean of `profiles`.
 
-    It does each kind of thing for the mean of how long they do, in the order of the slowest.
-    Memory, files, ports, what it changes and the spread are those of all; any other fact is of the
-    slowest.
+    It does each kind of work for the mean time, in the order of the slowest profile. Memory, files,
+    ports, changes and spread combine all profiles; other facts are those of the slowest.
     """
     if len(profiles) == 1:
         return profiles[0]
@@ -295,7 +294,7 @@ def mixed(profiles: Sequence[FunctionProfile], weights: Sequence[float]) -> Func
 def _mean_periods(
     shape: FunctionProfile, profiles: Sequence[FunctionProfile], weights: Sequence[float]
 ) -> Iterator[Period]:
-    """The periods of `shape`, each kind as long as in the mean; kinds that it lacks come last."""
+    """Yield the periods of `shape` with the mean time of each kind; missing kinds come last."""
     kinds: tuple[PeriodKind, ...] = get_args(PeriodKind)
     mean_ms = {kind: fmean([each.time_ms(kind) for each in profiles], weights) for kind in kinds}
     own_ms = {kind: shape.time_ms(kind) for kind in kinds}
@@ -314,5 +313,5 @@ def _mean_periods(
 
 
 def _each_once(facts: Iterable[Iterable[Fact]]) -> tuple[Fact, ...]:
-    """Every fact once, in order."""
+    """Return the distinct facts, in order."""
     return tuple(dict.fromkeys(fact for each in facts for fact in each))

@@ -1,4 +1,4 @@
-"""Cuts a trace into the runs of a handler, by the markers that the wrap runtime sets around them.
+"""Split a trace into the runs of a handler, by the markers that the wrap runtime sets around them.
 
 The thread that runs a handler calls ``access("/chiron/begin/TASK")`` right before it and
 ``access("/chiron/end/TASK")`` right after it.
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from chiron.profiler.strace_text import Call, Trace
 
 _MARKER = re.compile(r'"/chiron/(begin|end)/\d+".*')
-#: System calls that start a thread or a process; the new one's id is their result.
+#: System calls that start a thread or a process and return its id.
 STARTING = frozenset({"clone", "clone3", "fork", "vfork"})
 
 
 @dataclass(frozen=True)
 class Strand:
-    """A thread, which may share the GIL, or a process at work for the function, in seconds."""
+    """A thread, which may share the GIL, or a process that works for the function, in seconds."""
 
     tid: int
     start_s: float
@@ -35,21 +35,21 @@ class HandlerRun:
     #: Seconds of the wall clock.
     start_s: float
     end_s: float
-    #: The handler's own thread first, then what it started, and what those started.
+    #: The handler's own thread first, then its direct and indirect children.
     strands: tuple[Strand, ...]
-    #: How long the markers took: they do nothing, so this is what tracing adds to a call.
+    #: The time of a marker, which does nothing: the cost of tracing per call.
     marker_s: float
-    #: For how long its thread had no core, where the wrap has told.
+    #: The time in which its thread had no core, if the wrap reported it.
     delayed_ms: float = 0.0
 
     @property
     def duration_ms(self) -> float:
-        """How long the handler ran under trace."""
+        """The duration of the handler under trace."""
         return (self.end_s - self.start_s) * 1000
 
 
 def handler_runs(trace: Trace) -> list[HandlerRun]:
-    """The complete runs of handlers in `trace`, in the order of their ends."""
+    """Return the complete runs of handlers in `trace`, in the order of their ends."""
     begun: dict[int, Call] = {}
     runs = []
     for call in trace.calls:
@@ -74,7 +74,7 @@ def _run(trace: Trace, begin: Call, end: Call) -> HandlerRun:
 def _strands(
     trace: Trace, tid: int, start_s: float, end_s: float, *, shares_gil: bool
 ) -> Iterator[Strand]:
-    """The strand of `tid` and of all that it started between `start_s` and `end_s`."""
+    """Yield the strand of `tid` and of its direct and indirect children in this time."""
     calls = tuple(
         call
         for call in trace.calls

@@ -1,4 +1,4 @@
-"""Whether an earlier profile still holds: the same functions, payloads and place."""
+"""Decide whether an earlier profile is still valid: same functions, payloads and place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Progress = Callable[[str], None]
 
 
 def profiled_source(folder: WorkflowFolder) -> str:
-    """A short name for all of `folder` that a profile depends on: functions and payloads."""
+    """Return a short digest of the parts of `folder` that a profile depends on."""
     payloads = (f"{each.name} {each.weight} {each.content.hex()}" for each in folder.payloads())
     return digest([source_of(Sources.read(folder)), *payloads])
 
@@ -25,9 +25,9 @@ def profiled_source(folder: WorkflowFolder) -> str:
 def holding_profile(
     files: Iterable[Path], folder: WorkflowFolder, place: str, progress: Progress
 ) -> Profile | None:
-    """The first profile in `files` that holds for the workflow in `folder` at `place`, or None.
+    """Return the first valid profile in `files` for the workflow in `folder` at `place`, or None.
 
-    `progress` is told which profile that is, or why those of this workflow do not hold.
+    `progress` is called with the chosen profile, or with the reasons why profiles are invalid.
     """
     source = profiled_source(folder)
     for file, profile in _profiles(files, folder.workflow.name):
@@ -40,10 +40,10 @@ def holding_profile(
 
 
 def outdated(profile: Profile, source: str, place: str, quiet: Callable[[], bool]) -> str | None:
-    """Why `profile` does not hold for functions and payloads named `source` at `place`.
+    """Return why `profile` is invalid for the code and payloads `source` at `place`; None if valid.
 
-    A profile that was taken on a busy machine is replaced when the machine is `quiet`: another one
-    would be no better while the machine is busy. None where it holds.
+    A profile taken on a busy machine is replaced once the machine is `quiet`: on a busy machine a
+    new profile would be no better.
     """
     if not profile.source:
         return "does not say of which code it is"
@@ -61,6 +61,6 @@ def _profiles(files: Iterable[Path], workflow: str) -> Iterator[tuple[Path, Prof
         try:
             profile = read_document(Profile, file, "profile")
         except ChironError:
-            continue  # there is none, or somebody else's file of that name
+            continue  # no such file, or a foreign file of that name
         if profile.workflow == workflow:
             yield file, profile

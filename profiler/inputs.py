@@ -1,4 +1,4 @@
-"""What every function of a workflow gets and gives: its tasks run one after another, each alone."""
+"""The inputs and outputs of all functions of a workflow, whose tasks run one by one, each alone."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Run(Protocol):
     def __call__(
         self, function: str, text: str, limit_s: float | None = None
     ) -> tuple[Mapping[str, str], float]:
-        """The outputs for the input `text` by their names, and the milliseconds that they took.
+        """Return the outputs for the input `text` by name, and the latency in milliseconds.
 
-        The function may take `limit_s`, or as long as any request.
+        The function may run for `limit_s`; None is the limit of any request.
         """
 
 
-#: What runs of a function on two inputs differ by that says nothing, in milliseconds, and as a part
-#: of the shorter.
+#: An insignificant difference between runs of a function on two inputs, in milliseconds, and
+#: relative to the shorter run.
 _NOISE_MS, _NOISE = 0.1, 0.1
-#: Characters of an input that an error shows.
+#: The number of characters of an input that an error shows.
 _SHOWN = 80
 
 
@@ -52,11 +52,11 @@ _SHOWN = 80
 class WorkflowRun:
     """One run of a workflow: the inputs and outputs of the tasks that ran.
 
-    ``output`` is the workflow's; None where a task that it needs did not run. If a Fail state ends
-    it, it ``fails``, and the output is the `failure_text`. A workflow that decides has in
-    `trace` what it did; inputs and outputs are those of instances. `took_ms` is how long each took
-    that answered, or failed as its wrap told; `lost_ms` is how long the others took, which were
-    late or ended their process.
+    ``output`` is the workflow's; None if a task that it needs did not run. If a Fail state ends the
+    run, it ``fails``, and the output is the `failure_text`. `trace` records the decisions of a
+    state machine; its inputs and outputs are those of instances. `took_ms` has the time of each
+    task that answered, or whose wrap reported a failure. `lost_ms` has the time of each task that
+    was late or ended its process.
     """
 
     inputs: dict[str, str] = field(default_factory=dict)
@@ -71,10 +71,10 @@ class WorkflowRun:
 def run_alone(
     workflow: Workflow, request: bytes, run: Run, failures: dict[str, ChironError]
 ) -> WorkflowRun:
-    """Run every task of `workflow` in the order of the stages, on what others gave to `request`.
+    """Run every task of `workflow` in the order of the stages, on the outputs of its predecessors.
 
-    Where a function fails, `failures` gets why; so it does for those that come after it and have
-    no input, while the others still run. Functions that `failures` has already are not run.
+    If a function fails, its error is added to `failures`. So is an error for its successors without
+    an input, while other functions still run. Functions already in `failures` do not run.
 
     Raises ``not-text`` as `chiron.workflow.data.resolve` does.
     """
@@ -112,7 +112,7 @@ def run_alone(
 
 
 def _as_alone(task: Task, workflow: Workflow) -> Task:
-    """`task` with the names that its streams have where its function is alone."""
+    """Return `task` with the stream names that its function has when it is deployed alone."""
     names = (stream.name for stream in workflow.first_using(task.function).streams)
     return replace(task, streams=tuple(map(Stream, names, (each.output for each in task.streams))))
 
@@ -120,10 +120,10 @@ def _as_alone(task: Task, workflow: Workflow) -> Task:
 def _decided(
     workflow: Workflow, request: bytes, run: Run, failures: dict[str, ChironError]
 ) -> WorkflowRun:
-    """What `run_alone` does where the workflow decides: failures may be what it expects."""
+    """Do `run_alone` for a state machine, which may expect functions to fail."""
     failed = dict[str, FunctionFailedError]()
     limits_s = _limits_s(workflow)
-    took_ms = list[tuple[float, bool]]()  # of each that began; whether its wrap told that it failed
+    took_ms = list[tuple[float, bool]]()  # of each started task; whether its wrap reported failure
 
     def run_or_fail(function: str, text: str) -> str:
         begun = time.monotonic()
@@ -156,7 +156,7 @@ def _decided(
 
 
 def _limits_s(workflow: Workflow) -> dict[str, float]:
-    """The functions each of whose tasks has a limit, and the longest of these, in seconds."""
+    """Return the longest limit of each function all of whose tasks have a limit, in seconds."""
     found = dict[str, float]()
     for name, state in states_in(workflow.machine or {"States": {}}):
         if state["Type"] in ("Task", "Map"):
@@ -168,7 +168,7 @@ def _limits_s(workflow: Workflow) -> dict[str, float]:
 
 
 def _ended_by(failed: FunctionFailedError, error: StatesError) -> bool:
-    """Whether a workflow that ended with `error` did so as a function has failed so."""
+    """Return whether the function's failure `failed` is the cause of the workflow's `error`."""
     failure = failed.failure
     return failure.cause in error.cause and (
         failure.name == error.name or failure.name in error.cause
@@ -176,7 +176,7 @@ def _ended_by(failed: FunctionFailedError, error: StatesError) -> bool:
 
 
 def _failing(error: StatesError) -> ChironError:
-    """Why a workflow is not profiled that ends with `error`, and no function's."""
+    """Return the error for a workflow that fails with `error` by itself, not by a function."""
     shown = ": ".join(filter(None, (error.name, error.cause))) or "an error without a name"
     message = f"the workflow fails by itself ({shown}): profile it with payloads that it answers"
     return ChironError("workflow-failed", message)
@@ -185,9 +185,9 @@ def _failing(error: StatesError) -> ChironError:
 def _flowed(
     workflow: Workflow, request: bytes, run: Run, failures: dict[str, ChironError]
 ) -> WorkflowRun:
-    """What `run_alone` does with buckets: of each task, the first run counts.
+    """Do `run_alone` for buckets; the first run of each task counts.
 
-    Nothing is known of the output where triggers of the user's decide what it is.
+    If the user's own triggers decide the output, it is unknown: None.
     """
     done, own = WorkflowRun(), own_triggers(workflow.buckets)
     runs = _without(own, workflow) if own else workflow
@@ -222,9 +222,9 @@ def _flowed(
 
 
 def _without(own: Collection[str], workflow: Workflow) -> Workflow:
-    """`workflow`, whose buckets `own` fire when nothing else is left to run.
+    """Return `workflow` with the buckets `own` firing only when nothing else is left to run.
 
-    They have triggers that the user wrote, which run where functions do, and never here.
+    These buckets have user-written triggers, which run where functions run, never here.
     """
     buckets, all_at_once = workflow.buckets or {}, {"size": sys.maxsize}
     declared = {
@@ -241,18 +241,18 @@ def _with_input(error: ChironError, text: str) -> ChironError:
 
 
 class Typical(NamedTuple):
-    """The task by whose input a function is profiled, and whether the function fails on it."""
+    """The task whose input is used to profile a function, and whether the function fails on it."""
 
     task: str
     fails: bool
 
 
 def typical_tasks(workflow: Workflow, repeats: Sequence[WorkflowRun]) -> dict[str, Typical]:
-    """The task by whose input each function that one request has reached is profiled.
+    """Return the task whose input is used to profile each function that one request reached.
 
-    It is the first task that uses the function. Of several instances of that task it is the one
-    that takes nearest to their mean, which `repeats` of the request tell better than one run. An
-    instance that fails is typical only of a function of which no instance answers.
+    It is the first task that uses the function. Of several instances of the task, it is the one
+    whose time is nearest to their mean, over the `repeats` of the request. A failing instance is
+    typical only if no instance of the function answers.
     """
     run = repeats[0]
     answering, failing = dict[str, list[str]](), dict[str, list[str]]()
@@ -277,7 +277,7 @@ def typical_tasks(workflow: Workflow, repeats: Sequence[WorkflowRun]) -> dict[st
 def inputs_of(
     runs: Sequence[WorkflowRun], typical: Sequence[Mapping[str, Typical]]
 ) -> dict[str, dict[int, bytes]]:
-    """The input of every function, by the places of those of `runs` that reached it."""
+    """Return the inputs of every function, by the index of each of `runs` that reached it."""
     requests: dict[str, dict[int, bytes]] = {}
     for place, (run, tasks) in enumerate(zip(runs, typical, strict=True)):
         for function, (name, _) in tasks.items():
@@ -288,7 +288,7 @@ def inputs_of(
 def weighed(
     workflow: Workflow, repeats: Sequence[WorkflowRun], typical: Mapping[str, Typical]
 ) -> tuple[Instance, ...]:
-    """What the request did, with what each task took relative to the typical one."""
+    """Return the trace of the request, with each task's time relative to the typical task's."""
     counts = Counter[str]()
 
     def own(instance: Instance) -> Instance:
@@ -309,7 +309,7 @@ def weighed(
 
 
 def failures_in(workflow: Workflow, runs: Sequence[WorkflowRun]) -> list[str]:
-    """A line for each function that failed at some of its calls and answered others."""
+    """Return a line for each function that failed some of its calls and answered other calls."""
     calls, failed = Counter[str](), Counter[str]()
     for each in (each for run in runs for each in run.trace):
         if each.task is not None:
@@ -324,9 +324,9 @@ def failures_in(workflow: Workflow, runs: Sequence[WorkflowRun]) -> list[str]:
 
 
 def _shortest_ms(repeats: Sequence[WorkflowRun], name: str, *, fails: bool) -> float | None:
-    """What a task took, undisturbed, when it answered, or with `fails` when it failed.
+    """Return a task's shortest time when it answered or, with `fails`, when it failed.
 
-    None of a task that one of `repeats` lacks.
+    None if any of `repeats` lacks the task.
     """
     if not all(name in run.took_ms for run in repeats):
         return None

@@ -1,4 +1,4 @@
-"""One solo invocation of a function, timed by the wrap that runs it."""
+"""One solo invocation of a function, timed by its wrap."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from chiron.workflow.timeline import Span, Timeline, Traced
 from chiron.workflow.tracing import trace_header
 
 _SHOWN = 300
-#: How often a function is run that raises at some of its calls, and the errors of these runs.
+#: The most runs of a function that fails some of its calls, and the errors that are retried.
 _TRIES, _RAISED = 20, frozenset({"raised", "exited", "status"})
-#: In how many seconds a wrap has to answer.
+#: The header with a wrap's timeout in seconds.
 _TIMEOUT = "X-Chiron-Timeout"
-#: The error of a run that did not end in time.
+#: The error code of a run that did not end in time.
 _LATE = "timeout"
-#: What an answer without a timeline of one task raises.
+#: The exceptions of reading an answer without a timeline of one task.
 _NOT_SEEN = (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError)
 _NO_SPEED = CpuSpeed(0.0, 0.0)
 _UNTOLD = Told()
 
 
 class Changes(NamedTuple):
-    """Names of what a function changes of the state that its process shares.
+    """Names of the process-wide state that a function changes.
 
-    What its import changes is taken back in a wrap where that is possible, or is `everywhere`.
+    A wrap undoes changes `at_import`; changes at import that it cannot undo are `everywhere`.
     """
 
     in_runs: tuple[str, ...] = ()
@@ -51,9 +51,9 @@ UNCHANGED = Changes()
 
 
 class Emitted(NamedTuple):
-    """An output that a function emitted when the part `after` of its latency had passed.
+    """An output emitted after the fraction `after` of the latency.
 
-    It had begun to write it when the part `writes_from` had.
+    The function had begun to write it after the fraction `writes_from`.
     """
 
     text: str
@@ -66,53 +66,52 @@ class Invocation:
     """One run of a function."""
 
     output: str
-    #: How long its handler took, without the time in which its thread had no core since other
-    #: programs had them: that is the machine's, and no other run's.
+    #: The time of its handler, less the time in which other programs had its thread's core. The
+    #: latter depends on the machine, not on the function.
     latency_ms: float
-    #: What it called its output; empty if it did not.
+    #: The content type of its output; empty if it set none.
     content_type: str = ""
-    #: How long its thread had no core, in milliseconds.
+    #: The time in which its thread had no core, in milliseconds.
     delayed_ms: float = 0.0
-    #: How many cores it kept busy on average while it had not to wait for one: CPU time of its
-    #: process, and of processes that it started and that ended, over the latency.
+    #: The mean number of busy cores: CPU time of its process, and of processes that it started and
+    #: that ended, over the latency.
     cores: float = 0.0
-    #: The most memory that a process which it started and that ended has had so far: never less
-    #: than the wrap's own had when it started one, as the kernel counts from before its exec.
+    #: The peak memory of any process that it started and that has ended so far. It is at least the
+    #: wrap's own memory at that start, as the kernel counts from before the exec.
     processes_mib: float = 0.0
-    #: What of that the process of another runtime takes without any function; 0 without such.
+    #: The part of that which another runtime's process uses without any function; 0 without one.
     runtime_mib: float = 0.0
-    #: The most memory that its process had and shared with no other, if it was asked for and the
-    #: kernel told it.
+    #: The peak private memory of its process, if requested and reported by the kernel.
     own_mib: float | None = None
-    #: What the probe saw, if it was asked for.
+    #: The observations of the GIL probe, if requested.
     probed: ProbeRun | None = None
-    #: By what the CPU-speed probe took in the same thread right before and after; zeros where it
-    #: was not asked for.
+    #: The core's speed, from the CPU-speed probe in the same thread right before and after; zeros
+    #: if not requested.
     speed: CpuSpeed = _NO_SPEED
-    #: What it emitted before its end, by name.
+    #: The outputs emitted before its end, by name.
     emitted: Mapping[str, Emitted] = field(default_factory=dict)
-    #: After which part of its latency it began to write its answer; None where it gave that at its
-    #: end.
+    #: The fraction of its latency after which it began to write its answer; None if it returned
+    #: the answer at its end.
     writes_from: float | None = None
-    #: From when to when it read its streams, as parts of its latency; None where it did not.
+    #: The begin and end of reading its streams, as fractions of its latency; None if it read none.
     reads: tuple[float, float] | None = None
-    #: What the function has changed so far of what its process shares, if it was observed.
+    #: The changes to process-wide state so far, if observed.
     changes: Changes = UNCHANGED
-    #: The number of runs until this one, the failed runs before it included.
+    #: The number of runs up to this run, including failed runs.
     tries: int = 1
 
 
 class RunFailedError(FunctionFailedError):
-    """A run of a function failed; ``run`` is what was seen of it until then, if its wrap told it.
+    """A run of a function failed; ``run`` has its observations if its wrap reported them.
 
-    Of a run that did not end in time nothing counts.
+    A run that did not end in time has none.
     """
 
     run: Invocation | None = None
 
 
 class How(TypedDict, total=False):
-    """The parameters of `Solo.invoke_once` by name."""
+    """The keyword parameters of `Solo.invoke_once`."""
 
     probed: bool
     cpu_probed: bool
@@ -125,8 +124,8 @@ class How(TypedDict, total=False):
 class Solo:
     """A function alone in the wrap `wrap`, with the inputs that it gets in its workflow.
 
-    A run that raises is repeated, up to `tries` runs: a function may fail at some of its calls. Of
-    a function that `fails` at all of them, a run that fails is a run.
+    A failed run is repeated, up to `tries` runs, as a function may fail some of its calls. If a
+    function `fails` all its calls, a failed run is a result.
     """
 
     gateway: Gateway | Ports
@@ -138,17 +137,17 @@ class Solo:
     fails: bool = False
 
     def with_input(self, request: bytes, *, fails: bool) -> Solo:
-        """The same with that input alone; a run that fails is repeated, unless all do."""
+        """Return the function with that input alone; failed runs are repeated unless it `fails`."""
         return replace(self, requests=[request], tries=1 if fails else _TRIES, fails=fails)
 
     def warm_up(self, seconds: float) -> None:
-        """Run it again and again, for so long."""
+        """Run the function repeatedly for `seconds`."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             self.invoke()
 
     def invoke(self, number: int = 0, **how: Unpack[How]) -> Invocation:
-        """Run it, as `invoke_once` does, until a run answers."""
+        """Run the function with `invoke_once` until a run answers."""
         for tries in range(1, self.tries):
             try:
                 return replace(self.invoke_once(number, **how), tries=tries)
@@ -172,16 +171,16 @@ class Solo:
         weighed: bool = False,
         limit_s: float | None = None,
     ) -> Invocation:
-        """Run it once, on its input `number` of those that it has in turn.
+        """Run the function once, on its input `number`, modulo the number of inputs.
 
         Args:
-            probed: whether beside the probe of the GIL.
-            cpu_probed: whether between two runs of the CPU-speed probe.
-            observed: whether the wrap looks for what it changes of what its process shares.
+            probed: whether to run the GIL probe beside it.
+            cpu_probed: whether to run the CPU-speed probe before and after it.
+            observed: whether the wrap looks for changes to process-wide state.
             weighed: whether the wrap measures the memory that its process shares with no other.
-            limit_s: for how long it may run, in seconds, if not as long as any request.
+            limit_s: its time limit in seconds; None is the limit of any request.
 
-        Raises ``function-failed`` or what the gateway raises, always with the function's name.
+        Raises ``function-failed`` or the gateway's errors, always with the function's name.
         """
         asked = {"probe": probed, "cpu-speed": cpu_probed, "state": observed, "memory": weighed}
         beside = next((name for name in asked if asked[name]), "")
@@ -201,7 +200,7 @@ class Solo:
             raise self._failed("answered without a timeline: is it a wrap of chiron?") from None
 
     def _traced(self, number: int, beside: str, limit_s: float | None) -> Response:
-        """The answer to a traced request, looked at `beside` its run."""
+        """Return the answer to a traced request; `beside` names the probe to use."""
         headers = trace_header(self.trace_key, beside)
         if limit_s is not None:
             headers = {**headers, _TIMEOUT: f"{limit_s:.3f}"}
@@ -218,9 +217,9 @@ class Solo:
         message = f"function {self.function} {how}"
         error = RunFailedError("function-failed", message, functions=[self.function])
         error.told = told
-        # What a handler raised is told with its line: its log would say it again.
+        # An exception of a handler is reported with its line: its log would repeat that.
         log_shown = told.code != "raised"
-        with suppress(ChironError):  # of the two errors this one tells what is wrong
+        with suppress(ChironError):  # `error` is more helpful than a failure to read the log
             log = self.gateway.logs(self.wrap, TAIL)
             note = memory_note(error, self.wrap, [self.function], log)
             words = last_words(log) if note or log_shown else None
@@ -230,9 +229,9 @@ class Solo:
 
 
 def _seen(answer: Traced, *, cpu_probed: bool) -> Invocation:
-    """What a traced answer tells of a run.
+    """Return the invocation in a traced answer.
 
-    Raises ``ValueError``, ``KeyError`` and the like where the timeline is none of a wrap.
+    Raises ``ValueError``, ``KeyError`` and the like if the timeline is not a wrap's.
     """
     emits = {span.output or "": span for span in answer.timeline.of_kind("emit")}
     texts = outputs_in(answer.output, ANSWER, {name: name for name in emits})
@@ -249,7 +248,7 @@ def _seen(answer: Traced, *, cpu_probed: bool) -> Invocation:
 
 
 def _timed(timeline: Timeline, cpu_probed: bool) -> Invocation:
-    """What the timeline of its one task tells of a run, but for what it gave."""
+    """Return the invocation in the timeline of its one task, without its outputs."""
     (run,) = timeline.tasks
     latency_ms = max(0.0, run.duration_ms - run.wait_core_ms)
     return Invocation(
@@ -271,6 +270,6 @@ def _timed(timeline: Timeline, cpu_probed: bool) -> Invocation:
 
 
 def _after(at_ms: float, run: Span) -> float:
-    """What part of a run has passed then."""
+    """Return the fraction of the run that has passed at `at_ms`."""
     passed_ms = at_ms - run.start_ms
     return min(1.0, max(0.0, passed_ms / run.duration_ms)) if run.duration_ms else 1.0

@@ -1,7 +1,7 @@
-"""Known work: what the functions of calibration are asked to do, and the profile that it makes.
+"""Known work: the work requested of calibration's functions, and the resulting profile.
 
-How long each kind of computing takes is measured where a function runs alone, so that of a plan of
-such functions nothing is unknown but what they do to each other.
+The time of each kind of computing is measured in a function alone. So in a plan of such functions,
+only their mutual influence is unknown.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from chiron.profiler.noop_shapes import FUNCTIONS
 from chiron.workflow.platform import IDLE_MS
 from chiron.workflow.profile import FunctionProfile, Period, Profile
 
-#: What a function does, one after another: a kind of `Period`, and how much of it. That is loops of
+#: The consecutive steps of a function: a kind of `Period`, and its amount. The unit is loops of
 #: Python, rounds of a hash without the GIL, or milliseconds of waiting.
 Steps = tuple[tuple[str, float], ...]
 
 
 class Work(NamedTuple):
-    """What the functions of a plan are asked to do: the two of `FUNCTIONS`, in their order."""
+    """The work requested of the two `FUNCTIONS` of a plan, in their order."""
 
     first: Steps
     second: Steps
 
     @property
     def request(self) -> bytes:
-        """The request that asks for it."""
+        """The request for this work."""
         return json.dumps(self).encode()
 
     def profile(self, costs_ms: Mapping[str, float]) -> Profile:
-        """The profile of the two functions, where one of each kind takes `costs_ms`."""
+        """Return the profile of the two functions, if one unit of each kind takes `costs_ms`."""
         functions = {
             name: _function(steps, costs_ms) for name, steps in zip(FUNCTIONS, self, strict=True)
         }
@@ -40,24 +40,24 @@ class Work(NamedTuple):
 
 
 def both(*steps: tuple[str, float]) -> Work:
-    """Work that is the same for all."""
+    """Return work with the same steps for both functions."""
     return Work(steps, steps)
 
 
 def waiting_ms(steps: Steps) -> float:
-    """For how long of `steps` a function waits."""
+    """Return the waiting time in `steps`."""
     return sum(amount for kind, amount in steps if kind == BLOCK)
 
 
-#: Nothing; a wait, as functions have: what has been idle for a while, be it a client, a gateway or
-#: a core, takes longer for the same (a request 2.6 ms instead of 1.7 after 10 ms).
+#: No work; and a wait, as functions have. An idle client, gateway or core is slower at first: a
+#: request after 10 ms takes 2.6 ms instead of 1.7.
 NOTHING, PAUSE = both(), both((BLOCK, IDLE_MS))
 #: Computing on both sides of a wait.
 WORK = both((CPU, 60_000), (BLOCK, 10.0), (CPU, 60_000))
 #: Computing without the GIL alone.
 HASH = both((NATIVE, 30_000))
-#: What plans are checked with: some milliseconds of each kind, as short functions have, in which
-#: all do the same, some compute while others mostly wait, with the GIL or without it.
+#: The work for checking plans: some milliseconds of each kind, as in short functions. Both do the
+#: same, or one computes while the other mostly waits, with the GIL or without it.
 CHECKED = (
     WORK,
     Work(((CPU, 150_000),), ((CPU, 20_000), (BLOCK, 15.0), (CPU, 20_000))),

@@ -1,7 +1,6 @@
-"""The function that calibration deploys: does nothing or what it is asked to, or measures its
-interpreter.
+"""The function deployed by calibration: does the requested work, or measures its interpreter.
 
-It is copied into a workflow folder of its own, so it imports only the standard library.
+It is copied into its own workflow folder, so it imports only the standard library.
 """
 
 import hashlib
@@ -13,15 +12,15 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 
-#: The request that asks for the measurement.
+#: The request for the measurement.
 QUESTION = "measure"
-#: The kinds of steps that other requests ask for.
+#: The kinds of steps in other requests.
 CPU, NATIVE, BLOCK = "cpu", "native", "block"
-#: The request that has it answer a text of so many million bytes; to that it answers nothing.
+#: The request for a text of this many million bytes; a request of that size gets an empty answer.
 LARGE = "large"
 LARGE_MB = 16
-#: A file beside the handler that does a request's second list of steps; others do the first. No
-#: name of a folder would do: functions in a wrap see theirs as where they are alone.
+#: A file beside the handler that does a request's second list of steps; other handlers do the
+#: first. Folder names cannot distinguish them: functions see the same path in a wrap and alone.
 SECOND = "second"
 _TURN = int(Path(__file__).with_name(SECOND).exists())
 _ROUND_TRIPS = 500
@@ -29,14 +28,14 @@ _REPEATS = 15
 
 
 def _pass_on(mine: threading.Lock, others: threading.Lock) -> None:
-    """Wait for one's turn and give it to the other thread, again and again."""
+    """Repeatedly wait for this thread's turn and pass it to the other thread."""
     for _ in range(_ROUND_TRIPS):
         mine.acquire()
         others.release()
 
 
 def _hand_over_ms() -> float:
-    """How long it takes on average until a thread that waits runs instead of the one that ran."""
+    """Return the mean time of switching from one thread to a waiting thread."""
     first, second = threading.Lock(), threading.Lock()
     first.acquire()
     second.acquire()
@@ -54,10 +53,10 @@ def _hand_over_ms() -> float:
 
 
 def switch_cost_ms() -> float:
-    """What one change of the GIL's holder costs, in milliseconds.
+    """Return the cost of one change of the GIL's holder, in milliseconds.
 
-    Two threads take turns. Timing two that compute and are forced to switch shows the same only
-    in theory: what some hundred changes cost is less than how much one run differs from the next.
+    Two threads take turns. In theory, timing two computing threads that are forced to switch shows
+    the same. But the cost of some hundred changes is less than the variation between runs.
     """
     return median(_hand_over_ms() for _ in range(_REPEATS))
 
@@ -85,9 +84,9 @@ _DO = {CPU: _loop, NATIVE: _hash, BLOCK: _wait}
 
 
 def handle(req: str) -> str:
-    """Answer the request when its steps are done, or the interpreter's constants.
+    """Answer the request when its steps are done, or return the interpreter's constants.
 
-    A request has two lists of steps, each a kind and how much of it.
+    A request has two lists of steps, each a kind and its amount.
     """
     if req == LARGE:
         return _large()

@@ -1,4 +1,4 @@
-"""What objects cost by their size: to bring them to another process or a client, to join them."""
+"""The cost of objects by size: passing them to another process or a client, and joining them."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from chiron.profiler.known_work import NOTHING
 from chiron.profiler.noop_handler import LARGE, LARGE_MB
 from chiron.profiler.noop_shapes import LASTING, Shape, handed_over, shape
 
-#: Rounds that are thrown away first: memory is touched for the first time.
+#: The first rounds, which are discarded: memory is touched for the first time.
 _WARM_UP = 3
-#: The memory of a wrap that takes large requests, in MiB.
+#: The memory of a wrap for large requests, in MiB.
 _BODY_MIB = 512
 
 
 class PerMegabyte(NamedTuple):
-    """Milliseconds for each million bytes: the median, and the quartiles."""
+    """Milliseconds per million bytes: the median and the quartiles."""
 
     median_ms: float
     quartiles_ms: tuple[float, float]
 
 
 def handing_over() -> Shape:
-    """A function whose output another one gets, in another process that is there already."""
+    """Return a plan in which a function's output goes to another, existing process."""
     return handed_over("objects", [[1, 1]], LASTING)
 
 
 def joining() -> Shape:
-    """Two functions in one process whose outputs a third one gets joined."""
+    """Return a plan in which a third function gets the joined outputs of two, in one process."""
     three = shape("joined", [[3]])
     *givers, taker = three.workflow.tasks
     tasks = (*givers, replace(taker, source=tuple(each.name for each in givers)))
@@ -39,18 +39,18 @@ def joining() -> Shape:
 
 
 def bodies() -> Shape:
-    """A function alone, whose answer may be large, or what it is asked."""
+    """Return a plan of one function, whose answer or request may be large."""
     one = shape("single", [[1]])
     wraps = (one.plan.wraps[0].model_copy(update={"memory_mib": _BODY_MIB}),)
     return replace(one, plan=one.plan.model_copy(update={"wraps": wraps}))
 
 
 def shared_ms_per_mb(one: Deployment, rounds: int) -> PerMegabyte:
-    """`Platform.shared_ms_per_mb`, from how much longer a large output takes than a small one.
+    """Return `Platform.shared_ms_per_mb`: the extra time of a large output over a small output.
 
     Args:
         one: the plan of `handing_over`.
-        rounds: how often it is timed.
+        rounds: the number of measurements.
     """
 
     def difference_ms() -> float:
@@ -60,24 +60,24 @@ def shared_ms_per_mb(one: Deployment, rounds: int) -> PerMegabyte:
 
 
 def joined_ms_per_mb(joined: Deployment, handed: Deployment, rounds: int) -> PerMegabyte:
-    """`Platform.joined_ms_per_mb`, from how much longer two large outputs take than one of them.
+    """Return `Platform.joined_ms_per_mb`: the extra time of two large outputs over one.
 
-    The thread of the second function is less than a hundredth of that.
+    The time of the second function's thread is less than a hundredth of that.
 
     Args:
         joined: the plan of `joining`.
-        handed: a function whose output another one gets in the same process.
-        rounds: how often they are timed.
+        handed: a function whose output another function gets in the same process.
+        rounds: the number of measurements.
     """
     return _per_megabyte(lambda: _large_ms(joined) - _large_ms(handed), 2 * LARGE_MB, rounds)
 
 
 def body_ms_per_mb(one: Deployment, rounds: int) -> PerMegabyte:
-    """`Platform.body_ms_per_mb`, from a large answer and a large request against small ones.
+    """Return `Platform.body_ms_per_mb`, from large answers and requests compared with small ones.
 
     Args:
         one: the plan of `bodies`.
-        rounds: how often it is timed.
+        rounds: the number of measurements.
     """
     large = b"x" * int(LARGE_MB * 1e6)
 

@@ -1,4 +1,4 @@
-"""What objects cost from one wrap to another, by path and size."""
+"""The cost of objects sent from one wrap to another, by path and size."""
 
 from __future__ import annotations
 
@@ -16,40 +16,38 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.paths import Path, PathKind
 from chiron.workflow.platform import PathCost
 
-#: Rounds that are thrown away first: wraps have still to learn where others are, and memory is
+#: The first rounds, which are discarded: wraps still discover each other's addresses, and memory is
 #: touched for the first time.
 _WARM_UP = 10
-#: What of the requests a wrap that is called directly gets through the gateway, which is asked for
-#: its address now and then, at most; and, where a gateway counts no requests, what part of the time
-#: through the gateway an object takes directly.
+#: The largest share of requests through the gateway to a wrap called directly, as its address is
+#: sometimes requested there. If a gateway counts no requests: the largest time of an object sent
+#: directly, relative to the gateway.
 _ASKED, _CLEARLY_LESS = 0.5, 0.75
-#: A plan whose objects stay in one process.
+#: The plan whose objects stay in one process.
 _WITHIN = "within"
 
 
 class _Latencies(NamedTuple):
-    """Of a plan with a small object, and how much more a large one takes."""
+    """The latency of a plan with a small object, and the extra latency of a large object."""
 
     small_ms: float
     more_ms: float
 
 
 def path_shapes(paths: tuple[PathKind, ...]) -> dict[str, Shape]:
-    """A function whose output another one gets: in its own process, and in another wrap by each
-    path."""
+    """Return plans in which an output stays in its process, or takes each path to another wrap."""
     return {_WITHIN: handed_over(_WITHIN, [[2]]), **{path: _across(path) for path in paths}}
 
 
 def path_costs(deployed: Mapping[str, Deployment], rounds: int) -> dict[Path, PathCost]:
-    """`Platform.paths`, where the plans of `path_shapes` are deployed, timed `rounds` times.
+    """Return `Platform.paths`, from `rounds` measurements of the deployed plans of `path_shapes`.
 
-    What a plan of two wraps takes longer than one process is an object there and, small as it is,
-    the answer back; what it takes more with a large object goes one way. All plans take turns, and
-    those of small ones come when all has been idle, as other constants do
-    (`chiron.profiler.calibrate`). Whether wraps reach each other is told by who gets requests
-    through the gateway.
+    The extra time of a plan of two wraps over one process is an object there and, as it is small,
+    the answer back. The extra time of a large object goes one way. All plans take turns, and small
+    objects are sent after idling, as for other constants (`chiron.profiler.calibrate`). The counts
+    of requests through the gateway show whether wraps reach each other.
 
-    Raises ``calibration-failed`` where an answer is none of a no-op.
+    Raises ``calibration-failed`` if an answer is not a no-op's.
     """
     before = _requests(deployed["auto"])
     timed = [
@@ -64,13 +62,13 @@ def path_costs(deployed: Mapping[str, Deployment], rounds: int) -> dict[Path, Pa
         is_direct = far < _ASKED * home
     paths: dict[Path, PathCost] = {"direct": found["auto"]} if is_direct else {}
     paths["gateway"] = found["gateway"]
-    if "store" in found:  # beside which a call goes as it can
+    if "store" in found:  # its plan also sends a call by the path auto
         paths["store"] = _less(found["store"], found["auto"].ms)
     return paths
 
 
 def _requests(one: Deployment) -> list[float]:
-    """How many requests each wrap has had through the gateway."""
+    """Return the number of requests that each wrap got through the gateway."""
     counts = {each.name: each.invocation_count for each in one.gateway.functions()}
     return [counts[name] for name in one.names]
 
@@ -84,7 +82,7 @@ def _cost(name: str, rounds: Sequence[Mapping[str, _Latencies]]) -> PathCost:
 
 
 def _less(cost: PathCost, ms: float) -> PathCost:
-    """`cost` without what something takes that has no size."""
+    """Return `cost` reduced by `ms`, the cost of a message without size."""
     low_ms, mid_ms, high_ms = (
         round(max(0.0, each - ms), 4)
         for each in (cost.spread["ms"][0], cost.ms, cost.spread["ms"][1])

@@ -1,21 +1,21 @@
-"""From waits under trace to the periods of an untraced run: tracing costs time, taken off here.
+"""From waits under trace to the periods of an untraced run, less the cost of tracing.
 
-strace stops a thread before and after each system call. What that adds to the call itself is seen
-at the markers, which do nothing else; it is taken off every wait. What it adds to the computing
-between two calls is at least about as much and about the same each time, so each stretch gives up
-an equal share until the sum fits the untraced latency. What that cannot explain are calls that
-strace does not show: where it is attached they stop the thread as well. They are about everywhere,
-so for them all stretches are shortened alike. Chiron (§3.2) scales all block periods by one factor
-instead, which shortens a sleep of 50 ms because a loop of tiny reads was slowed down.
+strace stops a thread before and after each system call. The cost per call is measured at the
+markers, which do nothing else, and is subtracted from every wait. Tracing also delays the computing
+between two calls, by at least about that cost and about equally each time. So each stretch of
+computing is shortened by an equal amount, until the sum fits the untraced latency. The remaining
+excess comes from calls that an attached strace stops but does not show. They occur everywhere, so
+all stretches are scaled for them by one factor. Chiron (§3.2) scales all block periods by one
+factor instead. That shortens a sleep of 50 ms because a loop of tiny reads was slowed down.
 
-But computing is not shorter than the probe saw the GIL held, nor, in stretches that are too short
-for the probe, than tracing can explain. Where the waits leave less than that, they are of runs that
-waited for longer than usual, and are shortened alike. And it is not longer than the probe saw the
-function at work: where the waits leave more, tracing made them shorter, as it held up the thread
-that waits for another, and not that other; they are lengthened alike.
+Computing lasts at least as long as the probe saw the GIL held. In stretches too short for the
+probe, it lasts at least as long as tracing cannot account for. If the waits leave less time, they
+come from runs that waited longer than usual, and are scaled down. Computing lasts at most as long
+as the probe saw the function busy. If the waits leave more time, tracing shortened them: it delayed
+the waiting thread, not the thread that it waits for. Then they are scaled up.
 
-No stretch of computing vanishes, however short: the function has to get the GIL back for it,
-and while others compute, that takes a switch interval.
+No stretch of computing vanishes, however short: the function must get the GIL back for it, which
+takes a switch interval while other threads compute.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from chiron.profiler.probe_run import SHORTEST_SEEN_MS
 from chiron.profiler.typical_run import TracedRun
 from chiron.workflow.profile import Period, PeriodKind
 
-#: Waits shorter than this are taken as computing, in milliseconds: no other thread gets far in it.
+#: Waits shorter than this count as computing, in milliseconds: no other thread gets far meanwhile.
 SHORTEST_WAIT_MS = 0.02
-#: Python needs this long at least between two system calls.
+#: The shortest time of Python between two system calls, in milliseconds.
 _SHORTEST_GAP_MS = 0.002
-#: What tracing adds to the computing after a call, at most, in times of what it adds to the call.
+#: The most that tracing adds to the computing after a call, relative to its cost per call.
 _MOST_MARKERS = 3.0
 
 
 class Piece(NamedTuple):
-    """A piece of time, with what a `chiron.workflow.profile.Period` has.
+    """A duration with the attributes of a `chiron.workflow.profile.Period`.
 
-    `parallelism` is of processes alone, and may be below 1, where the function itself waits.
+    If the function itself waits, `parallelism` counts only its processes and may be below 1.
     """
 
     kind: PeriodKind
@@ -48,7 +48,7 @@ class Piece(NamedTuple):
 
 
 def laid_out(pieces: Sequence[Piece], latency_ms: float) -> tuple[Period, ...]:
-    """The pieces one after another on a grid of microseconds, alike neighbours joined."""
+    """Return the pieces as consecutive periods in whole microseconds, equal neighbours joined."""
     joined: list[Piece] = []
     ends: list[float] = []
     position = 0.0
@@ -77,7 +77,7 @@ def laid_out(pieces: Sequence[Piece], latency_ms: float) -> tuple[Period, ...]:
 
 
 def _joined(one: Piece, other: Piece) -> Piece:
-    """Two pieces of the same kind as one, which keeps cores as busy as both."""
+    """Join two pieces of the same kind; the result has their total core time."""
     duration_ms = one.duration_ms + other.duration_ms
     core_ms = one.duration_ms * one.parallelism + other.duration_ms * other.parallelism
     parallelism = core_ms / duration_ms if duration_ms else 1.0
@@ -87,13 +87,13 @@ def _joined(one: Piece, other: Piece) -> Piece:
 def periods(
     run: TracedRun, latency_ms: float, held_ms: float, busy_ms: float
 ) -> tuple[Period, ...]:
-    """The periods that cover [0, `latency_ms`] without gap or overlap.
+    """Return the periods that cover [0, `latency_ms`] without gap or overlap.
 
     Args:
         run: a typical run under trace.
-        latency_ms: how long the function takes untraced.
-        held_ms: for how long it holds the GIL then.
-        busy_ms: for how long it does not wait then, be it in a system call.
+        latency_ms: the untraced latency of the function.
+        held_ms: the time for which it then holds the GIL.
+        busy_ms: the time for which it then does not wait, including system calls that compute.
 
     Source: Chiron (SC'23), §3.2.
     """
@@ -102,9 +102,9 @@ def periods(
     waiting_ms = sum(blocks)
     least_ms = max(held_ms, _unseen_ms(gaps, run.marker_ms))
     left_ms = latency_ms - waiting_ms
-    if left_ms > sum(gaps):  # then it is how runs differ, and the trace alone tells
+    if left_ms > sum(gaps):  # then runs differ: use the trace alone
         left_ms = sum(max(_floor(gap), gap - run.marker_ms) for gap in gaps)
-    # No more than under trace, and no more nor less than what was seen without.
+    # No more than under trace, and within the bounds that the probe saw without trace.
     most_ms = min(max(busy_ms, least_ms), sum(gaps), latency_ms)
     computing_ms = min(max(left_ms, least_ms), most_ms)
     shown_ms = _MOST_MARKERS * run.marker_ms * len(gaps)
@@ -117,7 +117,7 @@ def periods(
     whole = sum(gaps) + sum(blocks)
     if not whole:
         gaps[0] = whole = latency_ms or 1.0
-    # What is left to explain is how one run differs from the next.
+    # The remaining difference is variation between runs.
     gaps, blocks = _scaled(gaps, latency_ms / whole), _scaled(blocks, latency_ms / whole)
     pieces = [Piece("cpu", gaps[0])]
     for call, block, gap in zip(run.calls, blocks, gaps[1:], strict=True):
@@ -129,10 +129,9 @@ def periods(
 
 
 def _unseen_ms(gaps: Sequence[float], marker_ms: float) -> float:
-    """What computing comes to at least in stretches that the probe does not see.
+    """Return the least computing in stretches that are too short for the probe.
 
-    Half of what is left of them when tracing costs as much as it can; half, as calls that are not
-    shown cost something too.
+    It is half of their time less the highest cost of tracing; half, as hidden calls cost time too.
     """
     short = [gap for gap in gaps if gap < SHORTEST_SEEN_MS]
     return sum(max(_floor(gap), gap - _MOST_MARKERS * marker_ms) for gap in short) / 2
@@ -143,9 +142,9 @@ def _scaled(durations: Sequence[float], factor: float) -> list[float]:
 
 
 def _shortened(durations: Sequence[float], total: float) -> list[float]:
-    """`durations` with the same taken off each, down to the shortest possible.
+    """Shorten all `durations` by the same amount, down to the shortest possible.
 
-    Their sum is `total`, unless they cannot become that short.
+    Their sum is then `total`, unless they cannot become that short.
     """
     spare = sorted(duration - _floor(duration) for duration in durations)
     left = sum(durations) - total

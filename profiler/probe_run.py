@@ -1,13 +1,13 @@
-"""One run of a handler as the GIL probe saw it: stretches of one kind each.
+"""One run of a handler as the GIL probe saw it: consecutive stretches of one kind each.
 
-The probe (`wrap.observe.gil_probe`) wants the GIL some four times a millisecond. That
-it had to wait for it says that another thread held it. Where it had not, the CPU clocks of the
-handler's threads, and whether they are running, tell computing from waiting.
+The probe (`wrap.observe.gil_probe`) requests the GIL some four times a millisecond. If it has to
+wait, another thread held the GIL. Otherwise the CPU clocks of the handler's threads, and whether
+they are running, distinguish computing from waiting.
 
-The probe is late by as long as the kernel takes to wake it, which on a busy machine is longer than
-what it looks at. What happened in the meantime is told by clocks that do not depend on it: the time
-in which the handler's thread had no core is left out, and of the rest, what is not CPU time of the
-function is waiting.
+The probe is late by the time that the kernel takes to wake it, which on a busy machine exceeds the
+times of interest. Clocks independent of the probe show what happened meanwhile. The time in which
+the handler's thread had no core is left out. The rest is waiting, except for the CPU time of the
+function.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from typing import Any
 from chiron.workflow.profile import PeriodKind
 
 RUNNING = "running"
-#: What is shorter the probe may miss: two of its ticks, in milliseconds.
+#: The probe may miss shorter times: two of its ticks, in milliseconds.
 SHORTEST_SEEN_MS = 0.5
-#: The probe sleeps no longer than this.
+#: The longest sleep of the probe, in milliseconds.
 LONGEST_SLEEP_MS = 0.2
-#: How much longer than meant the probe is away, where nothing tells, in milliseconds.
+#: The default delay of the probe beyond its sleep, in milliseconds.
 USUAL_DELAY_MS = 0.05
-#: What is no time at all, in milliseconds.
+#: A negligible time, in milliseconds, to divide by instead of 0.
 INSTANT_MS = 1e-6
-#: A thread that hands the GIL on computes a little beside the one that takes it.
+#: Lower values are 1: a thread that releases the GIL briefly computes beside the next holder.
 LEAST_PARALLELISM = 1.1
-#: No run can keep more cores busy than this machine has.
+#: The cores of this machine, the limit of parallelism.
 CORES = os.cpu_count() or 1
-#: Names of the system calls in which functions usually wait, by their numbers in the kernel.
+#: Names of the system calls in which functions usually wait, by machine and number.
 # fmt: off
 _BY_MACHINE = {
     "x86_64": {
@@ -59,25 +59,25 @@ _BY_MACHINE = {
 
 
 def parallelism(cores: float) -> float:
-    """What keeps so many cores busy as a whole `chiron.workflow.profile.Period.parallelism`."""
+    """Return the `chiron.workflow.profile.Period.parallelism` for this number of busy `cores`."""
     return min(CORES, cores) if cores >= LEAST_PARALLELISM else 1.0
 
 
 @dataclass(frozen=True)
 class Tick:
-    """The probe has the GIL."""
+    """A moment at which the probe has the GIL."""
 
-    #: Time since the handler's begin, without that in which its thread had no core.
+    #: Time since the handler's begin, less the time in which its thread had no core.
     at_ms: float
     #: CPU time of the handler's threads until then.
     cpu_ms: float
-    #: For how long the probe meant to sleep since the tick before.
+    #: The intended sleep of the probe since the previous tick.
     slept_ms: float
-    #: Whether another thread had the GIL when the probe wanted it then.
+    #: Whether the probe had to wait for the GIL.
     waited: bool
-    #: ``running``, or the number of the system call in which the handler's thread is.
+    #: ``running``, or the number of the system call of the handler's thread.
     state: str
-    #: For how long it had no core so far.
+    #: The total time without a core until then.
     kept_ms: float
     #: CPU time of the processes that the function started until then.
     processes_ms: float
@@ -85,10 +85,10 @@ class Tick:
 
 @dataclass(frozen=True)
 class Stretch:
-    """The function does one `kind` of thing from `start_ms` to `end_ms` after its begin.
+    """The function does one `kind` of work from `start_ms` to `end_ms` after its begin.
 
-    `cpu_ms` is what all its threads, and the processes that it started, compute in that time, also
-    while the function itself waits for these.
+    `cpu_ms` is the CPU time of its threads and of the processes that it started. It includes their
+    time while the function itself waits for them.
     """
 
     kind: PeriodKind
@@ -99,7 +99,7 @@ class Stretch:
 
     @property
     def parallelism(self) -> float:
-        """How many cores it keeps busy, on average; below 1 only where it waits."""
+        """The mean number of busy cores; below 1 only for waiting."""
         cores = self.cpu_ms / (self.end_ms - self.start_ms)
         if self.kind == "block":
             return cores
@@ -108,20 +108,20 @@ class Stretch:
 
 @dataclass(frozen=True)
 class ProbeRun:
-    """What the function did in one run: stretches that cover it in order without gap."""
+    """The stretches that cover one run of the function, in order and without gap."""
 
     duration_ms: float
     stretches: tuple[Stretch, ...]
 
     def time_ms(self, kind: PeriodKind) -> float:
-        """How long the function did `kind`, in all."""
+        """Return the total time of the stretches of `kind`."""
         return sum(s.end_ms - s.start_ms for s in self.stretches if s.kind == kind)
 
 
 def read_ticks(rows: Iterable[Sequence[Any]]) -> list[Tick]:
-    """The ticks in a timeline's row, from the handler's begin to its end.
+    """Return the ticks in a timeline's row, from the handler's begin to its end.
 
-    Raises ValueError, TypeError, IndexError: they are no ticks.
+    Raises ValueError, TypeError, IndexError if the rows are no ticks.
     """
     rows = list(rows)
     ticks = [
@@ -142,10 +142,10 @@ def read_ticks(rows: Iterable[Sequence[Any]]) -> list[Tick]:
 
 
 def _in_order(ticks: Sequence[Tick]) -> list[Tick]:
-    """`ticks` from 0 on, none later than those after it.
+    """Return `ticks` relative to the first, in ascending order of time.
 
-    The kernel counts how long a thread had no core only when it has one again; so a tick within
-    that time seems to be later than one that follows it.
+    The kernel counts the time of a thread without a core only when the thread has a core again. So
+    a tick within that time seems later than its successor.
     """
     first_ms = ticks[0].at_ms
     latest_ms = ticks[-1].at_ms
@@ -157,7 +157,7 @@ def _in_order(ticks: Sequence[Tick]) -> list[Tick]:
 
 
 def probe_run(ticks: Sequence[Tick]) -> ProbeRun:
-    """What a run did, by its ticks; the first is its begin, the last its end."""
+    """Return the stretches between `ticks`; the first tick is the run's begin, the last its end."""
     delay_ms = _delay_ms(ticks)
     stretches: list[Stretch] = []
     for before, after in pairwise(ticks):
@@ -181,7 +181,7 @@ def probe_run(ticks: Sequence[Tick]) -> ProbeRun:
 
 
 def _delay_ms(ticks: Sequence[Tick]) -> float:
-    """How much longer than it means to the probe is away while the GIL is free."""
+    """Return the median delay of the probe beyond its intended sleep while the GIL is free."""
     free = [
         after.at_ms - before.at_ms - after.slept_ms
         for before, after in pairwise(ticks[1:-1])
@@ -193,7 +193,7 @@ def _delay_ms(ticks: Sequence[Tick]) -> float:
 def _between(
     before: Tick, after: Tick, delay_ms: float, last: Sequence[Stretch]
 ) -> Iterator[tuple[PeriodKind, float, str | None]]:
-    """Kind, duration and system call of what happened between two ticks."""
+    """Yield kind, duration and system call of the activities between two ticks."""
     whole = after.at_ms - before.at_ms
     computing = min(whole, max(0.0, after.cpu_ms - before.cpu_ms))
     idle = whole - computing
@@ -204,9 +204,9 @@ def _between(
         kept_ms = after.kept_ms - before.kept_ms
         asleep = min(whole, (after.slept_ms or LONGEST_SLEEP_MS) + delay_ms + kept_ms)
         if not after.waited:
-            asleep = whole  # it would have come, had it had a core
+            asleep = whole  # an awake probe would have produced a tick
         waited_before = min(waited_before, asleep)
-        # What it waits for at the tick it may have begun long before the probe was awake.
+        # A wait at the tick may have begun long before the probe woke.
         waits_now = after.state.isdecimal()
         waited_since = idle - waited_before if waits_now else 0.0
         native = _ended_in(asleep, whole) if lately == "native" else 0.0
@@ -219,26 +219,26 @@ def _between(
         yield "block", waited_before, call
         yield "native", whole - waited_before, None
     else:
-        # A probe that comes late without having waited for the GIL was kept from its core, by
-        # a kernel that works for the function: computing in Python does not keep it.
+        # If the probe is late without waiting for the GIL, the kernel kept it from its core by
+        # work for the function: computing in Python does not delay the probe.
         late = whole > 2 * (after.slept_ms + delay_ms)
         yield ("native" if late or lately == "native" else "cpu"), computing, None
         yield "block", idle, syscall_name(after.state)
 
 
 def _ended_in(asleep: float, whole: float) -> float:
-    """How much of the time in which the probe was asleep the GIL was free, if it was at first.
+    """Return the estimated time of free GIL while the probe slept, if the GIL was free at first.
 
-    A thread took it in that time and held it until `whole`. What comes upon something that goes on
-    sees half of it on average; so it began no longer before the probe woke than it went on then,
-    nor earlier than in the middle of that time on average.
+    A thread took the GIL in that time and held it until `whole`. A random observer of an activity
+    sees half of it on average. So the activity is assumed to have begun as long before the probe
+    woke as it lasted afterwards. But it began no earlier than the middle of the sleep on average.
     """
     held = whole - asleep
     return asleep - min(held, asleep / 2)
 
 
 def _state(tick: Tick, last: Sequence[Stretch]) -> PeriodKind:
-    """What the function did at `tick`, right when the probe had got the GIL."""
+    """Return the function's activity at `tick`, right when the probe got the GIL."""
     if tick.state.isdecimal():
         return "block"
     if tick.state == RUNNING:
@@ -251,5 +251,5 @@ def _computes(tick: Tick, load: float) -> bool:
 
 
 def syscall_name(number: str, machine: str = platform.machine()) -> str | None:
-    """The name of the call with the decimal `number`, None where it is not known."""
+    """Return the name of the call with the decimal `number`; None if unknown."""
     return _BY_MACHINE.get(machine, {}).get(int(number)) if number.isdecimal() else None

@@ -1,4 +1,4 @@
-"""Profiles a workflow: every function alone, with the inputs that it really gets."""
+"""Profile a workflow: every function alone, with the inputs that the workflow passes to it."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ from chiron.workflow.profile import FunctionProfile, PayloadProfile, Profile
 Progress = Callable[[str], None]
 
 SAMPLES = 20
-#: For how long functions whose latency varies may be run more often, in seconds: all of them
-#: together, and each.
+#: The time for extra runs of functions whose latency varies, in seconds: for all functions
+#: together, and for each function.
 _FURTHER_S = 20.0
 _FURTHER_EACH_S = 6.0
-#: A workflow that takes longer, in seconds, is run once for what it answers, else three times.
+#: A workflow that takes longer than this, in seconds, runs once for its answers, not three times.
 _SLOW_S = 20.0
 
 
 class IncompleteProfileError(ChironError):
-    """Some functions could not be profiled; `profile` has the others."""
+    """Some functions could not be profiled; `profile` has the other functions."""
 
     def __init__(self, profile: Profile, failures: Mapping[str, ChironError]) -> None:
         first = next(iter(failures.values()))
@@ -67,7 +67,7 @@ class IncompleteProfileError(ChironError):
 
 
 def _unknown(name: str, workflow: Workflow, runs: Sequence[WorkflowRun]) -> str:
-    """Why nothing is known of a function that no payload had answer in time."""
+    """Return the warning for a function that answered no payload in time."""
     if name in lost_in(workflow, runs):
         return (
             f"function {name} is late, or ends its process, with every payload: its profile has no "
@@ -91,17 +91,15 @@ def profile(
     """Measure every function of the workflow in `folder` where `launcher` deploys it.
 
     Args:
-        samples: about how many untraced runs of each function, with all payloads; slow functions
-            get fewer, and those whose latency varies get more.
-        progress: told in a few words what is being done.
-        probe_alone: whether to make do with the probe of the GIL where strace is missing or may not
-            trace.
-        beside: called after every untraced run: what it measures sees the same machine.
+        samples: the approximate number of untraced runs of each function, over all payloads. Slow
+            functions get fewer runs; functions whose latency varies get more.
+        progress: called with a short description of each step.
+        probe_alone: whether to use only the GIL probe if strace is missing or may not trace.
+        beside: called after every untraced run, so that its own measurement sees the same machine.
 
-    Raises IncompleteProfileError: functions fail, or do not end, or are not to be found on this
-    machine; it has the profile of all others.
-    Raises ChironError: ``no-strace`` or ``no-ptrace`` before anything is deployed; and what reading
-    the folder and deploying raise.
+    Raises IncompleteProfileError if functions fail, do not end, or are not found on this machine;
+    it has the profile of all other functions. Raises ChironError: ``no-strace`` or ``no-ptrace``
+    before anything is deployed; and the errors of reading the folder and deploying.
 
     Source: Chiron (SC'23), §3.2.
     """
@@ -116,14 +114,14 @@ def profile(
         profiles = taking.sampled(solos, tracers, samples, beside)
     if profiles:
         say("running them in forked processes")
-        # Only when the others are gone, since the Community Edition holds 15 functions.
+        # Only after the other wraps are removed: the Community Edition allows 15 functions.
         with alone(launcher.launch, folder, taking.failures, forked=True) as running:
             profiles |= taking.forked(running, profiles)
     return taking.finished(profiles)
 
 
 class _Profiling:
-    """A profile that is being taken: what was seen of the workflow and its functions so far."""
+    """A profile in progress: the observations of the workflow and its functions so far."""
 
     def __init__(
         self, folder: WorkflowFolder, launcher: Launcher | LocalLauncher, say: Progress
@@ -136,12 +134,12 @@ class _Profiling:
         self._handlers = _handlers(folder)
         self._warnings = list[str]()
         self._looks = list[float | None]()
-        #: The workflow with each payload, again and again; slow ones once.
+        #: Repeated runs of the workflow with each payload; a slow workflow runs once.
         self._runs: list[list[WorkflowRun]] = []
         self._slow = False
 
     def run_workflow(self, running: Alone) -> dict[str, Solo]:
-        """Run the workflow for the inputs of its functions; the functions that got some."""
+        """Run the workflow to collect its functions' inputs; return the functions with inputs."""
         self._running, self._fresh_mib = running, _resident_mib(running)
         self._say("running the workflow for the inputs of its functions")
         workflow = self._folder.workflow
@@ -167,8 +165,8 @@ class _Profiling:
         samples: int,
         beside: Beside | None,
     ) -> dict[str, list[FunctionProfile]]:
-        """What each function does, with each payload that reaches it."""
-        # With several payloads a function takes about as long to profile as with one.
+        """Return each function's profiles, one per payload that reaches it."""
+        # Profiling a function takes about as long with several payloads as with one.
         number = len(self._payloads)
         count = min(samples, max(FEWEST_ROUNDS, -(-samples // number)))
         further_s = min(_FURTHER_EACH_S, _FURTHER_S / max(1, len(solos))) / number
@@ -193,13 +191,13 @@ class _Profiling:
         self._looks.append(others_share(LONG_LOOK_S))
         going = {name: runs_of(solo) for name, solo in solos.items() if name not in self.failures}
         profiles = in_turn(going, self.failures.of)
-        self._run_again()  # clocks have gone on since
+        self._run_again()  # later, so that clocks in answers differ
         return profiles
 
     def forked(
         self, running: Alone, profiles: Mapping[str, Sequence[FunctionProfile]]
     ) -> dict[str, list[FunctionProfile]]:
-        """The profiles, with what the functions do in forked processes."""
+        """Return the profiles, extended by the functions' behaviour in forked processes."""
 
         def forks_of(solo: Solo) -> Generator[None, None, list[FunctionProfile]]:
             known = list[FunctionProfile]()
@@ -214,7 +212,7 @@ class _Profiling:
         return in_turn({name: forks_of(solo) for name, solo in solos.items()}, self.failures.of)
 
     def finished(self, profiles: Mapping[str, list[FunctionProfile]]) -> Profile:
-        """The profile; IncompleteProfileError where it lacks a function."""
+        """Return the profile; raise IncompleteProfileError if it lacks a function."""
         measured = at_one_speed(
             {name: each for name, each in profiles.items() if name not in self.failures}
         )
@@ -245,7 +243,7 @@ class _Profiling:
 
     @property
     def _unreached(self) -> dict[str, FunctionProfile]:
-        """Functions that no payload has run, of a workflow that decides what runs."""
+        """The functions that no payload ran, of a workflow that decides at run time."""
         names = self._folder.workflow.functions if self._folder.workflow.machine else ()
         return {
             name: FunctionProfile(latency_ms=0.0, periods=(), idle_mib=self._fresh_mib.get(name))
@@ -254,7 +252,7 @@ class _Profiling:
         }
 
     def _each(self, solo: Solo) -> Iterator[Solo]:
-        """A function with each of its inputs alone."""
+        """Yield the function with each of its inputs alone."""
         for place, request in self._inputs[solo.function].items():
             yield solo.with_input(request, fails=self._typical[place][solo.function].fails)
 
@@ -296,7 +294,7 @@ class _Profiling:
 def _answer(
     folder: WorkflowFolder, payload: Payload, runs: Sequence[WorkflowRun], say: Progress
 ) -> ExpectedAnswer:
-    # Of buckets, each function has a list of what its runs gave, as they ended.
+    # With buckets, each function has a list of its runs' answers, in the order of their ends.
     unordered = tuple(folder.workflow.by_name) if folder.workflow.buckets else ()
     texts = [run.output for run in runs if run.output is not None]
     known = ExpectedAnswer.learned(payload.content, texts, unordered)
@@ -310,7 +308,7 @@ def _answer(
 
 
 def _resident_mib(running: Alone) -> dict[str, float]:
-    """What the functions that are to be seen take now; of the others it is said later."""
+    """Return the current memory of the functions whose processes are visible here."""
     found = {}
     for function, wrap in running.wrap_of.items():
         with suppress(ChironError):
@@ -325,7 +323,7 @@ def _profile(folder: WorkflowFolder, functions: dict[str, FunctionProfile]) -> P
 
 
 class _Failures(dict[str, ChironError]):
-    """Why functions could not be profiled; told as soon as it is known."""
+    """The reasons why functions could not be profiled, reported as soon as they occur."""
 
     def __init__(self, say: Progress) -> None:
         super().__init__()
@@ -337,7 +335,7 @@ class _Failures(dict[str, ChironError]):
 
     @contextmanager
     def of(self, function: str) -> Iterator[None]:
-        """Keeps what fails in the block as the function's, so that the others go on."""
+        """Record a failure in the block as the function's, so that the other functions continue."""
         try:
             yield
         except ChironError as error:
@@ -351,7 +349,7 @@ def _tracers(
     folder: WorkflowFolder,
     failures: dict[str, ChironError],
 ) -> Iterator[Callable[[Solo, Sandbox], Tracer | None]]:
-    """What runs functions under strace: launched with it where the launcher can do that."""
+    """Yield a factory of tracers, which use strace at launch if the launcher supports that."""
     if strace is None:
         yield lambda *_: None
     elif isinstance(launcher, LocalLauncher):
@@ -374,12 +372,12 @@ def _strace(say: Progress, *, probe_alone: bool) -> str | None:
 
 
 def _handlers(folder: WorkflowFolder) -> dict[str, Handler]:
-    """The handlers of the functions in wraps, checked before anything is deployed."""
+    """Return the handlers of the functions in wraps, checked before anything is deployed."""
     names = folder.workflow.functions
     stack = settled(read_stack(folder.stack_file, os.environ), folder.path)
     stack = with_store_function(stack, names)
     called = called_in(stack, names)
     found = [find_handler(stack, name, folder.path) for name in names if name not in called]
     for handler in found:
-        read_requirements(handler)  # better now than after measuring
+        read_requirements(handler)  # to fail before measuring
     return {handler.function: handler for handler in found}

@@ -1,19 +1,19 @@
-"""Brings together what strace saw of a function and what the GIL probe saw of it.
+"""Combine strace's and the GIL probe's observations of a function.
 
-strace knows every system call, however short, and its name, but takes all else for computing that
-holds the GIL. The probe tells which threads hold the GIL and which compute, but nothing shorter
-than a tick, and a thread that another program keeps from running looks to it as if it waited. So
-strace's periods stay where they are, and the probe says what each that it can see is:
+strace sees every system call, however short, and its name, but counts all other time as computing
+with the GIL. The probe sees which threads hold the GIL and which compute, but nothing shorter than
+a tick. It mistakes a thread that another program keeps from running for a waiting thread. So
+strace's periods keep their places, and the probe determines their kinds:
 
-- computing becomes ``native`` in the parts in which the probe got the GIL and something computed,
-  and ``block`` where tracing only made it seem to compute;
-- a wait becomes ``native`` in the parts in which its CPU clock went on (the kernel copies 5 MB
-  into its page cache), and ``cpu`` where the GIL was kept throughout; the call's name stays;
-- of a row of periods that each are too short for it the calls are ``native`` where it saw less
-  waiting than computing without the GIL: the kernel copies to and from its page cache, for example.
-  They stay calls of their own, as the function has to get the GIL back after each.
+- Computing becomes ``native`` where the probe got the GIL and something computed. It becomes
+  ``block`` where tracing only made it seem to compute.
+- A wait becomes ``native`` where its CPU clock advanced: the kernel copies into its page cache, say
+  5 MB. It becomes ``cpu`` if the GIL was held throughout. The call's name stays.
+- In a row of periods too short for the probe, calls become ``native`` if it saw less waiting than
+  computing without the GIL: page-cache copies, for example. They stay separate calls, as the
+  function must get the GIL back after each.
 
-The two are of different runs. Their clocks are laid over each other by the waits that both saw.
+The two observe different runs. Their clocks are aligned by the waits that both saw.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from chiron.profiler.periods import Piece, laid_out
 from chiron.profiler.probe_run import SHORTEST_SEEN_MS, ProbeRun, Stretch, parallelism
 from chiron.workflow.profile import Period, PeriodKind
 
-#: A wait that both saw, and by which their clocks are compared, is at least this long.
+#: The shortest wait that aligns the two clocks, in milliseconds.
 _ANCHOR_MS = 1.0
-#: A part of a wait that is smaller is how badly the two clocks fit.
+#: A smaller part of a wait is an alignment error of the two clocks.
 _SMALLEST_PART = 0.1
 
-#: The probe's times are no more exact than that.
+#: The precision of the probe's times, in milliseconds.
 _SHORTEST_PIECE_MS = 0.05
 
-#: A time of the one clock and the time of the other that is the same.
+#: A time of strace's clock and the same time of the probe's clock.
 Anchor = tuple[float, float]
 
 
 def probed_periods(run: ProbeRun, latency_ms: float) -> tuple[Period, ...]:
-    """The periods by the probe alone, for a run that takes `latency_ms`."""
+    """Return the periods of a run of `latency_ms` from the probe alone."""
     scale = latency_ms / run.duration_ms if run.duration_ms else 0.0
     pieces = [
         piece
@@ -49,7 +49,7 @@ def probed_periods(run: ProbeRun, latency_ms: float) -> tuple[Period, ...]:
 
 
 def reconciled(periods: Sequence[Period], run: ProbeRun) -> tuple[Period, ...]:
-    """strace's `periods` with the kinds that the probe saw in `run`."""
+    """Return strace's `periods` with the kinds that the probe saw in `run`."""
     if not periods:
         return ()
     latency_ms = periods[-1].start_ms + periods[-1].duration_ms
@@ -64,7 +64,7 @@ def reconciled(periods: Sequence[Period], run: ProbeRun) -> tuple[Period, ...]:
 
 
 def _anchors(periods: Sequence[Period], run: ProbeRun, latency_ms: float) -> list[Anchor]:
-    """Times of `periods` and of `run` that are the same, in order: begin, end, ends of waits."""
+    """Return equal times of `periods` and `run`, in order: begin, end, ends of common waits."""
     anchors = [(0.0, 0.0)]
     seen = [s for s in run.stretches if s.kind == "block" and s.end_ms - s.start_ms > _ANCHOR_MS]
     for period in periods:
@@ -82,7 +82,7 @@ def _anchors(periods: Sequence[Period], run: ProbeRun, latency_ms: float) -> lis
 
 
 def _translated(time_ms: float, anchors: Sequence[Anchor]) -> float:
-    """The time of the second clock that is `time_ms` of the first, between the anchors."""
+    """Convert `time_ms` to the second clock, by interpolation between the anchors."""
     for (from_one, from_other), (to_one, to_other) in pairwise(anchors):
         if time_ms <= to_one:
             whole = to_one - from_one
@@ -92,13 +92,13 @@ def _translated(time_ms: float, anchors: Sequence[Anchor]) -> float:
 
 
 def _told(period: Period, run: ProbeRun, anchors: Sequence[Anchor]) -> Iterable[Piece]:
-    """What `period` is in the probe's eyes."""
+    """Return the pieces of `period` with the kinds that the probe saw."""
     pieces = _between(period.start_ms, period.start_ms + period.duration_ms, run, anchors)
     return _wait(period, pieces) if period.kind == "block" else _computing(period, pieces)
 
 
 def _row(periods: Sequence[Period], run: ProbeRun, anchors: Sequence[Anchor]) -> list[Piece]:
-    """Periods in a row that are too short for the probe, which sees what the calls in it are."""
+    """Return the pieces of consecutive periods too short for the probe, which sees their sum."""
     start_ms, end_ms = periods[0].start_ms, periods[-1].start_ms + periods[-1].duration_ms
     pieces = _between(start_ms, end_ms, run, anchors)
     found = [Piece(period.kind, period.duration_ms, period.syscall) for period in periods]
@@ -118,7 +118,7 @@ def _row(periods: Sequence[Period], run: ProbeRun, anchors: Sequence[Anchor]) ->
 
 
 def _computing(period: Period, pieces: Sequence[Piece]) -> list[Piece]:
-    """Computing: what of it is ``native``, and also what is waiting, where that is most of it.
+    """Split computing into ``cpu`` and ``native``; keep waiting only if most of it is waiting.
 
     Less waiting is rather another program on the core; more is computing that tracing added.
     """
@@ -129,7 +129,7 @@ def _computing(period: Period, pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _wait(period: Period, pieces: Sequence[Piece]) -> list[Piece]:
-    """A wait: ``cpu`` where that is most of it, else what of it is waiting and what computing."""
+    """Return ``cpu`` for a wait that mostly holds the GIL, else its waiting and computing parts."""
     whole = _whole_ms(pieces)
     if _time_ms(pieces, "cpu") > whole / 2:
         return [Piece("cpu", period.duration_ms, period.syscall)]
@@ -140,10 +140,10 @@ def _wait(period: Period, pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _waited(pieces: Sequence[Piece]) -> list[Piece]:
-    """The pieces of a wait; what processes of the function compute meanwhile is ``native``.
+    """Return the pieces of a wait; computing of the function's processes becomes ``native``.
 
-    The clocks of processes go on with the ticks of their cores, every few milliseconds. So it is
-    known how much they compute in a wait but not when, and taken for its first part.
+    The CPU clocks of processes advance with the ticks of their cores, every few milliseconds. So
+    the amount of computing in a wait is known but not its time: it is placed in the first part.
     """
     waiting_ms = _time_ms(pieces, "block")
     beside_ms = sum(p.duration_ms * p.parallelism for p in pieces if p.kind == "block")
@@ -158,7 +158,7 @@ def _waited(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _stretched(pieces: Sequence[Piece], period: Period) -> list[Piece]:
-    """`pieces`, made to last as long as `period`."""
+    """Scale `pieces` to the duration of `period`."""
     pieces = [piece for piece in pieces if piece.duration_ms >= _SHORTEST_PIECE_MS]
     whole = _whole_ms(pieces)
     if not whole:
@@ -170,7 +170,7 @@ def _stretched(pieces: Sequence[Piece], period: Period) -> list[Piece]:
 def _between(
     start_ms: float, end_ms: float, run: ProbeRun, anchors: Sequence[Anchor]
 ) -> list[Piece]:
-    """What the probe saw between two times of the other clock."""
+    """Return the probe's pieces between two times of strace's clock."""
     start, end = _translated(start_ms, anchors), _translated(end_ms, anchors)
     return [
         _piece(s, _overlap(s, start, end)) for s in run.stretches if _overlap(s, start, end) > 0

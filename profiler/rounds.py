@@ -1,4 +1,4 @@
-"""What rounds of plans of no-ops show: what is typical of each plan, whatever made a round slow."""
+"""Summarise rounds of no-op plans: the typical times of each plan, despite slow rounds."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from chiron.profiler.cpu_speed import CpuSpeed
 from chiron.profiler.self_check import FEWEST_VARIED, QUANTILES
 from chiron.profiler.typical_run import medians
 
-#: Plan -> what was seen of it.
+#: The measurements of each plan.
 Round = dict[str, Seen]
-#: Plan -> by how many milliseconds a request takes longer than one to a single no-op in each round,
-#: and the CPU's speed beside it.
+#: By plan, the extra time of a request over a single no-op in each round, in milliseconds, and the
+#: CPU's speed beside it.
 Longer = Mapping[str, Sequence[tuple[float, CpuSpeed]]]
 
 
 def numerous_seen(longer: Longer, one: Seen, probe_ms: float) -> Round:
-    """What was seen of the numerous no-ops, where the CPU-speed probe takes `probe_ms`."""
+    """Return the measurements of the numerous no-ops, at a CPU-speed probe of `probe_ms`."""
     return {
         name: replace(
             one,
@@ -32,7 +32,7 @@ def numerous_seen(longer: Longer, one: Seen, probe_ms: float) -> Round:
 
 
 def request_variation(latencies_ms: Sequence[float]) -> tuple[float, ...]:
-    """`Platform.request_variation`, from requests to one plan; none of too few."""
+    """Return `Platform.request_variation`, from requests to one plan; empty for too few."""
     if len(latencies_ms) < FEWEST_VARIED:
         return ()
     middle_ms = median(latencies_ms)
@@ -41,10 +41,10 @@ def request_variation(latencies_ms: Sequence[float]) -> tuple[float, ...]:
 
 
 def typical(rounds: Sequence[Round]) -> Round:
-    """What is typical of every plan.
+    """Return the typical times of every plan.
 
-    That is the median of the first plan's, and for the others, the median of how much longer they
-    took than the first in the same round: what made a round slow has no part in that.
+    For the first plan these are medians. For other plans they add the median difference from the
+    first plan in the same round, which cancels slow rounds.
     """
     first = next(iter(rounds[0]))
 

@@ -1,11 +1,12 @@
-"""Solo runs of functions: untraced, traced and probed in turn, so that all see one machine.
+"""Solo runs of functions: untraced, traced and probed runs alternate, to see the same machine.
 
 The speed of a machine, or of a disk, drifts by more than tracing costs. So every few untraced runs
-have traced and probed ones beside them, and each the CPU-speed probe right before and after.
+are followed by traced and probed runs. The CPU-speed probe runs right before and after each
+untraced run.
 
-Functions take turns too, and rest before each run, as they do where they are deployed: what is run
-again at once finds its caches, and the kernel's memory, as it left them. In a row writing a file
-took 10.4 ms and functions of half a millisecond a fifth less than in turn, where it took 13.4.
+Functions take turns too, and pause before each run, as in a deployment. A function run again at
+once finds warm caches and kernel memory. In consecutive runs, writing a file took 10.4 ms instead
+of 13.4 ms, and functions of half a millisecond were a fifth faster.
 """
 
 from __future__ import annotations
@@ -31,37 +32,34 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.profile import Emission
 from chiron.wrap.core.buckets.routes import ALL
 
-#: Called with what was run, and with the run.
+#: Called with the function that was run, and with the run.
 Beside = Callable[[Solo, Invocation], None]
 
 Value = TypeVar("Value")
 
-#: Between two steps of one function, in seconds.
+#: The pause between two steps of one function, in seconds.
 _REST_S = 0.02
 _WARM_UP = 3
-#: What the untraced runs of one function may take in all, in milliseconds, if more than the least.
+#: The time limit of a function's untraced runs, in milliseconds; the fewest runs may exceed it.
 _BUDGET_MS = 8_000.0
 FEWEST_ROUNDS = 6
-#: So many untraced runs take turns with so many traced and as many probed ones. To attach strace
-#: takes longer than most runs, and these tell no more than what the latency consists of.
+#: Untraced runs per turn, and traced (and as many probed) runs per turn. Attaching strace takes
+#: longer than most runs, and traced runs show only the composition of the latency.
 _UNTRACED_IN_TURN, _LOOKED_AT_IN_TURN = 4, 2
-#: Where the latency is less certain than that, as a share of it, there are more untraced runs,
-#: up to so many times as many.
+#: The relative error of the latency above which there are more untraced runs, and their maximum in
+#: multiples of the rounds.
 _UNCERTAIN = 0.01
 _MOST_TIMES = 5
-#: What a process loads in its first run, whatever it runs: 1 to 3 MiB measured.
+#: The memory that any process loads in its first run: 1 to 3 MiB measured.
 _FIRST_RUN_MIB = 4.0
-#: What a wrap keeps at most of the memory that requests have freed (templates:
-#: wrap/values/malloc.py).
+#: The most memory freed by requests that a wrap keeps (templates: wrap/values/malloc.py).
 _KEPT_MIB = 32.0
-#: How many quantiles say how runs vary, and the fewest runs that say so.
+#: The number of quantiles of the variation, and the fewest runs for them.
 _QUANTILES, _FEWEST_VARIED = 20, 6
 
 
 class Untraced(NamedTuple):
-    """A run without strace and probe: how long it took, how fast its core was beside it, and how
-    many cores it kept busy.
-    """
+    """A run without strace and probe: its latency, its core's speed, and its mean of busy cores."""
 
     latency_ms: float
     speed: CpuSpeed
@@ -70,55 +68,55 @@ class Untraced(NamedTuple):
 
 @dataclass(frozen=True)
 class Samples:
-    """What was seen of one function."""
+    """The observations of one function."""
 
-    #: Its runs without strace and probe.
+    #: The runs without strace and probe.
     untraced: tuple[Untraced, ...]
-    #: Its runs under strace, none where there is no strace; and those with the probe, without the
-    #: time in which they had no core.
+    #: The runs under strace, empty without strace; and the runs with the probe, less the time in
+    #: which they had no core.
     traced: tuple[HandlerRun, ...]
     probed: tuple[ProbeRun, ...]
-    #: Peak of resident memory over the idle process, with the largest process that the function
-    #: starts; and the idle process itself, without what it keeps.
+    #: The peak of resident memory over the idle process, including the largest process that the
+    #: function starts; and the idle process itself, without the memory that it keeps.
     memory_mib: float
     idle_mib: float
-    #: The size of its requests and answers, typically.
+    #: The median size of its requests and answers.
     input_bytes: int
     output_bytes: int
-    #: What it emits before its end.
+    #: The outputs emitted before its end.
     emits: Mapping[str, Emission] = field(default_factory=dict)
     #: Whether its answers to the same request differ.
     varies: bool = False
-    #: As `chiron.profiler.invocation.Invocation` has them, typically.
+    #: The medians of the fields of `chiron.profiler.invocation.Invocation`.
     writes_from: float | None = None
     reads: tuple[float, float] | None = None
-    #: What it changes of what its process shares.
+    #: Its changes to process-wide state.
     changes: Changes = UNCHANGED
-    #: What of the peak the process of another runtime takes without any function.
+    #: The part of the peak that another runtime's process uses without any function.
     runtime_mib: float = 0.0
 
     @property
     def cpu_probe_ms(self) -> float:
-        """What the CPU-speed probe took, typically, where the core kept its speed best."""
+        """The median time of the CPU-speed probe, over the runs with the steadiest core speed."""
         return median(run.speed.probe_ms for run in _steady(self.untraced))
 
     @property
     def cores(self) -> float:
-        """How many cores it keeps busy, typically."""
+        """The median number of cores that the function keeps busy."""
         return median(run.cores for run in self.untraced)
 
     def latency_ms(self, waiting_ms: float) -> float:
-        """The median latency of a function that waits for `waiting_ms`.
+        """Return the median latency of a function that waits for `waiting_ms`.
 
-        It is that of the runs in which the core kept its speed best, and taken at one speed: all
-        that a run did but wait is the longer, the longer the probe beside it took.
+        It is that of the runs with the steadiest core speed, normalised to one speed: the part of a
+        run that is not waiting scales with the time of the probe beside it.
         """
         return median(self._at_one_speed(waiting_ms))
 
     def variation(self, waiting_ms: float) -> tuple[float, ...]:
-        """`FunctionProfile.variation` of a function that waits for `waiting_ms`.
+        """Return `FunctionProfile.variation` of a function that waits for `waiting_ms`.
 
-        What the machine's speed makes of its runs is not in it: that is the platform's.
+        It excludes the variation of the machine's speed, which belongs to the platform.
         """
         runs_ms = self._at_one_speed(waiting_ms)
         middle_ms = median(runs_ms)
@@ -138,10 +136,10 @@ def in_turn(
     going: Mapping[str, Generator[None, None, Value]],
     keeping: Callable[[str], AbstractContextManager[None]],
 ) -> dict[str, Value]:
-    """A step of each in turn, until all have ended; what they return, by their names.
+    """Step each generator in turn until all have ended; return their values by name.
 
-    Each rests between its steps, while others have theirs. What one raises `keeping` its name may
-    keep: then it has ended without a value.
+    Each generator pauses between its steps, while others run. `keeping` of its name may suppress an
+    exception that it raises; then it has ended without a value.
     """
     left, found = dict(going), dict[str, Value]()
     rested = dict.fromkeys(going, 0.0)
@@ -169,22 +167,22 @@ def sample(
     further_s: float,
     beside: Beside | None = None,
 ) -> Generator[None, None, Samples]:
-    """Runs of a function: `count` rounds, fewer if it is slow; more untraced ones if it varies.
+    """Run a function for `count` rounds, fewer if it is slow; add untraced runs if it varies.
 
-    It lets others have their turn before every untraced run.
+    The generator yields to other functions before every untraced run.
 
     Args:
-        tracer: runs it under strace; None where only the probe is used.
-        fresh_mib: resident memory of the function before it ever ran, where that is known.
-        further_s: for how long there may be more untraced runs than rounds.
+        tracer: runs the function under strace; None if only the probe is used.
+        fresh_mib: the function's resident memory before its first run, if known.
+        further_s: the time for untraced runs beyond the rounds.
         beside: called after every untraced run.
 
-    Raises ``function-failed`` where the function fails; ``no-trace`` where its runs are not to be
-    found in what strace wrote.
+    Raises ``function-failed`` if the function fails; ``no-trace`` if its runs are not found in the
+    output of strace.
     """
     idle_mib = sandbox.resident_mib()
     sandbox.forget_peak()
-    # In the same process ran before, observed, what gave the function its input.
+    # The same process was already observed when it ran the workflow for the inputs.
     warm = [solo.invoke(number, observed=True) for number in range(_WARM_UP)]
     memory_mib = max(0.0, sandbox.peak_mib() - idle_mib) + max(run.processes_mib for run in warm)
     kept_mib = _kept_mib(idle_mib, fresh_mib)
@@ -216,7 +214,7 @@ def sample(
 
 
 def _until_sure(runs: _Runs, most: int, further_s: float) -> Iterator[None]:
-    """Further untraced runs of what varies, `most` in all; others have their turn before each."""
+    """Run a varying function further, `most` times in all; yield before each run."""
     while len(runs.untraced) < most and further_s > 0:
         if _uncertainty(runs.untraced) <= _UNCERTAIN:
             break
@@ -228,7 +226,7 @@ def _until_sure(runs: _Runs, most: int, further_s: float) -> Iterator[None]:
 
 @dataclass
 class _Runs:
-    """The untraced runs of a function so far, and what they gave."""
+    """The untraced runs of a function so far, and their results."""
 
     solo: Solo
     beside: Beside | None
@@ -264,7 +262,7 @@ class _Runs:
         runtime_mib: float,
         changes: Changes,
     ) -> Samples:
-        """All that was seen, with what others saw beside these runs."""
+        """Return all observations: of these runs, and the given ones of other runs."""
         reads = self.reads
         return Samples(
             untraced=tuple(self.untraced),
@@ -297,10 +295,10 @@ def _median(parts: Iterable[float]) -> float:
 
 
 def _kept_mib(idle_mib: float, fresh_mib: float | None) -> float:
-    """What of an idle process its last runs took, and it keeps for the next ones.
+    """Return the memory of an idle process that its last runs allocated and it keeps for the next.
 
-    All that it has grown by since it was fresh, unless that is no more than any first run loads
-    once. What is above the most that a wrap keeps, its first run has loaded: it imports there.
+    It is the growth since the process was fresh, or 0 if the growth is no more than any first run
+    loads. Growth above the most that a wrap keeps comes from imports in the first run.
     """
     grown_mib = 0.0 if fresh_mib is None else idle_mib - fresh_mib
     return min(grown_mib, _KEPT_MIB) if grown_mib > _FIRST_RUN_MIB else 0.0
@@ -311,8 +309,9 @@ def _steady(runs: Sequence[Untraced]) -> Sequence[Untraced]:
 
 
 def _uncertainty(untraced: Sequence[Untraced]) -> float:
-    """The standard error of the median as a share of it: of the latencies, or if that is less
-    uncertain, of how often the CPU-speed probe fits into them.
+    """Return the relative standard error of the median latency, in milliseconds or in probe times.
+
+    The smaller error counts; the latter divides each latency by its CPU-speed probe.
     """
     runs = _steady(untraced)
     in_probes = [run.latency_ms / run.speed.probe_ms for run in runs]
@@ -320,9 +319,9 @@ def _uncertainty(untraced: Sequence[Untraced]) -> float:
 
 
 def _relative_error(latencies_ms: Sequence[float]) -> float:
-    """The standard error of their median as a share of it, from their quartiles.
+    """Return the relative standard error of the median of `latencies_ms`, from their quartiles.
 
-    Of a normal distribution, that error is 1.2533 s / sqrt(n), and the quartiles are 1.349 s apart.
+    For a normal distribution, the error is 1.2533 s / sqrt(n), and the quartiles are 1.349 s apart.
     """
     if len(latencies_ms) < 2:
         return inf

@@ -1,6 +1,6 @@
-"""The process that serves a deployed function, in a container or not: where it is, its memory.
+"""The process that serves a deployed function, in a container or not: its location and memory.
 
-Containers are looked for below a root folder, so that another machine's tree will do as well.
+Containers are searched below a root folder, which may be the file tree of another machine.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _PYTHON = re.compile(r"python\d+\.\d+")
 
 
 def servers(pids: Iterable[int], root: Path) -> list[int]:
-    """Those of `pids` that run ``python index.py``, without what such a process has forked.
+    """Return those of `pids` that run ``python index.py``, without their forked children.
 
-    The watchdog, which is their parent, is another program.
+    The watchdog, their parent, is another program.
     """
     found = {pid for pid in pids if _is_server(_arguments(root, pid))}
     return sorted(pid for pid in found if _status(root, pid, "PPid") not in found)
 
 
 def faasd_pids(function: str, root: Path) -> set[int]:
-    """What runs in the container of `function` under faasd, by its cgroup (version 1 or 2)."""
+    """Return the processes in the faasd container of `function`, by its cgroup (version 1 or 2)."""
     for tree in ("sys/fs/cgroup/pids", "sys/fs/cgroup"):
         with contextlib.suppress(OSError):
             listed = root / tree / _NAMESPACE / function / "cgroup.procs"
@@ -46,10 +46,10 @@ def faasd_pids(function: str, root: Path) -> set[int]:
 
 
 def kubernetes_pids(function: str, root: Path) -> set[int]:
-    """What runs in pods of the deployment `function` on this node.
+    """Return the processes in pods of the deployment `function` on this node.
 
-    Kubernetes calls a pod, and so its host, ``DEPLOYMENT-HASH-HASH``; that a process is a pod's
-    is told by the path of its cgroup.
+    Kubernetes names a pod, and so its host, ``DEPLOYMENT-HASH-HASH``. The path of its cgroup shows
+    that a process belongs to a pod.
     """
     pod = re.compile(re.escape(function) + r"-[a-z0-9]+-[a-z0-9]{5}")
     return {
@@ -63,11 +63,11 @@ def kubernetes_pids(function: str, root: Path) -> set[int]:
 def docker_pids(
     function: str, client: Any, root: Path, is_gateway: Callable[[str], bool]
 ) -> set[int]:
-    """What runs in containers of `function` that docker-py's `client` knows.
+    """Return the processes in the containers of `function`, found with docker-py's `client`.
 
-    That is all in the cgroups of their first processes. A container is the function's by its label,
-    or by its name. Those that say that they are of another gateway than the one whose URL
-    `is_gateway` knows are left out.
+    They are all processes in the cgroups of the containers' first processes. A container is matched
+    by its label or its name. Containers labelled with a gateway's URL count only if `is_gateway`
+    accepts the URL.
     """
     ways = ({"label": f"{_FUNCTION_LABEL}={function}"}, {"name": f"^/?{re.escape(function)}$"})
     found = [
@@ -102,13 +102,13 @@ def _variables(root: Path, pid: int) -> dict[str, str]:
 
 
 def _status(root: Path, pid: int, field: str) -> int:
-    """A number in the status of the process, 0 where it does not say."""
+    """Return a number in the status of the process; 0 if missing."""
     match = re.search(rf"^{field}:\s*(\d+)", _text(root, pid, "status"), re.MULTILINE)
     return int(match[1]) if match else 0
 
 
 def _text(root: Path, pid: int, file: str) -> str:
-    """A file of the process, empty where it has ended or is another user's."""
+    """Return a file of the process; empty if the process has ended or is another user's."""
     try:
         return (root / "proc" / str(pid) / file).read_text(errors="replace")
     except OSError:
@@ -122,40 +122,40 @@ class Sandbox:
     pid: int
 
     def beside(self) -> list[int]:
-        """The programs that it has started and that go on: forked processes are none."""
+        """Return the running programs that it started, without its forked processes."""
         own = _arguments(_ROOT, self.pid)
         children = [pid for pid in _pids(_ROOT) if _status(_ROOT, pid, "PPid") == self.pid]
         return [pid for pid in children if _arguments(_ROOT, pid) != own]
 
     def runtime(self) -> str:
-        """The interpreter, such as ``python3.11``; empty where it does not say."""
+        """Return the interpreter, such as ``python3.11``; empty if unknown."""
         with contextlib.suppress(OSError):
             if match := _PYTHON.search(Path(f"/proc/{self.pid}/exe").readlink().name):
                 return match[0]
         return ""
 
     def resident_mib(self) -> float:
-        """Resident memory now."""
+        """Return the current resident memory."""
         return _status(_ROOT, self.pid, "VmRSS") / 1024
 
     def peak_mib(self) -> float:
-        """The most resident memory that it has had since `forget_peak`."""
+        """Return the peak of resident memory since `forget_peak`."""
         return _status(_ROOT, self.pid, "VmHWM") / 1024
 
     def forget_peak(self) -> None:
-        """Begin to look for a new peak (proc(5), clear_refs)."""
+        """Reset the peak (proc(5), clear_refs)."""
         with contextlib.suppress(OSError):
             Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
 
 def find_sandbox(function: str, gateway_url: str, trace_key: str = "") -> Sandbox:
-    """The server process of `function`, which the gateway at `gateway_url` runs on this machine.
+    """Return the server process of `function`, run by the gateway at `gateway_url` on this machine.
 
     It may be a process of the embedded gateway, or in a container of faasd, Kubernetes or Docker.
-    Of processes without a container only those of the build with `trace_key` count, if it is given:
-    the local launcher may run two builds of a function at once.
+    If `trace_key` is given, processes without a container must be of its build: the local launcher
+    may run two builds of a function at once.
 
-    Raises ``no-process`` where there is none to be seen, or more than one.
+    Raises ``no-process`` if no process is visible, or more than one.
     """
     found = _processes(function, gateway_url, trace_key) or _in_containers(function, gateway_url)
     if len(found) == 1:
@@ -171,7 +171,7 @@ def find_sandbox(function: str, gateway_url: str, trace_key: str = "") -> Sandbo
 
 
 def _processes(function: str, gateway_url: str, trace_key: str) -> list[int]:
-    """Those of the embedded gateway, or of the local launcher."""
+    """Return the processes of the embedded gateway, or of the local launcher."""
 
     def serves(pid: int) -> bool:
         variables = _variables(_ROOT, pid)
@@ -183,7 +183,7 @@ def _processes(function: str, gateway_url: str, trace_key: str) -> list[int]:
 
 
 def _in_containers(function: str, gateway_url: str) -> list[int]:
-    """Those of faasd, of Kubernetes on this node, of Docker."""
+    """Return the processes in containers of faasd, of Kubernetes on this node, or of Docker."""
 
     def is_gateway(url: str) -> bool:
         return not url or _alike(url, gateway_url)
@@ -196,7 +196,7 @@ def _in_containers(function: str, gateway_url: str) -> list[int]:
 
 
 def _docker() -> Any:
-    """A client of Docker's engine; None where there is neither the package nor an engine."""
+    """Return a client of Docker's engine; None if the package or the engine is missing."""
     try:
         import docker
     except ImportError:
@@ -208,7 +208,7 @@ def _docker() -> Any:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether two URLs are of one gateway, seen from this machine."""
+    """Return whether two URLs are of one gateway, seen from this machine."""
     first, second = urlsplit(one), urlsplit(other)
     hosts = {first.hostname, second.hostname}
     return first.port == second.port and (len(hosts) == 1 or hosts <= _LOOPBACK)

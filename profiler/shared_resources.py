@@ -1,4 +1,4 @@
-"""What functions of one sandbox would share: files, ports, and calls on the whole process."""
+"""Resources that functions in one sandbox would share: files, ports, and process-wide state."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NAMES = {
     "time": "tzset",
     "unittest.mock": "patch",
 }
-#: What of the standard library changes, ends or forks the process which calls it.
+#: Calls of the standard library that change, end or fork the calling process.
 CALLS = frozenset(f"{module}.{name}" for module, names in _NAMES.items() for name in names.split())
 _MORE_NAMES = {
     "logging": "disable",
@@ -47,40 +47,40 @@ _MORE_NAMES = {
     "os.environ": "clear pop setdefault update",
     "random": "seed setstate",
 }
-#: Those of which only runs tell whether they change it.
+#: Calls that may change the process, which only a run shows.
 PERHAPS = frozenset(f"{module}.{n}" for module, names in _MORE_NAMES.items() for n in names.split())
-#: Modules whose import is enough: they start processes from one that runs threads.
+#: Modules whose import suffices: they start processes from a process with threads.
 MODULES = frozenset({"billiard", "loky", "multiprocess", "multiprocessing", "pathos"})
-#: Packages whose objects are those of a call, or of a thread.
+#: Packages whose objects are local to a call or a thread.
 _PER_CALL = frozenset({"contextvars", "flask", "threading"})
-#: What a function uses that finds its folder by a path from its working directory.
+#: The resource of a function that finds its folder by a path from its working directory.
 RELATIVE = "a path relative to its working directory"
 _IN_CONTAINER = re.compile(rf"{CONTAINER_FOLDER}(/|$)")
 _OWN_PATH = re.compile(r"\./function(/|$)|function/")
 _FOLDER = "function"
 _BELOW = re.compile(r"(^|/)function(/|$)")
-#: Calls that keep a path as it is, and those that look for it whenever something is loaded.
+#: Calls that store a path unresolved, and calls that search it whenever something is loaded.
 _OF_PATHS, _OF_LOADERS = frozenset({"Path", "PurePath", "join"}), frozenset({"FileSystemLoader"})
-#: The folder in what starts a program: as a word of a command, or as a package.
+#: The folder in the command of a program: as a word, or as a package.
 _IN_COMMAND = re.compile(r"(^|[\s=<>\"'])(\./)?function/|^function(\.\w+)+$|-m function\.")
 _STARTING = frozenset(
     {"system", "popen", "run", "Popen", "call", "check_call", "check_output", "getoutput"}
     | {"getstatusoutput", "create_subprocess_exec", "create_subprocess_shell"}
 )
-#: The package in Python code that a program gets, which imports it from its working directory.
+#: The package in Python code passed to a program, which imports it from its working directory.
 _IN_PROGRAM = re.compile(r"\bimport function\b|\bfrom function(\.\w+)* import\b")
-#: Calls whose first argument is a path, also where that is the folder's name.
+#: Calls whose first argument is a path, even if it is just the folder's name.
 _OF_FOLDERS = _OF_PATHS | _OF_LOADERS | {"listdir", "scandir", "walk"}
-#: Errors that tell of a missing module, and those that include them.
+#: The errors of a missing module, and their base classes.
 _MISSING = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 #: Calls that return the working directory.
 _CURRENT = frozenset({"cwd", "getcwd"})
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _NUMBER = re.compile(r"\d+")
-#: A number that is the same in all runs and may be that of the process: not that of a page.
+#: A number that is equal in all runs and may be a process id; shorter numbers are not.
 _OF_PROCESS = re.compile(r"\d{4,}")
 _OPENING = frozenset({"open", "openat", "openat2", "creat"})
-#: Where the sandbox of a function has nothing at first.
+#: The folders that are empty in a function's new sandbox.
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108
 _CHANGING = frozenset(
     {"unlink", "unlinkat", "rename", "renameat", "renameat2", "mkdir", "mkdirat", "rmdir"}
@@ -90,7 +90,7 @@ _WRITING_FLAGS = re.compile(r"\b(O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND)\b")
 
 
 def ports(runs: Sequence[HandlerRun]) -> tuple[int, ...]:
-    """The ports that any of `runs` bound; port 0, which is any free one, is none."""
+    """Return the ports that any of `runs` bound, without port 0, which stands for any free port."""
     bound = {
         int(match[1])
         for run in runs
@@ -102,10 +102,10 @@ def ports(runs: Sequence[HandlerRun]) -> tuple[int, ...]:
 
 
 def unshareable(*places: Path) -> tuple[str, ...]:
-    """What the Python files in the `places` of a function's code name: ``module.name``, sorted.
+    """Return the process-wide calls in the Python files in `places`: ``module.name``, sorted.
 
     `RELATIVE` and `IN_CONTAINER` may be among them. Names are followed through imports and their
-    aliases, not through other assignments. A file that is no Python has none.
+    aliases, not through other assignments. Files that are not Python are ignored.
     """
     found: set[str] = set()
     own = {"", _FOLDER, *_PER_CALL, *(file.stem for place in places for file in place.glob("*"))}
@@ -123,9 +123,9 @@ def unshareable(*places: Path) -> tuple[str, ...]:
 
 
 def looked_up(runs: Sequence[HandlerRun]) -> tuple[str, ...]:
-    """`RELATIVE` if any of `runs`, or a program of theirs, looks up its folder by such a path.
+    """Return `RELATIVE` if any of `runs`, or a program of theirs, looks up the folder relatively.
 
-    It may also list the working directory, where alone it finds its folder.
+    Listing the working directory counts too: alone, the function finds its folder there.
     """
     calls = (call for run in runs for strand in run.strands for call in strand.calls)
     found = any(map(_is_in_directory, calls))
@@ -141,19 +141,19 @@ def _is_in_directory(call: Call) -> bool:
 
 
 def perhaps_unshareable(*places: Path) -> tuple[str, ...]:
-    """What more the code in `places` names, of which only a profile tells for sure."""
+    """Return further calls in `places` that only a profile shows to change the process."""
     found: set[str] = set()
     for tree in _trees(places):
         with contextlib.suppress(RecursionError):
             names = _imported(tree)
-            for each in ast.walk(tree):  # what a module sets at its import is taken back
+            for each in ast.walk(tree):  # changes at a module's import are undone
                 if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
                     found.update(_named(each, names, PERHAPS))
     return tuple(sorted(found))
 
 
 def optional_imports(*places: Path) -> tuple[str, ...]:
-    """The packages that the Python files in `places` do without where they are missing, sorted."""
+    """Return the packages that the Python files in `places` use only if installed, sorted."""
     found: set[str] = set()
     for tree in _trees(places):
         for node in ast.walk(tree):
@@ -167,7 +167,7 @@ def optional_imports(*places: Path) -> tuple[str, ...]:
 
 
 def _is_of_import(handler: ast.ExceptHandler) -> bool:
-    """Whether it goes on where a module is missing."""
+    """Return whether the handler handles a missing module."""
     if handler.type is None:
         return True
     return any(_called(each) in _MISSING for each in ast.walk(handler.type))
@@ -196,9 +196,9 @@ def _named(tree: ast.AST, names: Mapping[str, str], wanted: Collection[str]) -> 
 
 
 def _set_attributes(tree: ast.AST, names: Mapping[str, str], own: Collection[str]) -> Iterator[str]:
-    """The attributes of libraries' objects that functions in `tree` set, perhaps for a while.
+    """Yield the attributes of libraries' objects that functions in `tree` set, even temporarily.
 
-    `own` are the modules that are no library's.
+    `own` are the modules that belong to no library.
     """
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     functions = [each for each in ast.walk(tree) if isinstance(each, kinds)]
@@ -235,11 +235,11 @@ def _dotted(node: ast.AST, names: Mapping[str, str]) -> str:
 
 
 def _own_paths(node: ast.AST, *, runs: bool = False, used: bool = False) -> Iterator[str]:
-    """Paths in its code for which its process needs the function's working directory.
+    """Yield paths in the code for which the process must be in the function's working directory.
 
-    That is no path which ``open`` gets, as a function's own ``open`` finds it everywhere; and no
-    argument of a call at the top of a module, which uses it at once: modules are imported in that
-    directory. `runs` is whether `node` is within a function, `used` whether in such a call.
+    Paths passed to ``open`` do not count, as a function's own ``open`` finds them everywhere. Nor
+    do arguments of calls at the top of a module, which use them at once: modules are imported in
+    that directory. `runs` is whether `node` is within a function, `used` whether in such a call.
     """
     runs = runs or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     if isinstance(node, ast.Call):
@@ -274,7 +274,7 @@ def _called(node: ast.AST) -> str:
 
 
 def _names_current(node: ast.AST) -> bool:
-    """Whether it asks for the working directory."""
+    """Return whether the expression asks for the working directory."""
     return any(_called(each) in _CURRENT for each in ast.walk(node) if isinstance(each, ast.Call))
 
 
@@ -285,7 +285,7 @@ def _texts(node: ast.AST) -> Iterator[str]:
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:
-    """What names in the file stand for: ``o`` for ``os``, ``leave`` for ``os._exit``."""
+    """Map names in the file to their origins: ``o`` to ``os``, ``leave`` to ``os._exit``."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -307,12 +307,12 @@ class Files:
 
 
 def files(runs: Sequence[HandlerRun]) -> Files:
-    """The files that most of `runs` opened; names made up for one run are in no other.
+    """Return the files that most of `runs` opened; names made up for one run are in no other.
 
-    A function that looks for a file finds the other's where that has written it. A file in a
-    temporary folder is one that the function has written, as a cache, in an earlier run. There, two
-    functions use the same names that number their files, by the time or their process too: these
-    have a star for the number. Of files with other names in each run, the folder is told.
+    A function that looks for a file finds it if another function has written it. A file in a
+    temporary folder was written by the function in an earlier run, as a cache. There, two functions
+    may use equal names numbered by the time or the process: a star replaces the number. If the
+    names differ in each run, the folder is reported.
     """
     read: Counter[str] = Counter()
     written: Counter[str] = Counter()
@@ -331,7 +331,7 @@ def files(runs: Sequence[HandlerRun]) -> Files:
 
 
 def _any_of(path: str) -> str:
-    """Stands for some file in the folder of `path`."""
+    """Return the placeholder for any file in the folder of `path`."""
     return str(PurePosixPath(path).with_name(ANY_NAME))
 
 
@@ -344,7 +344,7 @@ def _is_temporary(path: str) -> bool:
 
 
 def _and_numbered(paths: Iterable[str]) -> set[str]:
-    """`paths`, and those of temporary files with a star for each number in them."""
+    """Return `paths`, and the names of temporary files with each number replaced by a star."""
     paths = set(paths)
     return paths | {_starred(path) for path in paths if _is_temporary(path)}
 
@@ -382,7 +382,7 @@ def _written(calls: Iterable[Call]) -> Iterable[str]:
 
 
 def _paths(call: Call) -> Iterable[str]:
-    """The paths among the arguments, but for files without a name."""
+    """Return the paths among the arguments, except of unnamed temporary files."""
     if "O_TMPFILE" in call.arguments:
         return ()
     return (path.rstrip("/") or "/" for path in _QUOTED.findall(call.arguments) if path)

@@ -1,4 +1,4 @@
-"""Every function alone in a wrap of its own: the plan, and running it, without those that fail."""
+"""Every function alone in its own wrap: the plan, and its deployment without failing functions."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from chiron.workflow.model import ANSWER, Stream, Task, Workflow
 from chiron.workflow.plan import Plan, Wrap
 
 Launch = Callable[[Workflow, WorkflowFolder, Plan], AbstractContextManager[Deployment | Running]]
-#: Names of OpenFaaS functions end here.
+#: The maximum length of the name of an OpenFaaS function.
 _LONGEST_NAME = 63
-#: A limit far above what small functions need, since one that is hit kills.
+#: A limit far above the needs of small functions, since exceeding it kills.
 _MEMORY_MIB = 1024
-#: A core for the function and, where there is one, another for what looks at it: the probe.
+#: A core for the function and, if available, another core for the probe.
 _CPUS = min(2, len(os.sched_getaffinity(0)))
 
 
 @dataclass(frozen=True)
 class Alone:
-    """Functions that run, each alone in the wrap ``wrap_of`` it."""
+    """Running functions, each alone in the wrap ``wrap_of`` it."""
 
     gateway: Gateway | Ports
     trace_key: str
     wrap_of: Mapping[str, str]
 
     def solos(self, requests: Mapping[str, list[bytes]]) -> dict[str, Solo]:
-        """Those of them that have inputs in `requests`, to be invoked."""
+        """Return the functions with inputs in `requests`, ready to invoke."""
         return {
             function: self.solo(function, requests[function])
             for function in self.wrap_of
@@ -55,7 +55,7 @@ class Alone:
         return {ANSWER: Typed(ran.output, ran.content_type)} | emitted, ran.latency_ms
 
     def solo(self, function: str, requests: Sequence[bytes]) -> Solo:
-        """One of them, to be invoked with `requests`."""
+        """Return one function, ready to invoke with `requests`."""
         return Solo(self.gateway, self.trace_key, self.wrap_of[function], function, requests)
 
 
@@ -67,15 +67,14 @@ def alone(
     *,
     forked: bool = False,
 ) -> Iterator[Alone]:
-    """The functions of `folder` that have not failed, running for the length of the block.
+    """Run the functions of `folder` that have not failed, for the duration of the block.
 
-    Those that cannot be started are added to `failures`, and the others run without them; that a
-    function cannot be imported is raised instead, since its user has to mend that first.
+    Functions that cannot be started are added to `failures`, and the others run without them. A
+    function that cannot be imported is raised instead, since its user must fix that first.
 
     With `forked` they run in processes that are forked for each request.
 
-    Raises what `launch` raises where it blames no wrap; the first failure where no function is
-    left.
+    Raises the errors of `launch` that blame no wrap, and the first failure if no function is left.
     """
     with ExitStack() as stack:
         while True:
@@ -110,7 +109,7 @@ def alone(
 def alone_under_strace(
     strace: str, launcher: LocalLauncher, folder: WorkflowFolder, failures: dict[str, ChironError]
 ) -> Iterator[tuple[Alone, Mapping[str, Path]]]:
-    """As `alone`, with the processes traced from their start; and where the trace of each is."""
+    """Run as `alone`, with processes traced from their start; also yield their trace files."""
     with tempfile.TemporaryDirectory(prefix="chiron-strace-") as scratch:
 
         def output(wrap: str) -> Path:
@@ -128,10 +127,10 @@ def alone_under_strace(
 
 
 def solo_workflow(workflow: Workflow, without: Collection[str] = ()) -> Workflow:
-    """Every function of `workflow` once, as tasks that need nothing of each other.
+    """Return a workflow with every function of `workflow` once, as independent tasks.
 
-    Those `without` which it goes are left out. Streams come with the request, as what the first
-    task that uses the function calls them.
+    The functions in `without` are left out. Streams come with the request, under the names of the
+    first task that uses the function.
     """
     names = tuple(name for name in workflow.functions if name not in without)
     streams = {name: workflow.first_using(name).streams for name in names}
@@ -144,10 +143,10 @@ def solo_workflow(workflow: Workflow, without: Collection[str] = ()) -> Workflow
 
 
 def solo_plan(workflow: Workflow, *, forked: bool = False) -> Plan:
-    """The one-to-one plan of a `solo_workflow`; wraps are in the order of its functions.
+    """Return the one-to-one plan of a `solo_workflow`; wraps are in the order of its functions.
 
-    Each function runs in the main process of its wrap or, `forked`, in one that is forked for the
-    request.
+    Each function runs in the main process of its wrap or, with `forked`, in a process forked for
+    the request.
     """
     main: tuple[tuple[str, ...], ...] = ((),) if forked else ()
     wraps = tuple(
@@ -172,7 +171,7 @@ def solo_plan(workflow: Workflow, *, forked: bool = False) -> Plan:
 
 
 def _wrap_names(workflow: Workflow) -> Sequence[str]:
-    """``WORKFLOW-FUNCTION``, with a number for the function where that is too long."""
+    """Return ``WORKFLOW-FUNCTION``, with a number for the function if that is too long."""
     whole = [f"{workflow.name}-{function}" for function in workflow.functions]
     return [
         name if len(name) <= _LONGEST_NAME else wrap_name(workflow.name, f"{number}")

@@ -1,4 +1,4 @@
-"""Reads what ``strace -f -ttt -T -o FILE`` wrote: system calls with their times, by thread."""
+"""Parse the output of ``strace -f -ttt -T -o FILE``: system calls with their times, by thread."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ class Call:
     tid: int
     name: str
     arguments: str
-    #: Seconds of the wall clock; `end_s` is None where the trace ends before the call does.
+    #: Seconds of the wall clock; `end_s` is None if the trace ends before the call.
     start_s: float
     end_s: float | None
-    #: What strace prints after the equals sign, empty where the call did not end.
+    #: The text after strace's equals sign; empty if the call did not end.
     result: str
 
     @property
     def failed(self) -> bool:
-        """Whether it ended with an error, or never."""
+        """Whether it ended with an error, or did not end."""
         return not self.result or self.result.startswith(("-1 ", "?"))
 
 
 @dataclass(frozen=True)
 class Trace:
-    """The system calls, by their start, and when each thread ended that did."""
+    """The system calls, by their start, and the end of each thread that ended."""
 
     calls: tuple[Call, ...]
     exits: dict[int, float]
 
 
 def parse(text: str) -> Trace:
-    """The trace in strace's output.
+    """Return the trace in strace's output.
 
-    Calls that strace had to split in two because another thread's came in between are joined.
-    Signals, and lines that a killed tracer left incomplete, are passed over.
+    Calls that strace split in two, because another thread's call came in between, are joined.
+    Signals, and incomplete lines of a killed tracer, are ignored.
     """
     pending: dict[int, Call] = {}
     calls: list[Call] = []
@@ -77,7 +77,7 @@ def _lines(lines: Iterable[str]) -> Iterable[tuple[int, float, str]]:
 
 
 def _name(match: re.Match[str]) -> str:
-    """The call's name; of a call that goes on after a signal, the name of that."""
+    """Return the call's name; for a call resumed after a signal, the name of the resumed call."""
     interrupted = _INTERRUPTED.search(match["arguments"])
     return interrupted[1] if interrupted else match["name"]
 

@@ -1,7 +1,7 @@
-"""strace: whether it may trace here, and solo runs under it, attached to a process or launched.
+"""strace: check that it may trace here, and run functions under it, attached or launched.
 
-Attached strace stops the process in every system call. Launched, it stops it only in those that it
-shows; but such a process is traced for all of its life, and is another one than is timed.
+An attached strace stops the process in every system call. A launched strace stops it only in the
+calls that it shows, but for all its life. So the launched process is not the timed process.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from chiron.profiler.strace_text import Trace, parse
 from chiron.workflow.errors import ChironError
 from chiron.workflow.tied import tied
 
-#: How long strace may take to attach, or to write its last lines and let go, in seconds.
+#: The timeout of strace to attach, or to write its last lines and detach, in seconds.
 LIMIT_S = 10.0
 _POLL_S = 0.002
-#: How long it may take to write what has happened, in seconds.
+#: The timeout and the poll interval for strace to write a run, in seconds.
 _WRITTEN_S, _WRITTEN_POLL_S = 2.0, 0.005
 
 
 def require_tracing(variables: Mapping[str, str]) -> str:
-    """The path of strace, once it has been seen to work.
+    """Return the path of strace, after checking that it works.
 
-    `variables` is usually ``os.environ``; strace is looked for on its PATH.
+    `variables` is usually ``os.environ``; its PATH is searched for strace.
 
-    Raises ``no-strace`` or ``no-ptrace``, with the line that mends it on this machine.
+    Raises ``no-strace`` or ``no-ptrace``, with the command that fixes it on this machine.
     """
     search_path = variables.get("PATH", "")
     strace = check_strace(search_path, os_release())
@@ -53,18 +53,18 @@ def require_tracing(variables: Mapping[str, str]) -> str:
 
 
 class Tracing:
-    """What was traced: `trace` is there when the block is left."""
+    """The result of `tracing`; `trace` is set when the block ends."""
 
     trace: Trace
 
 
 @contextmanager
 def tracing(strace: str, pid: int, beside: Sequence[int] = ()) -> Iterator[Tracing]:
-    """Trace process `pid`, all its threads, and what they start, with the program `strace`.
+    """Trace process `pid`, all its threads, and its children, with the program `strace`.
 
-    So are the processes `beside` it. However the block is left, none is traced afterwards.
+    The processes `beside` it are traced too. However the block ends, none is traced afterwards.
 
-    Raises ``no-ptrace``: strace could not attach; its own words are in the message.
+    Raises ``no-ptrace``, with strace's own message, if strace could not attach.
     """
     with tempfile.TemporaryDirectory(prefix="chiron-strace-") as folder:
         output, said = Path(folder) / "trace", Path(folder) / "messages"
@@ -74,7 +74,7 @@ def tracing(strace: str, pid: int, beside: Sequence[int] = ()) -> Iterator[Traci
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=messages,
-                start_new_session=True,  # ^C is for us; we then end it
+                start_new_session=True,  # so that ^C reaches only this process, which ends strace
             )
         try:
             _await_attached(tracer, said, pid)
@@ -86,16 +86,16 @@ def tracing(strace: str, pid: int, beside: Sequence[int] = ()) -> Iterator[Traci
 
 
 def launching(strace: str, output: Path) -> list[str]:
-    """The command that runs the command after it traced, into the file `output`.
+    """Return the command prefix that runs a command under trace, written to the file `output`.
 
-    strace is no parent of the process but its child, so that the process is found and ended as if
-    it were not traced. Calls that are not shown do not stop it (seccomp filters).
+    strace runs as the child of the process, not as its parent, so that the process is found and
+    ended like an untraced one. Calls that are not shown do not stop it (seccomp filters).
     """
     return [strace, "-D", "--seccomp-bpf", *_options(output), "--"]
 
 
 def _options(output: Path) -> list[str]:
-    # A question mark lets strace pass over calls that this architecture does not have.
+    # A question mark makes strace ignore calls that this architecture lacks.
     calls = ",".join(f"?{name}" for name in sorted(TRACED))
     return ["-f", "-ttt", "-T", "-e", f"trace={calls}", "-o", str(output)]
 
@@ -111,7 +111,7 @@ def _await_attached(tracer: subprocess.Popen[bytes], said: Path, pid: int) -> No
 
 
 def _end(tracer: subprocess.Popen[bytes]) -> None:
-    """Have strace let go; the kernel does it where strace does not."""
+    """Terminate strace; the kernel detaches if strace does not."""
     tracer.terminate()
     try:
         tracer.wait(LIMIT_S)
@@ -121,22 +121,22 @@ def _end(tracer: subprocess.Popen[bytes]) -> None:
 
 
 class Tracer(Protocol):
-    """Has one function run under strace."""
+    """Runs one function under strace."""
 
     def runs(self, numbers: Sequence[int]) -> list[HandlerRun]:
-        """Runs on its inputs `numbers`, one after the other, without those not seen whole."""
+        """Run the function on its inputs `numbers`, one by one; skip runs not completely seen."""
 
 
 @dataclass(frozen=True)
 class Attached:
-    """Attaches to the processes of `sandbox`, which serve `solo`, for some runs at a time."""
+    """Attaches to the processes of `sandbox`, which serve `solo`, for a batch of runs."""
 
     solo: Solo
     strace: str
     sandbox: Sandbox
 
     def runs(self, numbers: Sequence[int]) -> list[HandlerRun]:
-        """As `Tracer.runs`; none where it is not certain which was which."""
+        """Run as `Tracer.runs`; return an empty list if traces and runs cannot be matched."""
         with tracing(self.strace, self.sandbox.pid, self.sandbox.beside()) as tracer:
             done = [self.solo.invoke(number) for number in numbers]
         seen = handler_runs(tracer.trace)

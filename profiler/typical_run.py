@@ -1,8 +1,8 @@
-"""Several traced runs of a function as one: what it waits for, and for how long, typically.
+"""Combine several traced runs of a function into one: its typical waits and their durations.
 
-Another program that takes the core, or keeps the tracer from its, can make any one wait of a run
-any length. Runs that wait for the same calls in the same order can be laid over each other; then
-the median of each wait, and of the computing between each two, is free of that.
+Another program that takes the core, or delays the tracer, can lengthen any wait of a run. Runs with
+the same waits in the same order can be aligned. The median of each wait, and of the computing
+between two waits, is then free of such delays.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from chiron.profiler.handler_run import HandlerRun
 class TracedRun:
     """A run under trace."""
 
-    #: What it waits for, in order.
+    #: The system calls of its waits, in order.
     calls: tuple[str, ...]
     #: The stretches of computing before, between and after the waits; some may be empty.
     gaps_ms: tuple[float, ...]
-    #: How long the waits are.
+    #: The durations of the waits.
     blocks_ms: tuple[float, ...]
-    #: What tracing added to a system call.
+    #: The cost of tracing per system call.
     marker_ms: float
 
     @classmethod
     def of(cls, found: Sequence[Wait], duration_ms: float, marker_ms: float) -> TracedRun:
-        """A run of `duration_ms` with the waits `found`, which are in order and apart."""
+        """Return a run of `duration_ms` with the waits `found`, which are in order and disjoint."""
         starts = [*(wait.start_ms for wait in found), duration_ms]
         ends = [0.0, *(wait.end_ms for wait in found)]
         return cls(
@@ -42,12 +42,12 @@ class TracedRun:
 
     @property
     def duration_ms(self) -> float:
-        """How long it took."""
+        """The duration of the run."""
         return sum(self.gaps_ms) + sum(self.blocks_ms)
 
 
 def traced_run(run: HandlerRun, *, gil: bool = True) -> TracedRun:
-    """A run without the time in which it had no core, which is taken off its computing."""
+    """Return a run less the time in which it had no core, which is subtracted from computing."""
     seen = TracedRun.of(waits(run, gil=gil), run.duration_ms, run.marker_s * 1000)
     computing = sum(seen.gaps_ms)
     left = max(computing - run.delayed_ms, computing / 10)
@@ -56,10 +56,10 @@ def traced_run(run: HandlerRun, *, gil: bool = True) -> TracedRun:
 
 
 def typical_run(runs: Sequence[TracedRun]) -> TracedRun:
-    """The median, piece by piece, of those runs that wait alike, if that is most usual.
+    """Return the median, piece by piece, of the runs with the most frequent sequence of waits.
 
-    Where every run waits for something else, it is the run whose duration is nearest to the
-    median: an average over different runs would have waits at places where none had one.
+    If every run waits differently, return the run whose duration is nearest to the median: the mean
+    of different runs would wait at places where no run does.
     """
     alike: dict[tuple[str, ...], list[TracedRun]] = {}
     for run in runs:
@@ -77,5 +77,5 @@ def typical_run(runs: Sequence[TracedRun]) -> TracedRun:
 
 
 def medians(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """The median of every column."""
+    """Return the median of every column."""
     return tuple(median(column) for column in zip(*rows, strict=True))

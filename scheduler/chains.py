@@ -1,4 +1,4 @@
-"""Chains: processes in which tasks run one after another, so that none waits for another's GIL."""
+"""Chains: processes in which tasks run one after another, so that no task waits for the GIL."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ def chains(
     get_on: GetOn,
     most: int,
 ) -> Processes:
-    """Processes for `tasks`, of which those that may run at once have one each.
+    """Return processes for `tasks`, in which tasks that may run at once are separate.
 
-    A task goes on in the process of the one that gives it most, where that is free: where all that
-    run there have ended before, since it needs them, if only through others; else in the first one
-    that is. This is greedy: there may be more processes than tasks that can ever be at once.
+    A task continues in the free process of the predecessor that gives it most data, else in the
+    first free process. A process is free if all its tasks end before, as the task needs them, at
+    least indirectly. This is greedy: there may be more processes than tasks that can run at once.
 
     Args:
         tasks: in topological order.
-        size_of: how much a task gives.
-        task_of: what a task is an instance of. Those of one share `most` processes where they are
-            more.
+        size_of: the size of a task's output.
+        task_of: the task of an instance. Instances of one task share at most `most` processes.
         get_on: whether two processes may be one, by the tasks of each.
     """
     found = list[_Chain]()
@@ -56,7 +55,7 @@ def chains(
 
 @dataclass
 class _Chain:
-    """A process: its tasks, those of them that none of the others needs, and what they are of."""
+    """A process: its tasks, its last tasks, which no other needs, and the tasks of instances."""
 
     tasks: list[str]
     running: set[str]

@@ -1,4 +1,4 @@
-"""How sure it is that a plan keeps an SLO: by how wrong measured predictions were before."""
+"""The probability that a plan keeps an SLO, by the errors of measured predictions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from bisect import bisect_right
 
 from chiron.workflow.plan import PredictedRange
 
-#: How much longer plans took than predicted, in quantiles that stand for as many plans each. The
-#: unit is the half of the predicted range on that side: 1 is the high end, -1 the low one. It is of
-#: 212 plans of 11 workflows, each as one median of its requests: the rows of prediction and
-#: prediction-streams in evaluation/results, which `chiron evaluate prediction --rows` predicts and
-#: summarizes, and the plans of evaluation/results/quick.
+#: Quantiles of the prediction error, each standing for as many plans. The unit is half the
+#: predicted range on that side: 1 is the high end, -1 the low end. They are of 212 plans of 11
+#: workflows, each as one median of its requests: the rows of prediction and prediction-streams in
+#: evaluation/results, which `chiron evaluate prediction --rows` predicts and summarizes, and the
+#: plans of evaluation/results/quick.
 # fmt: off
 SURPRISES = (
     -0.65, -0.48, -0.42, -0.36, -0.32, -0.29, -0.25, -0.22, -0.2, -0.19,
@@ -22,23 +22,23 @@ SURPRISES = (
 
 
 def surprise(took_ms: float, predicted_ms: float, low_ms: float, high_ms: float) -> float:
-    """By how many halves of its range a plan took longer than predicted."""
+    """Return the prediction error of a plan in halves of its range."""
     further_ms = took_ms - predicted_ms
     half_ms = high_ms - predicted_ms if further_ms > 0 else predicted_ms - low_ms
-    # Where the range has no width, what is outside is outside of any.
+    # If the range has no width, every error is outside.
     return further_ms / max(half_ms, 1e-9)
 
 
 def chance(predicted: PredictedRange, slo_ms: float) -> float:
-    """In what share of cases like this a plan that is predicted so keeps `slo_ms`.
+    """Return the share of similar cases in which a plan predicted so keeps `slo_ms`.
 
-    One more plan is as likely to have any rank among those that were measured.
+    Another plan is equally likely to have any rank among the measured plans.
     """
     beyond = surprise(slo_ms, predicted.judged_ms, *predicted.judged_range_ms)
     return bisect_right(SURPRISES, beyond) / (len(SURPRISES) + 1)
 
 
 def in_words(share: float) -> str:
-    """A share of cases, as far as it is known."""
+    """Return a share of cases in words, as precisely as it is known."""
     least = 1 / (len(SURPRISES) + 1)
     return f"about {share:.0%}" if share >= least else f"under {least:.0%}"

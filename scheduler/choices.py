@@ -1,4 +1,4 @@
-"""What a user may choose about a plan, defined once for the command line and the services."""
+"""The user's choices about a plan, defined once for the command line and the services."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from chiron.wrap.core.triggers import TriggerKind
 if TYPE_CHECKING:
     PlannerChoice = str
     MechanismChoice = str
-else:  # what there is, for help and schemas
+else:  # the existing names, for help and schemas
     PlannerChoice = Literal[tuple(PLANNERS)]
-    #: A mechanism, or the one whose plan is better.
+    #: A mechanism, or the mechanism with the better plan.
     MechanismChoice = Literal[(*MECHANISMS, "auto")]
-#: What is best among the plans that meet the SLO.
+#: The best of the plans that meet the SLO.
 Strategy = Literal["cost", "balanced", "latency"]
 
 
 class Choices(Document):
-    """Planner, mechanism, trigger, path, attempts and strategy of a plan, and what it keeps to."""
+    """The choices for a plan: planner, mechanism, trigger, path, attempts, strategy and limits."""
 
     planner: Annotated[
         PlannerChoice,
@@ -80,9 +80,9 @@ class Choices(Document):
 
     @property
     def limits(self) -> Limits:
-        """What the cluster takes."""
+        """The limits of the cluster."""
         return Limits(self.max_functions, self.node_memory_mib)
 
 
-#: Where the user chooses nothing.
+#: The default choices.
 NO_CHOICES = Choices()

@@ -1,4 +1,4 @@
-"""Layouts of the same shape in which less has to go from wrap to wrap."""
+"""Layouts of the same shape with less data between wraps."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from chiron.scheduler.layout import Layout, StageLayout
 from chiron.workflow.model import Workflow, names_in
 
-#: How often all stages are gone through, from the last to the first and back, at most: as long as
-#: less has to cross each time.
+#: The most sweeps over all stages, from last to first and back. Each sweep has to reduce the data
+#: between wraps.
 _SWEEPS = 4
-#: The wrap that answers.
+#: The wrap that replies.
 _HOME = 0
 
 
 def closer(
     layout: Layout, workflow: Workflow, size_of: Mapping[str, int], group_of: Callable[[str], int]
 ) -> Layout:
-    """`layout` with the processes of each stage in the wraps with which they share most data.
+    """Return `layout` with each stage's processes in the wraps with which they share most data.
 
-    Stage by stage each process takes a place by what its tasks get from the others and give to
-    them as these are, those with most data first. No wrap runs more processes in a stage than
-    before in its widest one, and none without a process is left.
+    Stage by stage, each process chooses the wrap with which it exchanges most data at present. The
+    process with most data chooses first. No wrap runs more processes in a stage than before in its
+    widest stage. Wraps without a process are dropped.
 
     Args:
-        size_of: how many bytes each task gives.
-        group_of: of a task. It stays in wraps that had tasks of its group.
+        size_of: the size of each task's output, in bytes.
+        group_of: the group of a task. It stays in wraps that had tasks of its group.
     """
     places = _Places(layout, workflow, size_of, group_of)
     best = places.crossing_bytes, layout
@@ -44,7 +44,7 @@ def closer(
 
 
 class _Places:
-    """The processes of every stage, and how near they are to what they share data with."""
+    """The wrap of every process in every stage, and the data that it exchanges."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class _Places:
 
     @property
     def crossing_bytes(self) -> int:
-        """How many bytes go to other wraps, each object once to each."""
+        """The bytes sent to other wraps, each object once to each wrap."""
         total = 0
         for task, wrap in self._wrap_of.items():
             targets = {self._wrap_of[user] for user in self._users[task]}
@@ -77,7 +77,7 @@ class _Places:
         return total
 
     def rearrange(self, number: int) -> None:
-        """Give the processes of a stage the places that are best as the other stages are."""
+        """Move the processes of a stage to the best wraps, given the other stages."""
         processes = [(p, w) for w, each in enumerate(self.layout[number]) for p in each]
         choices = sorted(
             (-shared[wrap], wrap != own, wrap, place)
@@ -98,11 +98,11 @@ class _Places:
         self._wrap_of |= dict(_tasks(self.layout[number]))
 
     def padded(self, stage: StageLayout) -> StageLayout:
-        """`stage` with all wraps, those without a process too."""
+        """Return `stage` with all wraps, including wraps without a process."""
         return (*stage, *((),) * (len(self._rooms) - len(stage)))
 
     def _shared(self, process: Sequence[str]) -> Counter[int]:
-        """By the wraps, how many bytes a process gets from them and gives to them."""
+        """Return by wrap the bytes that a process exchanges with it."""
         shared = Counter[int]()
         for task in process:
             for needed in self._needs[task]:
@@ -115,7 +115,7 @@ class _Places:
 
 
 def _tasks(stage: StageLayout) -> Iterator[tuple[str, int]]:
-    """The tasks of a stage, each with its wrap."""
+    """Yield the tasks of a stage, each with its wrap."""
     for wrap, processes in enumerate(stage):
         for process in processes:
             for task in process:

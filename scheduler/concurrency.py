@@ -1,47 +1,45 @@
-"""How many requests a wrap executes at once, and what memory they take."""
+"""How many requests a wrap executes at once, and their memory."""
 
 from __future__ import annotations
 
 from chiron.scheduler.memory import FORKED_MEMORY_MIB
 from chiron.workflow.plan import Plan, Wrap
 
-#: Requests that a wrap runs at once for each CPU of the plan's widest wrap: at least, which is what
-#: it gets where nothing is known of its functions.
+#: The least concurrency for each CPU of the plan's widest wrap, used if its functions are unknown.
 FEWEST_PER_CPU = 4
-#: What a wrap takes before it runs anything, with room to breathe: 24 MiB measured, 34 with the
+#: The memory of a wrap before it runs anything, with a margin: 24 MiB measured, 34 with the
 #: watchdog.
 IDLE_MIB = 48.0
-#: The share of the time in which the CPUs of a wrap may have nothing to do though requests wait.
+#: The share of the time in which a wrap's CPUs may idle although requests wait.
 _IDLE = 0.02
-#: Most requests that a wrap takes in: below the connections that its server accepts.
+#: The most requests that a wrap accepts: below the connections that its server accepts.
 MOST_INFLIGHT = 512
 
 
 def concurrency(plan: Plan) -> int:
-    """How many requests each wrap of `plan` runs at once.
+    """Return how many requests each wrap of `plan` runs at once.
 
-    As many as keep the CPUs busy of the wrap with the least CPU for its functions: see
-    `keeping_busy`. Functions that wait leave their CPU to other requests. No more than fit into the
-    memory of each wrap, with their processes: where it is known what the functions take, even fewer
-    than the least.
+    Enough to keep the CPUs busy of the wrap with the least CPU for its functions: see
+    `keeping_busy`. Functions that wait leave their CPU to other requests. At most as many as fit
+    into the memory of each wrap, with their processes, if the functions' demand is known: even
+    below the least.
     """
     wanted = FEWEST_PER_CPU * max(wrap.cpus for wrap in plan.wraps)
     rate = requests_per_ms(plan)
     if rate is not None and plan.predicted is not None:
-        waits = rate * plan.predicted.latency_ms - 1  # a request computes for one part of all
+        waits = rate * plan.predicted.latency_ms - 1  # in units of a request's computing time
         wanted = max(wanted, keeping_busy(max(0.0, waits)))
     return max(1, min([wanted, *(_fitting(wrap) for wrap in plan.wraps if wrap.demand)]))
 
 
 def keeping_busy(waits: float) -> int:
-    """How many requests at once keep the CPUs of a wrap busy; more only contend for them.
+    """Return how many requests at once keep the CPUs of a wrap busy; more only contend for them.
 
-    Each of them waits `waits` times as long as it computes. By Little's law `waits` + 1 are enough
-    if they never meet. They do, as times vary: of N requests that compute one after another, and
-    then wait for a time that varies at random, none computes for the share B(N, waits) of the
-    time. That is Erlang's loss formula, which the model of machine interference (Palm, 1947) has
-    for its idle repairman. The least N with a share of at most `_IDLE` is taken, and at most
-    `MOST_INFLIGHT`.
+    Each request waits `waits` times as long as it computes. By Little's law `waits` + 1 requests
+    suffice if they never meet. But times vary: of N requests that compute one after another, and
+    then wait for a random time, none computes for the share B(N, waits) of the time. That is
+    Erlang's loss formula, the idle repairman in the model of machine interference (Palm, 1947). The
+    result is the least N with a share of at most `_IDLE`, and at most `MOST_INFLIGHT`.
 
     >>> keeping_busy(0.0), keeping_busy(4.0), keeping_busy(99.0)
     (1, 9, 112)
@@ -54,22 +52,22 @@ def keeping_busy(waits: float) -> int:
 
 
 def requests_per_ms(plan: Plan) -> float | None:
-    """What the CPUs of the busiest wrap can do; None where its demand is not known, or nothing."""
+    """Return the capacity of the busiest wrap's CPUs; None if no demand is known and positive."""
     demands = [(wrap.cpus, wrap.demand.cpu_ms) for wrap in plan.wraps if wrap.demand]
     return min((cpus / cpu_ms for cpus, cpu_ms in demands if cpu_ms), default=None)
 
 
 def _fitting(wrap: Wrap) -> int:
-    """How many requests at once have room in the wrap's memory, each with all its processes."""
+    """Return how many requests at once fit into the wrap's memory, with all their processes."""
     return int((wrap.memory_mib - idle_mib(wrap)) / request_mib(wrap))
 
 
 def idle_mib(wrap: Wrap) -> float:
-    """What a replica takes that executes nothing, in MiB."""
+    """Return the memory of an idle replica, in MiB."""
     return IDLE_MIB + (wrap.demand.imports_mib if wrap.demand else 0.0)
 
 
 def request_mib(wrap: Wrap) -> float:
-    """What each request takes that a replica executes, in MiB."""
+    """Return the memory of each request that a replica executes, in MiB."""
     functions_mib = wrap.demand.memory_mib if wrap.demand else 0.0
     return max(1.0, functions_mib + FORKED_MEMORY_MIB * (len(wrap.processes) - 1))

@@ -1,4 +1,4 @@
-"""What of profiles, environments and constraints makes functions conflict, each with its reason."""
+"""The conflicts of functions by profiles, environments and constraints, each with its reason."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from chiron.wrap.functions.leftovers import THREADS_RUN_ON
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-#: A function, and one of the packages that it asks for.
+#: A function, and one of its required packages.
 Need: TypeAlias = "tuple[str, Requirement]"
-#: Files that are none, and those below them that are.
+#: Paths that are no files, and paths below them that are.
 _OF_KERNEL, _SHARED_MEMORY = ("/dev/", "/proc/"), "/dev/shm/"  # noqa: S108
-#: Packages of which the module has another name.
+#: Packages by the names of their modules, if the names differ.
 _PACKAGES = {
     "PIL": "pillow",
     "bs4": "beautifulsoup4",
@@ -32,20 +32,20 @@ _PACKAGES = {
     "sklearn": "scikit-learn",
     "yaml": "pyyaml",
 }
-#: Appended to a version, the next one that any bound can tell from it.
+#: Appended to a version, the next version that any bound can distinguish from it.
 _NEXT = ".0.0.0.1"
-#: A version that is below every bound that anybody sets.
+#: A version below every usual bound.
 _FIRST = "0"
 
 
 def find_conflicts(
     functions: Iterable[str], profile: Profile, constraints: Constraints, environments: Environments
 ) -> Conflicts:
-    """What the profiles and environments of `functions` and the user's `constraints` forbid.
+    """Return the conflicts of `functions` by their profiles, environments and `constraints`.
 
     Modules of one name are no conflict, since the wrap runtime gives each function its own.
 
-    Raises ``unknown-function`` where a constraint names none of `functions`; ``bad-requirement``.
+    Raises ``unknown-function`` if a constraint names none of `functions`; ``bad-requirement``.
     """
     names = tuple(sorted(functions))
     constraints.check_functions(names)
@@ -81,9 +81,9 @@ def _isolated(names: Sequence[str], constraints: Constraints, level: str) -> dic
 
 
 def _of_process(name: str, profile: Profile) -> tuple[str, ...]:
-    """What a function changes of its process; where its files are concerns its wrap.
+    """Return a function's changes to its process, without those of its container.
 
-    A thread that it leaves there changes nothing for other functions.
+    A thread that it leaves running changes nothing for other functions.
     """
     return tuple(
         each
@@ -93,30 +93,30 @@ def _of_process(name: str, profile: Profile) -> tuple[str, ...]:
 
 
 def unshareable_conflicts(changes: Mapping[str, Sequence[str]]) -> dict[Pair, str]:
-    """What changes a process concerns all that runs there, further tasks of its function too.
+    """Return the conflicts by changes to a process, also with further tasks of the same function.
 
-    `changes` has for each function what it changes.
+    `changes` has the changes of each function.
     """
     pairs = combinations_with_replacement(sorted(changes), 2)
     return _changing(pairs, changes, "{} changes what its whole process shares ({})")
 
 
 def _set_at_import(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
-    """What a function's import sets is there in processes that run it, for all that runs there."""
+    """Return conflicts by imports that set something in every process that runs the function."""
     changes = {name: profile.functions[name].set_at_import for name in names}
     reason = "the import of {} sets what its whole process shares ({})"
     return _changing(combinations(names, 2), changes, reason)
 
 
 def _patched_at_import(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
-    """All processes of a wrap have imported all its functions."""
+    """Return conflicts by imports that patch a wrap, whose processes all import all functions."""
     changes = {name: profile.functions[name].patched_at_import for name in names}
     reason = "the import of {} changes what all processes of its wrap share ({})"
     return _changing(combinations(names, 2), changes, reason)
 
 
 def _in_container(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
-    """A wrap's container has the folder of a function there only where it has no other function."""
+    """Return conflicts by paths in a function's folder, which exists only in a wrap of its own."""
     changes = {name: profile.functions[name].unshareable for name in names}
     found = {name: {IN_CONTAINER}.intersection(its) for name, its in changes.items()}
     return _changing(combinations(names, 2), found, "{} names a file where it is alone ({})")
@@ -125,7 +125,7 @@ def _in_container(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
 def _changing(
     pairs: Iterable[Pair], changes: Mapping[str, Collection[str]], reason: str
 ) -> dict[Pair, str]:
-    """Those of `pairs` of which one changes something; `reason` has places for it and for what."""
+    """Return the `pairs` with a change; `reason` has places for the function and its changes."""
     return {
         (a, b): reason.format(one, ", ".join(changes[one]))
         for a, b in pairs
@@ -135,7 +135,7 @@ def _changing(
 
 
 def _requirements(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
-    """A wrap has one version of each package."""
+    """Return conflicts by packages, of which a wrap has one version each."""
     needs: list[Need] = []
     for name in names:
         needs += [(name, _parsed(text, name)) for text in profile.functions[name].requirements]
@@ -143,11 +143,11 @@ def _requirements(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
 
 
 def _optional_imports(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
-    """A function that does without a package would find that of another function of its wrap."""
+    """Return conflicts by packages that one function can do without and another requires."""
     optional = {name: profile.functions[name].optional_imports for name in names}
     if not any(optional.values()):
         return {}
-    from packaging.utils import canonicalize_name  # loaded only where there is something to compare
+    from packaging.utils import canonicalize_name  # loaded only if there is something to compare
 
     required = {
         name: {
@@ -167,13 +167,13 @@ def _optional_imports(names: Sequence[str], profile: Profile) -> dict[Pair, str]
 
 
 def excluding(needs: Sequence[Need]) -> Iterator[tuple[Pair, str]]:
-    """The pairs of functions that need versions of a package which exclude each other, and why.
+    """Yield the pairs of functions that need incompatible versions of a package, and why.
 
     They come in the order of `needs`; a function may be in a pair with itself.
     """
     if not needs:
         return
-    from packaging.utils import canonicalize_name  # loaded only where there is something to compare
+    from packaging.utils import canonicalize_name  # loaded only if there is something to compare
 
     by_package: dict[str, list[Need]] = {}
     for function, requirement in needs:
@@ -187,9 +187,9 @@ def excluding(needs: Sequence[Need]) -> Iterator[tuple[Pair, str]]:
 
 
 def _satisfiable(one: Requirement, other: Requirement) -> bool:
-    """Whether some version suits both; that it exists is left to the installer.
+    """Return whether some version satisfies both; the installer finds out whether it exists.
 
-    Between two neighbouring bounds all versions are alike, so that one of each will do.
+    Between two neighbouring bounds all versions are equivalent, so one of each suffices.
     """
     if one.url and other.url:
         return one.url == other.url
@@ -206,7 +206,7 @@ def _satisfiable(one: Requirement, other: Requirement) -> bool:
 
 
 def _parsed(text: str, function: str) -> Requirement:
-    """One requirement of `function`; ``bad-requirement`` unless it is as ``name==1.0``."""
+    """Return one requirement of `function`; ``bad-requirement`` unless it is like ``name==1.0``."""
     try:
         return parse_line(text)
     except ValueError as error:
@@ -219,10 +219,10 @@ def _parsed(text: str, function: str) -> Requirement:
 
 
 def _runtimes(names: Sequence[str], profile: Profile, *, alike: bool) -> dict[Pair, str]:
-    """A wrap has one interpreter of a language, and a process is of one language.
+    """Return conflicts by runtimes: a wrap has one interpreter a language, a process one language.
 
-    So the runtimes of a pair differ in their versions if they are `alike`, else in more than that.
-    A profile that does not say which one it is gets on with any.
+    The runtimes of a pair differ only in version if `alike`, else in language. A profile without a
+    runtime conflicts with none.
     """
     runtime = {name: profile.functions[name].runtime for name in names}
     known = [name for name in names if runtime[name]]
@@ -238,7 +238,7 @@ def _language(runtime: str) -> str:
 
 
 def _files(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
-    """The processes of a wrap share its file system; alone, each function had its own."""
+    """Return conflicts by files: a wrap's processes share the file system that each had alone."""
     touching: dict[str, set[str]] = {}
     for name in names:
         function = profile.functions[name]
@@ -257,7 +257,7 @@ def _files(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
 
 
 def _ports(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
-    """The processes of a wrap share its addresses."""
+    """Return conflicts by ports: a wrap's processes share its addresses."""
     users: dict[int, list[str]] = {}
     for name in names:
         for port in profile.functions[name].ports:
@@ -270,11 +270,11 @@ def _ports(names: Sequence[str], profile: Profile) -> dict[Pair, str]:
 
 
 def variable_conflicts(environments: Environments) -> dict[Pair, str]:
-    """A wrap has one environment; a function that does not set a variable takes any value of it.
+    """Return conflicts by variables: a wrap has one environment.
 
-    So it is with other fields of stack.yaml: see `chiron.openfaas.sharing.one_valued`.
-
-    Values are not told: they may be secrets.
+    A function accepts any value of a variable that it does not set. So it is with other fields of
+    stack.yaml: see `chiron.openfaas.sharing.one_valued`. Values may be secrets, so reasons omit
+    them.
     """
     return {
         (a, b): f"{a} and {b} want different values of {variable}"

@@ -1,4 +1,4 @@
-"""What must not share a process or a wrap, and how many kinds of wraps that makes."""
+"""Functions that must not share a process or a wrap, and the groups of wraps that follow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal
 from chiron.workflow.apart import Apart
 from chiron.workflow.errors import ChironError
 
-#: Two functions in the order of their names, or one twice: what holds between its own tasks.
+#: Two functions in the order of their names; or one twice, for conflicts of its own tasks.
 Pair = tuple[str, str]
 
 
@@ -20,7 +20,7 @@ class Conflicts:
     """Pairs of functions that must not share a wrap, or a process, each with its reason.
 
     ``wrap`` pairs must not share a process either, since a process is in one wrap; ``process``
-    has them too. ``together`` are functions that have to share a wrap.
+    includes them. ``together`` are functions that have to share a wrap.
     """
 
     functions: tuple[str, ...]
@@ -29,18 +29,18 @@ class Conflicts:
     together: tuple[tuple[str, ...], ...] = ()
 
     def apart(self, function: str) -> frozenset[str]:
-        """The functions whose tasks must not share a process with one of `function`."""
+        """Return the functions whose tasks must not share a process with tasks of `function`."""
         return frozenset(b if a == function else a for a, b in self.process if function in (a, b))
 
     def get_on(self, functions: Iterable[str], others: Iterable[str]) -> bool:
-        """Whether a process that runs tasks of `functions` may run tasks of `others` too."""
+        """Return whether a process that runs `functions` may run tasks of `others` too."""
         return not self.process or not any(
             (min(pair), max(pair)) in self.process for pair in product(functions, others)
         )
 
     @property
     def told(self) -> tuple[Apart, ...]:
-        """A rule for every reason: one function may have the same to be apart from many."""
+        """A rule for every reason, which may keep one function apart from many."""
         pairs: dict[tuple[Literal["wrap", "process"], str], list[Pair]] = {}
         for pair, reason in self.process.items():
             pairs.setdefault(("wrap" if pair in self.wrap else "process", reason), []).append(pair)
@@ -52,12 +52,12 @@ class Conflicts:
         return tuple(rules)
 
     def groups(self) -> dict[str, int]:
-        """A group for every function so that those of one group can share a wrap.
+        """Return a group number for every function; functions of one group can share a wrap.
 
-        Functions that conflict with many choose first, each the lowest group that it gets on
-        with. Group 0, that of the entry wrap, which need not be called, has the most functions.
+        Functions with most conflicts choose first, each the lowest group without a conflict. Group
+        0 has the most functions: it is the entry wrap's, which need not be called.
 
-        Raises ``impossible-constraints`` where functions that have to share a wrap must not.
+        Raises ``impossible-constraints`` if functions that have to share a wrap conflict.
         """
         units = self.units()
         unit_of = {function: unit for unit in units for function in unit}
@@ -82,7 +82,7 @@ class Conflicts:
         return {function: number[group[unit]] for function, unit in unit_of.items()}
 
     def units(self) -> list[tuple[str, ...]]:
-        """The functions, in those that have to share a wrap."""
+        """Return the functions, grouped by those that have to share a wrap."""
         unit_of = {function: {function} for function in self.functions}
         for constraint in self.together:
             merged = set().union(*(unit_of[function] for function in constraint))
@@ -91,5 +91,5 @@ class Conflicts:
         return sorted({tuple(sorted(unit)) for unit in unit_of.values()})
 
 
-#: Where any functions may share a process.
+#: No conflicts: all functions may share a process.
 NO_CONFLICTS = Conflicts(())

@@ -1,7 +1,7 @@
-"""Plans for workflows that decide while they run: searched for what they did, payload by payload.
+"""Plans for workflows that decide at run time, searched payload by payload.
 
-What a payload has such a workflow do is a graph of instances, which is planned like every other
-(`chiron.workflow.trace`). Folded to its tasks, each of these plans is judged by all payloads.
+A run with a payload is a graph of instances, which is planned like every other graph
+(`chiron.workflow.trace`). The plan is folded from instances to tasks, and judged by all payloads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from chiron.wrap.core.triggers import MOST_AT_ONCE
 
 
 def outline(static: Workflow) -> Workflow:
-    """The first instance of each task, after those of the tasks that it needed."""
+    """Return the first instance of each task, after those of the tasks that it needed."""
     first = [
         task for task in static.tasks if task.name.endswith("#1") and not is_wait(task.function)
     ]
@@ -32,7 +32,7 @@ def outline(static: Workflow) -> Workflow:
 
 
 def complete(run: Run, workflow: Workflow) -> Run:
-    """`run`, and after it those tasks of `workflow` that it does without, one after another."""
+    """Return `run`, followed by the tasks of `workflow` that it lacks, one after another."""
     tasks = list(run.workflow.tasks)
     placed = {task_of(task.name) for task in tasks}
     for task in workflow.tasks:
@@ -42,10 +42,10 @@ def complete(run: Run, workflow: Workflow) -> Run:
 
 
 def folded(plan: Plan, workflow: Workflow, runs: Iterable[Run]) -> Plan:
-    """A plan of instances as one of their tasks: each may run wherever some instance of it does.
+    """Return a plan of instances as a plan of tasks: a task may run wherever an instance does.
 
-    What did not run, as a branch that is seldom taken, is in the main process of the first wrap.
-    Every wrap has memory for each of `runs`.
+    A task that did not run, as on a rare branch, goes to the main process of the first wrap. Every
+    wrap has memory for each of `runs`.
     """
     own = dict.fromkeys(workflow.by_name)
     placed = {task_of(name) for wrap in plan.wraps for name in wrap.tasks}
@@ -64,7 +64,7 @@ def folded(plan: Plan, workflow: Workflow, runs: Iterable[Run]) -> Plan:
 
 
 def with_memory(plan: Plan, workflow: Workflow, runs: Iterable[Run]) -> Plan:
-    """A plan whose wraps have memory for the one of `runs` that takes most in them."""
+    """Return the plan with wraps that have memory for each of `runs`."""
     loaded = {wrap.name: {workflow.function_of(task) for task in wrap.tasks} for wrap in plan.wraps}
     sizes: dict[str, list[tuple[int, Demand]]] = {wrap.name: [] for wrap in plan.wraps}
     for run in runs:
@@ -84,9 +84,9 @@ def _tasks(process: Sequence[str], own: dict[str, None]) -> tuple[str, ...]:
 
 
 def _some(process: Sequence[str], run: Run) -> tuple[str, ...]:
-    """The instances of a process, as many of each task as can be there at once.
+    """Return the instances in a process, of each task as many as can exist at once.
 
-    What stands in a wrap that is idle in `run` is no instance.
+    Tasks in a wrap that is idle in `run` are no instances.
     """
     counts: dict[str, int] = {}
     kept = []

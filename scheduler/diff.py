@@ -1,4 +1,4 @@
-"""What is different between two plans of a workflow, in lines that a person understands."""
+"""The differences between two plans of a workflow, in lines for people."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class _Place:
 
 
 def compare(old: Plan, new: Plan) -> tuple[str, ...]:
-    """A line for every figure that changed, and for tasks that went from one process to another.
+    """Return a line for every figure that changed, and for tasks that changed their process.
 
-    A process of the new plan counts as that of the old plan with which it has most tasks in
-    common, so that a mere change of numbers or names does not show as a move.
+    A process of the new plan is matched with the old process with most tasks in common. So a new
+    number or name alone is no move.
     """
     changed = (f"{name}: {before} -> {after}" for name, before, after in figures(old, new))
     return (*changed, *moves(old, new))
 
 
 def figures(old: Plan, new: Plan) -> list[tuple[str, str, str]]:
-    """The figures that changed: what they are of, and both."""
+    """Return the name, the old and the new value of every figure that changed."""
     found = {
         "workflow": (old.workflow, new.workflow),
         "planner": (old.planner, new.planner),
@@ -54,7 +54,7 @@ def figures(old: Plan, new: Plan) -> list[tuple[str, str, str]]:
 
 
 def moves(old: Plan, new: Plan) -> Iterator[str]:
-    """A line for each group of tasks that went from one process to another."""
+    """Yield a line for each group of tasks that moved from one process to another."""
     left, joined = _places(old), _places(new)
     before = {task: place for place in left for task in place.tasks}
     after = {task: place for place in joined for task in place.tasks}
@@ -72,12 +72,12 @@ def moves(old: Plan, new: Plan) -> Iterator[str]:
 
 
 def _named(joined: _Place, left: _Place) -> str:
-    """The process that tasks came to; one of the same number as before is another all the same."""
+    """Return the tasks' new process; marked if it differs from an old one of the same number."""
     return f"{joined}, which is another now" if str(joined) == str(left) else str(joined)
 
 
 def _matched(old: list[_Place], new: list[_Place]) -> dict[_Place, _Place]:
-    """For each new process the old one that it is: most tasks in common first."""
+    """Return the old process of each new process, matched by most tasks in common."""
     pairs = [
         (-len(one.tasks & other.tasks), i, j)
         for i, one in enumerate(new)
@@ -105,7 +105,7 @@ def _predicted(plan: Plan) -> str:
 
 
 def _load(plan: Plan) -> str:
-    """The load that a plan was made for, and what its requests take under it."""
+    """Return the load of a plan, and the latencies of its requests."""
     if plan.under_load is None:
         return "-"
     each = (f"p{one.percentile:g} {one.ms:.1f} ms" for one in plan.under_load.within)
@@ -113,7 +113,7 @@ def _load(plan: Plan) -> str:
 
 
 def _replicas(plan: Plan) -> str:
-    """How many each wrap has; the same for all in a word."""
+    """Return the replicas of each wrap; one number if they are equal."""
     counts = {wrap.replicas for wrap in plan.wraps}
     if len(counts) == 1:
         return str(*counts)

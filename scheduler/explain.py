@@ -1,4 +1,4 @@
-"""Why a plan is as it is, in lines that a person understands."""
+"""The reasons for a plan, in lines for people."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _STRATEGIES: dict[Strategy, str] = {
     "balanced": "the least CPUs x latency that meets the SLO",
     "latency": "the fastest found, whatever it costs",
 }
-#: Lines about single processes, and about conflicts, before the rest is counted.
+#: The most lines about processes, or about conflicts; further lines are counted.
 _MOST_LINES = 12
-#: Functions that a line names before the rest is counted.
+#: The most functions that a line names; further functions are counted.
 _MOST_NAMES = 4
 
 
 def explain(
     plan: Plan, job: Job, strategy: Strategy = "cost", fewer_ms: float | None = None
 ) -> tuple[str, ...]:
-    """The verdict, the rule, and lines for wraps, processes, conflicts, secrets and limits.
+    """Return the verdict, the rule, and lines for wraps, processes, conflicts, secrets and limits.
 
-    `fewer_ms` is what one CPU less takes at least if stages wait for each other, where the search
-    tried that in vain.
+    `fewer_ms` is a lower bound of the latency with one CPU less, if stages are barriers. It is None
+    unless the search tried that in vain.
     """
     lines = [_verdict(plan, job), *_payloads(plan), f"{plan.planner}: {_rule(plan, strategy)}"]
     if fewer_ms is not None and plan.slo_ms is not None:
@@ -86,7 +86,7 @@ def _verdict(plan: Plan, job: Job) -> str:
 
 
 def _payloads(plan: Plan) -> Iterator[str]:
-    """What each of several payloads takes."""
+    """Yield the latency of each of several payloads."""
     if plan.predicted and plan.predicted.payloads_ms and plan.slo_ms is not None:
         each = plan.predicted.payloads_ms
         slow = [name for name, latency_ms in each.items() if latency_ms > plan.slo_ms]
@@ -98,7 +98,7 @@ def _payloads(plan: Plan) -> Iterator[str]:
 
 
 def _wraps(plan: Plan, job: Job) -> list[str]:
-    """Why there is more than one wrap, and what each is."""
+    """Return why there are several wraps, and a line for each."""
     lines = _some(list(map(_wrap, plan.wraps)), "wraps")
     if searched(plan.planner) and len(plan.wraps) > 1:
         lines.insert(0, f"{len(plan.wraps)} wraps: {_why_several(job, plan.wraps[0].mechanism)}")
@@ -123,7 +123,7 @@ def _why_several(job: Job, mechanism: str) -> str:
 
 
 def _crossings(plan: Plan, job: Job) -> Iterator[str]:
-    """What goes from wrap to wrap, and for how long, with the first payload."""
+    """Yield the transfers between wraps with the first payload, and their times."""
     if not job.platform.paths:
         return
     run = run_of(job.workflow, job.profile.mix[0].profile)
@@ -168,7 +168,7 @@ def _shared(process: Sequence[str], number: int, wrap: Wrap, job: Job) -> str:
 
 
 def _conflicts(plan: Plan, job: Job) -> list[str]:
-    """What keeps functions apart, or what a fixed layout does all the same."""
+    """Return the conflicts that a plan respects, or those that a fixed layout breaks."""
     if respects_conflicts(plan.planner):
         return list(map(_kept_apart, job.conflicts.told))
     reasons = dict.fromkeys(each.reason for each in broken(plan, job.workflow, job.conflicts.told))
@@ -176,7 +176,7 @@ def _conflicts(plan: Plan, job: Job) -> list[str]:
 
 
 def _by_stage(tasks: Iterable[str], workflow: Workflow) -> list[list[str]]:
-    """`tasks` in the stages that have some of them."""
+    """Return `tasks` by the stages that have some of them."""
     wanted = frozenset(tasks)
     stages = ([task for task in stage if task in wanted] for stage in workflow.stages)
     return list(filter(None, stages))
@@ -189,7 +189,7 @@ def _kept_apart(rule: Apart) -> str:
 
 
 def _widened_secrets(plan: Plan, job: Job) -> Iterator[str]:
-    """A line for every wrap in which a function can read secrets that are only others'.
+    """Yield a line for every wrap in which a function can read another function's secrets.
 
     All functions of a wrap are in one sandbox, with the union of their secrets as files.
     """

@@ -1,4 +1,4 @@
-"""The planner `faasflow`: tasks that give one another most on the critical path share a wrap.
+"""The planner `faasflow`: tasks with the largest transfers on the critical path share a wrap.
 
 References
 ----------
@@ -17,16 +17,16 @@ from chiron.workflow.plan import Processes
 
 #: The tasks of a wrap.
 Group = tuple[str, ...]
-#: Whether a wrap has room for some tasks.
+#: Whether a wrap has capacity for some tasks.
 Holds = Callable[[Group], bool]
 
 
 def faasflow(room: Room) -> list[tuple[Processes, int]]:
-    """The processes of every wrap, and the memory for what its tasks give one another, in MiB.
+    """Return the processes of every wrap, and the memory for its objects, in MiB.
 
-    What is measured is grouped by that (`merges`), what is not by its hash: every task where no
-    sizes are known, and those that no payload has reached. Where that makes more wraps than there
-    may be, some have several groups, and if need be more processes than cores.
+    Measured tasks are grouped by transfers (`merges`). The other tasks are grouped by their hash:
+    all tasks if no sizes are known, else the tasks that no payload reached. If that makes too many
+    wraps, wraps combine several groups, if need be with more processes than cores.
     """
     known = [unit for unit in room.units if any(map(room.is_measured, unit))]
     unknown = [unit for unit in room.units if unit not in known]
@@ -42,11 +42,11 @@ def faasflow(room: Room) -> list[tuple[Processes, int]]:
 
 
 def merges(groups: Sequence[Group], traffic: Traffic, holds: Holds) -> Iterator[list[Group]]:
-    """The groups as they are given, and after each merge (Algorithm 1).
+    """Yield the groups as they are given, and after each merge (Algorithm 1).
 
-    What the heaviest edge of the critical path leads from and to becomes one group; where there is
-    no room for that, the next edge counts, and where there is for none, it ends. The critical path
-    is found anew each time, as within a group objects take no time.
+    Each merge joins the two groups at the heaviest edge of the critical path that `holds` allows;
+    without such an edge, the merging ends. The critical path is computed anew each time, as objects
+    within a group take no time.
     """
     found = list(groups)
     while True:
@@ -64,9 +64,9 @@ def merges(groups: Sequence[Group], traffic: Traffic, holds: Holds) -> Iterator[
 
 
 def hashed(units: Iterable[Group], groups: Sequence[Group], holds: Holds) -> list[Group]:
-    """Each of `units` in the group that its hash says, or in the next one that has room for it.
+    """Return `groups` with each of `units` in the group of its hash, or the next with capacity.
 
-    Where none has, it is one of its own. Groups that stay empty are left out.
+    A unit that fits nowhere is a group of its own. Empty groups are dropped.
     """
     found = list(groups)
     for unit in units:
@@ -81,9 +81,9 @@ def hashed(units: Iterable[Group], groups: Sequence[Group], holds: Holds) -> lis
 
 
 def packed(groups: Sequence[Group], traffic: Traffic, most: int, holds: Holds) -> list[Group]:
-    """`groups` in at most `most` wraps, as far as there is room.
+    """Return `groups` merged into at most `most` wraps, as far as there is capacity.
 
-    The smallest one goes to that with which it exchanges most, of equal ones to the smallest.
+    The smallest group joins the group with which it exchanges most; of equals, the smallest.
     """
     found, stuck = list(groups), list[Group]()
     while len(found) > most and len(stuck) < len(found):
@@ -101,7 +101,7 @@ def packed(groups: Sequence[Group], traffic: Traffic, most: int, holds: Holds) -
 
 
 def _exchanged_ms(group: Group, others: Sequence[Group], traffic: Traffic) -> list[float]:
-    """What the edges between `group` and each of `others` weigh."""
+    """Return the weights of the edges between `group` and each of `others`."""
     number_of, weights_ms = _numbered(others), [0.0] * len(others)
     for task in group:
         for other, ms in traffic.partners_ms.get(task, {}).items():
@@ -111,5 +111,5 @@ def _exchanged_ms(group: Group, others: Sequence[Group], traffic: Traffic) -> li
 
 
 def _numbered(groups: Sequence[Group]) -> dict[str, int]:
-    """Of every task the number of its group."""
+    """Return the number of every task's group."""
     return {task: number for number, group in enumerate(groups) for task in group}

@@ -13,11 +13,10 @@ from chiron.scheduler.problem import Kind, Problem
 def fill(
     problem: Problem, order: Sequence[int], offsets_ms: Sequence[float]
 ) -> tuple[float, tuple[Functions, ...]]:
-    """The functions in that order over processes that start at `offsets_ms`, none left empty.
+    """Assign the functions in that order to processes that start at `offsets_ms`, none left empty.
 
-    With the partition comes when its last process would end if threads did nothing but compute.
-    No two functions share a process that must not, if there are as many processes as
-    `separated` makes.
+    Returns the end of the last process if threads only computed, and the partition. No conflicting
+    functions share a process, if there are at least as many processes as `separated` returns.
     """
     filling = _Filling(problem, order, offsets_ms)
     for place, n in enumerate(order):
@@ -34,11 +33,11 @@ class _Filling:
         self._problem, self._offsets_ms = problem, offsets_ms
         self._busy_ms = list(offsets_ms)
         self._by_offset = sorted(range(len(offsets_ms)), key=lambda s: (offsets_ms[s], s))
-        self._by_work = [(offsets_ms[s], s) for s in self._by_offset]  # a heap, with old entries
+        self._by_work = [(offsets_ms[s], s) for s in self._by_offset]  # a heap with stale entries
         self._colours = _Colours(problem, order, len(offsets_ms)) if problem.apart else None
 
     def put(self, n: int, *, scarce: bool) -> None:
-        """Put `n` where it ends first; where functions are `scarce`, where none is yet."""
+        """Put `n` where it ends first; if functions are `scarce`, into an empty process."""
         kind, busy_ms, waiting = self._problem.kinds[n], self._busy_ms, self._by_work
         while waiting[0][0] < busy_ms[waiting[0][1]]:
             heappop(waiting)
@@ -57,7 +56,7 @@ class _Filling:
         self.latest_ms = max(self.latest_ms, end_ms)
 
     def _first_end(self, kind: Kind) -> tuple[float, int]:
-        """When such a function ends at the earliest, and where; most of a search's time is here."""
+        """Return the earliest end of the function, and its slot: the hot spot of a search."""
         busy_ms, offsets_ms = self._busy_ms, self._offsets_ms
         core_ms, latency_ms = kind.core_ms, kind.latency_ms
         first_ms, first = math.inf, 0
@@ -73,7 +72,7 @@ class _Filling:
         return first_ms, first
 
     def _first_free(self, n: int, scarce: bool) -> tuple[float, int]:
-        """When `n` ends at the earliest, and where; infinite where it must not be anywhere."""
+        """Return the earliest end of `n`, and its slot; infinite if no slot is allowed."""
         kind, best = self._problem.kinds[n], (math.inf, 0)
         for slot in self._by_offset:
             alone_ms = self._offsets_ms[slot] + kind.latency_ms
@@ -94,11 +93,11 @@ class _Filling:
 
 
 class _Colours:
-    """The colour of every process that has begun: each function finds one of its own.
+    """The colour of every process in use, so that each function finds a process of its colour.
 
-    A colour is a set of functions that may share a process. A process of a colour also takes
-    others, but only such as get on with all functions of the colour; and processes are kept for
-    colours that have none yet.
+    A colour is a set of functions that may share a process. A process of a colour also accepts
+    other functions that conflict with no function of the colour. Empty processes are reserved for
+    colours without a process.
     """
 
     def __init__(self, problem: Problem, order: Sequence[int], count: int) -> None:
@@ -109,17 +108,17 @@ class _Colours:
         self._may_join: dict[tuple[int, int], bool] = {}
 
     def may_open(self, n: int, empty: int) -> bool:
-        """Whether `n` may begin one of the `empty` processes."""
+        """Return whether `n` may start one of the `empty` processes."""
         return empty > len(self._unopened) or self._own(n) in self._unopened
 
     def open(self, slot: int, n: int) -> None:
-        """A process begins with `n`, and has its colour."""
+        """Start a process with `n`, and give it the colour of `n`."""
         colour = self._own(n)
         self._unopened.pop(colour, None)
         self._of_slot[slot] = colour
 
     def may_join(self, slot: int, n: int) -> bool:
-        """Whether a process that `n` joins stays open for all functions of its colour."""
+        """Return whether a process that `n` joins stays open for all functions of its colour."""
         key = self._of_slot[slot], n
         if key not in self._may_join:
             colour = self._functions[key[0]]
@@ -127,6 +126,6 @@ class _Colours:
         return self._may_join[key]
 
     def _own(self, n: int) -> int:
-        """A colour of `n`, which has several where its own tasks are apart: one without process."""
+        """Return a colour of `n`, which has several if its tasks conflict: unused if possible."""
         own = [c for c, functions in enumerate(self._functions) if n in functions]
         return next((c for c in own if c in self._unopened), own[0])

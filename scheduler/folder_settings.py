@@ -1,4 +1,4 @@
-"""What the files of a workflow folder say to the scheduler beside its workflow."""
+"""The scheduler's settings in the files of a workflow folder, beside its workflow."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Environments = Mapping[str, Mapping[str, str]]
 #: Function -> the names of its secrets.
 Secrets = Mapping[str, Sequence[str]]
 
-#: What python3-flask looks at to choose between text and bytes for its handler.
+#: The variable by which python3-flask chooses between text and bytes for its handler.
 _RAW_BODY = "RAW_BODY"
 
 
 @dataclass(frozen=True)
 class FolderSettings:
-    """The user's constraints, and each function's secrets and what its wrap has one value of.
+    """The user's constraints, each function's secrets, and settings of which a wrap has one value.
 
-    ``called`` are the functions that run in no wrap, for which the others have no value.
+    ``called`` are the functions that run in no wrap, without such values.
     """
 
     constraints: Constraints = NO_CONSTRAINTS
@@ -39,9 +39,9 @@ NO_SETTINGS = FolderSettings()
 
 
 def read_settings(folder: WorkflowFolder, variables: Mapping[str, str]) -> FolderSettings:
-    """The settings in constraints.json and stack.yaml, each of which need not be there.
+    """Return the settings in constraints.json and stack.yaml, which are optional.
 
-    `variables` has what ``${VAR}`` in stack.yaml stands for, usually ``os.environ``.
+    `variables` are the values of ``${VAR}`` in stack.yaml, usually ``os.environ``.
 
     Raises what `chiron.openfaas.stack.read_stack`, `environment` and `extra_of` raise.
     """
@@ -76,9 +76,9 @@ def _style_of(function: StackFunction) -> str | None:
 
 
 def wanted(variables: Mapping[str, str], style: str | None = None) -> dict[str, str]:
-    """What a function with `variables` needs its wrap's to be: all but those that wraps set.
+    """Return the variables that a function needs in its wrap: all but those that wraps set.
 
-    A handler of style ``flask`` that sets no RAW_BODY asks for text by that.
+    A handler of style ``flask`` without RAW_BODY gets it as ``false``, since it expects text.
     """
     found = {key: value for key, value in variables.items() if key not in OF_WRAPS}
     if style == "flask":

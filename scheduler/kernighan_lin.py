@@ -9,15 +9,15 @@ from typing import TypeVar
 
 #: The functions, by number, of one process: a multiset, sorted.
 Functions = tuple[int, ...]
-#: What goes from the first process to the second and back; None: nothing.
+#: The functions that move from the first process to the second and back; None: no function.
 Exchange = tuple[int | None, int | None]
-#: For the present content of the two processes: a guess of the cost after an exchange.
+#: Maps the content of the two processes to a function that estimates the cost after an exchange.
 Estimate = Callable[[Functions, Functions], Callable[[Exchange], float]]
-#: A latency, or a tuple that begins with one, so that equal latencies can be told apart.
+#: A latency, or a tuple that starts with a latency and breaks ties.
 Cost = TypeVar("Cost", float, tuple[float, ...])
 
-#: How many exchanges are tried at each step, the most promising by estimate. Up to seven
-#: functions in all there are no more; beyond, the estimate finds the best one nearly always.
+#: How many exchanges are tried at each step, the most promising by estimate. Up to seven functions
+#: in all there are no more; beyond, the estimate nearly always includes the best exchange.
 TRIED = 8
 
 
@@ -29,14 +29,14 @@ def kernighan_lin(
 ) -> Iterator[tuple[Cost, Functions, Functions]]:
     """Move or swap functions between two processes, the best first, each function at most once.
 
-    Yields the cost and the two processes after each step; the caller keeps the best prefix,
-    which may be no step at all. A step that makes things worse is made too: one after it may
-    more than pay for it. No process is emptied.
+    Yields the cost and the two processes after each step; the caller keeps the best prefix, which
+    may be empty. A step that raises the cost is made too: a later step may outweigh it. No process
+    is emptied.
 
     Args:
         a, b: the functions of the two processes. Equal functions count as one candidate.
         cost: the cost of the given content of the two processes.
-        estimate: a guess that takes less time than `cost`; without it, every exchange is tried.
+        estimate: a cheaper estimate of `cost`; without it, every exchange is tried.
 
     Source: Chiron (SC'23), Algorithm 2, lines 18-25, which only swaps; Kernighan and Lin (1970).
 
@@ -64,7 +64,7 @@ def kernighan_lin(
 
 
 def exchanged(functions: Functions, out: int | None, into: int | None) -> Functions:
-    """`functions` without one `out` and with one `into`, where they are not None."""
+    """Return `functions` without one `out` and with one `into`, unless they are None."""
     changed = list(functions)
     if out is not None:
         changed.remove(out)
@@ -74,7 +74,7 @@ def exchanged(functions: Functions, out: int | None, into: int | None) -> Functi
 
 
 def _exchanges(a: Functions, b: Functions, free_a: list[int], free_b: list[int]) -> list[Exchange]:
-    """Swaps of free functions, and moves where they leave a function behind."""
+    """Return swaps of free functions, and moves that leave a function behind."""
     exchanges: list[Exchange] = list(product(sorted(set(free_a)), sorted(set(free_b))))
     if len(a) > 1:
         exchanges += [(x, None) for x in sorted(set(free_a))]

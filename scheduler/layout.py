@@ -1,4 +1,4 @@
-"""A layout: which task runs in which process of which wrap, before it is made a plan."""
+"""A layout: which task runs in which process of which wrap, before it becomes a plan."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from chiron.wrap.core.triggers import TriggerKind
 
 #: The wraps of one stage, each with its processes.
 StageLayout = tuple[Processes, ...]
-#: For each stage the wraps that take part: wrap k of one stage and of the next are one sandbox.
+#: The wraps of each stage; wrap k of every stage is the same sandbox.
 Layout = tuple[StageLayout, ...]
-#: Whether two processes may be one, by the tasks of each.
+#: Whether two processes, given by their tasks, may become one.
 GetOn = Callable[[Sequence[str], Sequence[str]], bool]
 
 
@@ -45,14 +45,14 @@ def plan_from_layout(
     prefix: str = "",
     names: Sequence[str] | None = None,
 ) -> Plan:
-    """The plan, not yet predicted, that deploys `layout`.
+    """Return the plan, not yet predicted, that deploys `layout`.
 
-    Every wrap gets as many CPUs as it runs processes in a stage (Chiron §6: a whole CPU is the unit
-    of allocation) but no more than a node has, where that is known. With `uniform`, threads that
-    run in parallel count like processes. It gets memory for all functions that it may run at once:
-    a process is there from its first task to its last. Wraps are called by `names`, or else by the
-    workflow, `prefix` and number. No process has tasks of different stages that `conflicts` forbid
-    it; those of one stage are as `layout` has them.
+    Every wrap gets a CPU for each process of its widest stage (Chiron §6: a whole CPU is the unit
+    of allocation), at most `node_cpus`. With `uniform`, threads that run in parallel count like
+    processes. Its memory suffices for all functions that may run at once: a process exists from its
+    first task to its last. Wraps are named by `names`, or by the workflow, `prefix` and number. No
+    process has tasks of different stages that `conflicts` separate; a single stage stays as in
+    `layout`.
     """
     count = max(len(stage) for stage in layout)
     wraps = [
@@ -81,17 +81,17 @@ def plan_from_layout(
 
 
 def wrap_name(workflow: str, suffix: str) -> str:
-    """A name for OpenFaaS: the workflow's, shortened where the whole passes 63, and `suffix`."""
+    """Return a name for OpenFaaS: `workflow`, shortened to at most 63 in all, and `suffix`."""
     name = f"{workflow[: max(0, 62 - len(suffix))]}-{suffix}"
     return name[-63:].lstrip("-0123456789")
 
 
 def over_stages(stages: Sequence[Processes], get_on: GetOn = lambda _, __: True) -> Processes:
-    """The processes of a wrap that runs those of `stages` one stage after another.
+    """Return the processes of a wrap that runs `stages` one after another.
 
-    Its main process is that of all stages with which it may `get_on`, by their tasks. Each of a
-    stage's further ones is the first of earlier stages with which it may, and that no other one of
-    its stage is; or, where there is none, a process more.
+    A stage's main process joins the wrap's main process if `get_on` allows that. Every other
+    process joins the first further process that `get_on` allows and no other process of its stage
+    has joined; without one, it is a further process itself.
     """
     main: tuple[str, ...] = ()
     further: list[tuple[str, ...]] = []
@@ -112,9 +112,9 @@ def over_stages(stages: Sequence[Processes], get_on: GetOn = lambda _, __: True)
 
 
 def aligned(layout: Layout, workflow: Workflow) -> Layout:
-    """The same, each stage's processes in the places from which most of what they need comes.
+    """Return `layout` with each stage's processes moved to where most of their predecessors ran.
 
-    So a task goes on where its predecessor ended, and what runs beside it is not waited for.
+    So a task follows its predecessor at once, without waiting for tasks that ran beside that.
     """
     place_of: dict[str, tuple[int, int]] = {}
     found: list[StageLayout] = []
@@ -131,7 +131,7 @@ def aligned(layout: Layout, workflow: Workflow) -> Layout:
 def _aligned(
     wrap: int, processes: Processes, place_of: Mapping[str, tuple[int, int]], workflow: Workflow
 ) -> Processes:
-    """The processes of one wrap in a stage, by where the tasks before them are."""
+    """Return the processes of one wrap in a stage, placed by the tasks before them."""
     wanted = Counter[tuple[int, int]]()
     for number, process in enumerate(processes):
         for name in chain.from_iterable(workflow.by_name[task].predecessors for task in process):
@@ -152,12 +152,12 @@ def _aligned(
 
 
 def widest(stages: Sequence[Processes]) -> int:
-    """How many processes a wrap runs in a stage, at most; an empty main process only waits."""
+    """Return the most processes a wrap runs in a stage; an empty main process does not count."""
     return max(sum(1 for process in processes if process) for processes in stages)
 
 
 def parallel_threads(stages: Sequence[Processes], workflow: Workflow, profile: Profile) -> int:
-    """How many cores a wrap's threads may use at once in a stage, at most."""
+    """Return the most cores that a wrap's threads can use at once in a stage."""
 
     def cores(process: Sequence[str]) -> int:
         functions = [profile.functions[workflow.function_of(task)] for task in process]
@@ -199,7 +199,7 @@ def sized(
     profile: Profile,
     idle: Iterable[str] = (),
 ) -> tuple[int, Demand]:
-    """The memory of a wrap with these processes, in MiB, and what those not `idle` take."""
+    """Return a wrap's memory in MiB, with functions in `idle` loaded, and its tasks' demand."""
     tasks = chain.from_iterable(processes)
     functions = [profile.functions[workflow.function_of(task)] for task in tasks]
     modules_mib = imports_mib([*functions, *map(profile.functions.__getitem__, idle)])

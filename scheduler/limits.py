@@ -1,4 +1,4 @@
-"""What a cluster refuses: too many functions, wraps larger than a node."""
+"""Limits of a cluster: the number of functions, and the size of a node."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from chiron.scheduler.planners import DEFAULT_PLANNER, searched
 from chiron.workflow.plan import Plan
 
-#: OpenFaaS Community Edition deploys no more functions.
+#: The most functions in OpenFaaS Community Edition.
 COMMUNITY_EDITION_FUNCTIONS = 15
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How many functions may be deployed, and the memory of a node (None: not known).
+    """How many functions may be deployed, and the memory of a node (None: unknown).
 
-    Of these functions `called` are there beside the wraps. A node's CPUs are the platform's.
+    `called` of these functions are not wraps. A node's CPUs are the platform's.
     """
 
     functions: int = COMMUNITY_EDITION_FUNCTIONS
@@ -24,12 +24,12 @@ class Limits:
 
     @property
     def wraps(self) -> int:
-        """How many wraps there may be: one at least, without which nothing is deployed."""
+        """How many wraps are allowed, at least 1."""
         return max(1, self.functions - self.called)
 
 
 def exceeded(plan: Plan, limits: Limits) -> tuple[str, ...]:
-    """A line for every limit that `plan` exceeds, with what would have to change."""
+    """Return a line for every limit that `plan` exceeds, with the necessary change."""
     lines, found = list[str](), searched(plan.planner)
     count = len(plan.wraps) + limits.called
     if count > limits.functions:

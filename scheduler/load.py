@@ -1,4 +1,4 @@
-"""What is predicted of a plan's replicas under load: percentiles, saturation, CPU, memory."""
+"""The prediction of a plan's replicas under load: percentiles, saturation, CPU, memory."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ from chiron.workflow.plan import DEFAULT_PERCENTILE, Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 
-#: The percentiles that are predicted, besides the one that is asked for.
+#: The percentiles that are always predicted.
 PERCENTILES = (50.0, 95.0, 99.0)
 _MEDIAN = 50.0
-#: A plan is not taken for faster than so many times what is predicted.
 _FASTEST = 0.01
-#: Variants of a platform by which a source of uncertainty may turn out.
+#: The variants of a platform by one source of uncertainty.
 _Source = Callable[[Profile, Platform], Iterator[Variant]]
 
 
@@ -37,10 +36,10 @@ def predict_load(
     load: Load,
     percentile: float = DEFAULT_PERCENTILE,
 ) -> LoadPrediction:
-    """What requests of `load` take with the replicas of `plan`.
+    """Return the latencies of requests of `load` with the replicas of `plan`.
 
-    A percentile is that of a request alone, and what it takes longer under load. The range has the
-    sources of `chiron.predictor.predict.predict`. Each is simulated under the same load.
+    A percentile is that of a request alone, plus the added latency under load. The range has the
+    sources of `chiron.predictor.predict.predict`, each simulated under the same load.
 
     Raises what `predict` raises.
     """
@@ -76,9 +75,9 @@ def _times(
     percents: Sequence[float],
     seen: Seen,
 ) -> list[LoadTime]:
-    """The percentiles and then the mean, with their ranges; none where the queue has no end.
+    """Return the percentiles and then the mean, with ranges; empty if the queue grows unbounded.
 
-    No percentile is faster than that of requests which meet no others.
+    No percentile is below that of requests without overlap.
     """
     errors = _errors(usual.platform)
     each_ms = [[_latencies_ms(crowd, load, percents) for crowd in crowds] for crowds in varied]
@@ -102,7 +101,7 @@ def _times(
 
 
 def _alone_least_ms(usual: Crowd, varied: Sequence[Sequence[Crowd]], percent: float) -> float:
-    """The low end of what `percent` % of the requests take at most that meet no others."""
+    """Return the low end of the percentile `percent` of requests that do not overlap."""
     alone_ms = usual.alone_ms(percent)
     sources = [[crowd.alone_ms(percent) for crowd in crowds] for crowds in varied]
     slower_ms = [slower * alone_ms for slower in _errors(usual.platform)]
@@ -110,19 +109,19 @@ def _alone_least_ms(usual: Crowd, varied: Sequence[Sequence[Crowd]], percent: fl
 
 
 def cases_of(workflow: Workflow, profile: Profile, platform: Platform) -> list[Case]:
-    """What `workflow` does, payload by payload."""
+    """Return the runs of `workflow`, payload by payload."""
     profile = profile_at(profile, platform.cpu_probe_ms)
     return [_case(workflow, share.profile, share.weight, platform) for share in profile.mix]
 
 
 def crowd_of(plan: Plan, cases: Sequence[Case]) -> Crowd:
-    """The replicas of `plan`, each of which executes as many requests at once as it will."""
+    """Return the replicas of `plan`, each at its full concurrency."""
     counts = {wrap.name: wrap.replicas for wrap in plan.wraps}
     return Crowd(plan, cases, counts, concurrency(plan))
 
 
 def judged_ms(crowd: Crowd, load: Load, percent: float) -> float:
-    """What `percent` % of the requests take at most; infinite where the queue has no end."""
+    """Return the percentile `percent` of the latency; infinite if the queue grows unbounded."""
     return _latencies_ms(crowd, load, [percent])[0]
 
 
@@ -141,7 +140,7 @@ def _case(
 def _varied(
     workflow: Workflow, profile: Profile, platform: Platform, source: _Source
 ) -> Iterator[list[Case]]:
-    """The cases for each way in which a source of uncertainty may turn out."""
+    """Yield the cases for each variant of a source of uncertainty."""
     mix = profile.mix
     runs = [run_of(workflow, share.profile) for share in mix]
     for variants in zip_longest(*(source(run.profile, platform) for run in runs)):
@@ -154,7 +153,7 @@ def _varied(
 def _latencies_ms(
     crowd: Crowd, load: Load, percents: Sequence[float], seen: Seen | None = None
 ) -> list[float]:
-    """Percentiles of what requests take, and then the mean; infinite where the queue has no end."""
+    """Return percentiles of the latency, then the mean; infinite if the queue grows unbounded."""
     if load.per_s is not None and load.per_s >= crowd.per_s:
         return [math.inf] * (len(percents) + 1)
     seen = seen or crowd.under(load)
@@ -164,21 +163,20 @@ def _latencies_ms(
 
 
 def _at_speed(crowd: Crowd, load: Load, percents: Sequence[float], slower: float) -> list[float]:
-    """What requests take where all takes so many times as long: as at a rate as many times as high,
-    of a clock as many times as slow."""
+    """Return the latencies if all takes `slower` times as long: a higher rate on a slower clock."""
     if load.per_s is not None:
         load = load.model_copy(update={"per_s": slower * load.per_s})
     return [slower * ms for ms in _latencies_ms(crowd, load, percents)]
 
 
 def _errors(platform: Platform) -> tuple[float, ...]:
-    """How many times as long as predicted a plan may take for no reason that is known."""
+    """Return the factors of latency by the platform's unexplained prediction error."""
     error = platform.prediction_error
     return (max(_FASTEST, 1 - error), 1 + error) if error else ()
 
 
 def _range(value: float, sources: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """The range of a value by what each source makes of it: independent ones add up as squares."""
+    """Return the range of a value over independent sources, whose squared errors add up."""
     below = math.hypot(*(value - min([value, *each]) for each in sources))
     above = math.hypot(*(max([value, *each]) - value for each in sources))
     return max(0.0, value - below), value + above
@@ -194,7 +192,7 @@ def _saturation(usual: Crowd, varied: Sequence[Sequence[Crowd]], platform: Platf
 
 
 def _memory_mib(plan: Plan, at_once: int) -> int:
-    """The memory of all replicas while each executes so many requests."""
+    """Return the memory of all replicas while each executes `at_once` requests."""
     return sum(
         wrap.replicas * math.ceil(idle_mib(wrap) + at_once * request_mib(wrap))
         if wrap.demand

@@ -1,4 +1,4 @@
-"""How much memory a wrap needs for its functions and processes."""
+"""The memory that a wrap needs for its functions and processes."""
 
 from __future__ import annotations
 
@@ -8,30 +8,28 @@ from chiron.workflow.model import Workflow, giver_of
 from chiron.workflow.profile import FunctionProfile, Profile
 from chiron.workflow.streaming import live_streams
 
-#: What a wrap needs before it runs anything: Python and waitress, with room to breathe, since a
-#: limit that is hit kills.
+#: The memory of a wrap before it runs anything: Python and waitress, with a margin, since a process
+#: that hits the limit is killed.
 BASE_MEMORY_MIB = 84
-#: Of which an idle wrap takes so much whose functions import nothing: 29 to 31 MiB measured.
+#: The part of it that an idle wrap uses if its functions import nothing: 29 to 31 MiB measured.
 IDLE_MEMORY_MIB = 32
-#: What Flask takes, which each wrap with further processes has there before they are forked.
+#: The memory of Flask, which a wrap with further processes imports before it forks them.
 FLASK_MEMORY_MIB = 12
-#: What a further process takes whose functions need no memory: the pages that it does not share
-#: with its parent. 2 to 3.3 MiB measured.
+#: The memory of a further process whose functions need none: the pages that it does not share with
+#: its parent. 2 to 3.3 MiB measured.
 FORKED_MEMORY_MIB = 4
 #: The same for as many requests as a wrap runs at once on one CPU.
 PROCESS_MEMORY_MIB = 4 * FORKED_MEMORY_MIB
 
 
 def at_once_mib(tasks: Sequence[str], workflow: Workflow, profile: Profile) -> float:
-    """An upper bound of what the tasks of a process take at the same time, whatever the trigger.
+    """Return an upper bound of the memory that a process's tasks use at once, for any trigger.
 
-    Two tasks are never there at the same time where one has ended before the other, which needs it,
-    if only through further ones: it takes again what the other has left. What a task takes beyond
-    that adds up. But a task is there with those whose streams it reads, if only through further
-    streams.
+    Two tasks do not overlap if one needs the other, at least indirectly: the later task reuses the
+    memory of the earlier one. Memory beyond that adds up. But a task overlaps with the writers of
+    the streams that it reads, also through further streams.
 
-    `tasks` are in topological order. What they run in, such as a JVM, is left out: see
-    `runtimes_mib`.
+    `tasks` are in topological order. Runtimes, such as a JVM, are excluded: see `runtimes_mib`.
     """
     total_mib = 0.0
     left_mib: dict[str, float] = {}
@@ -52,7 +50,7 @@ def at_once_mib(tasks: Sequence[str], workflow: Workflow, profile: Profile) -> f
 
 
 def runtimes_mib(tasks: Iterable[str], workflow: Workflow, profile: Profile) -> float:
-    """What the JVM and the process of Node.js take that `tasks` of one process share."""
+    """Return the memory of the JVM and the Node.js process that `tasks` of one process share."""
     found: dict[str, float] = {}
     for task in tasks:
         function = profile.functions[workflow.function_of(task)]
@@ -61,7 +59,7 @@ def runtimes_mib(tasks: Iterable[str], workflow: Workflow, profile: Profile) -> 
 
 
 def _read_together(workflow: Workflow) -> dict[str, frozenset[str]]:
-    """For every task that reads streams while they are written, those that run meanwhile."""
+    """Return for every task that reads streams while they are written the tasks that overlap it."""
     found: dict[str, frozenset[str]] = {}
     live = live_streams(workflow)
     for name in (name for stage in workflow.stages for name in stage):
@@ -73,11 +71,11 @@ def _read_together(workflow: Workflow) -> dict[str, frozenset[str]]:
 
 
 def running_mib(processes: Sequence[Sequence[str]], workflow: Workflow, profile: Profile) -> float:
-    """An upper bound of what the tasks of a wrap's processes take for one request.
+    """Return an upper bound of the memory of a wrap's tasks for one request.
 
-    A further process also takes for itself what its functions import there, and what they write to
-    of the memory that it was forked with, and what its functions run in. That is above what any
-    process takes, for which each request counts `FORKED_MEMORY_MIB` more.
+    A further process also needs memory for its functions' imports, for the pages of its fork that
+    they write to, and for their runtimes. Each request adds `FORKED_MEMORY_MIB` for each further
+    process, not counted here.
     """
     _, *further = processes
     alone_mib = 0.0
@@ -89,19 +87,19 @@ def running_mib(processes: Sequence[Sequence[str]], workflow: Workflow, profile:
 
 
 def _forked_mib(functions: Iterable[FunctionProfile]) -> float:
-    """What `functions` have a further process take beyond their own memory."""
+    """Return the memory that `functions` add to a further process beyond their own."""
     return _largest_mib(
         (each, (each.forked_mib or 0.0) - each.memory_mib - FORKED_MEMORY_MIB) for each in functions
     )
 
 
 def imports_mib(functions: Iterable[FunctionProfile]) -> float:
-    """What the modules of all of `functions` take together."""
+    """Return the memory of the modules of all `functions` together."""
     return _largest_mib((each, (each.idle_mib or 0.0) - IDLE_MEMORY_MIB) for each in functions)
 
 
 def _largest_mib(taken: Iterable[tuple[FunctionProfile, float]]) -> float:
-    """What functions take together, counting once what those with the same requirements import."""
+    """Return the memory of functions together; equal requirements are imported once."""
     largest: dict[tuple[str, ...], float] = {}
     for function, mib in taken:
         key = tuple(sorted(function.requirements))

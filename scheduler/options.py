@@ -1,4 +1,4 @@
-"""The plans that a strategy chooses from: those of the search, and the planners it has to beat."""
+"""The plans that a strategy chooses from: the plans of the search, and the baselines to beat."""
 
 from __future__ import annotations
 
@@ -30,24 +30,23 @@ from chiron.scheduler.planners import (
 from chiron.scheduler.problem import Problem
 from chiron.scheduler.room import Room
 from chiron.scheduler.traffic import Traffic
+from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Task, Workflow
 from chiron.workflow.paths import DEFAULT_PATH, PATHS, PathKind
 from chiron.workflow.plan import DEFAULT_ATTEMPTS, DEFAULT_PERCENTILE, DEFAULT_TRIGGER, Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 from chiron.workflow.streaming import as_begun
+from chiron.workflow.trace import is_wait
 from chiron.wrap.core.triggers import TASK_TRIGGERS, TriggerKind
 
-#: Of so many tasks groups by what they give each other are tried too: that takes a while of more.
+#: The most tasks for which plans grouped by data transfer are tried too, which takes long.
 _GROUPED = 200
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be scheduled, where, and within which bounds.
-
-    A plan counts by the latency that ``percentile`` percent of the requests stay within.
-    """
+    """The input of a search; the ``percentile``-th percentile of the latency judges plans."""
 
     workflow: Workflow
     profile: Profile
@@ -62,7 +61,7 @@ class Job:
 
     @property
     def typical(self) -> tuple[int, float]:
-        """The payload that counts, and the share of requests whose functions do as much or more."""
+        """The index of the payload that counts, and the share of requests with no less work."""
         mix = self.profile.mix
         whole_ms = [sum(f.latency_ms for f in s.profile.functions.values()) for s in mix]
         place = at_percentile(mix, whole_ms, self.percentile)
@@ -85,14 +84,13 @@ class Option:
 
 @dataclass(frozen=True)
 class Options:
-    """Plans of one mechanism by their CPUs; the search's are made as they are asked for.
+    """Plans of one mechanism by their CPUs, computed by the search on demand.
 
-    The search goes by what functions do with the job's typical payload; for a workflow that decides
-    while it runs it is about `run`, what that does with one of them. What is found is judged by
-    `each` payload. `share` is that of the requests which take as long as what `run` does, or
-    longer; 0 where it does more than they do.
-    Plans that exceed the job's limits count only where ``beyond_limits`` says so.
-    What reads streams while they are written is in one stage with what writes them in `run`.
+    The search uses the functions' work with the job's typical payload. If the workflow decides at
+    run time it uses `run`, the tasks of one payload. Plans are judged by `each` payload. `share` of
+    the requests take at least as long as `run`; it is 0 if `run` does more than they do. Plans that
+    exceed the job's limits count only if ``beyond_limits``. In `run`, a reader of a stream that is
+    read while it is written is in its writer's stage.
     """
 
     job: Job
@@ -107,7 +105,10 @@ class Options:
 
     @classmethod
     def all_of(cls, job: Job, mechanism: str) -> list[Options]:
-        """The options of a job, one for each thing that its payloads have it do."""
+        """Return the options of a job, one for each set of tasks that its payloads run.
+
+        Raises ``no-trace`` if a workflow that decides runs no task with any payload.
+        """
         mix = job.profile.mix
         runs = [run_of(job.workflow, share.profile) for share in mix]
         total = sum(share.weight for share in mix)
@@ -129,8 +130,12 @@ class Options:
             return [cls._of(job, mechanism, each, run, each[place].spread, share)]
         different = dict[tuple[Task, ...], Case]()
         for case in each:
-            different.setdefault(case.run.workflow.tasks, case)
-        # Where functions conflict the search finds a place for all, and knows no bound then.
+            if not all(is_wait(name) for name in case.run.workflow.functions):  # any plan serves it
+                different.setdefault(case.run.workflow.tasks, case)
+        if not different:
+            message = f"no payload has a task of {job.workflow.name} run: run chiron profile again"
+            raise ChironError("no-trace", f"{message}, with a payload that has", path="payloads")
+        # With conflicts, the search places all functions, and has no bound.
         strict = bool(job.conflicts.process or job.conflicts.together)
         return [
             cls._of(
@@ -170,14 +175,17 @@ class Options:
         return replace(options, baselines=tuple(map(options.judged, baselines)))
 
     def fixed(self, make: Callable[[Workflow], Layout], label: str = DEFAULT_PLANNER) -> Plan:
-        """The plan, not yet predicted, of a layout that goes by the workflow alone."""
+        """Return the plan, not yet predicted, of a layout that depends on the workflow alone."""
         workflow = self.job.workflow
         if self.run.decided and PLANNERS[label].orchestrator == "wrap":
             workflow = outline(self.run.workflow)
         return self._planned(make(workflow), workflow, label, uniform=True)
 
     def of_planner(self, label: str, called: str = "") -> Plan:
-        """The plan, not yet predicted, of a planner that does not search, or as one of another."""
+        """Return the plan of a planner that does not search, not yet predicted.
+
+        It is labelled `called`, or else `label`.
+        """
         planner, job = PLANNERS[label], self.job
         if planner.layout:
             return self.fixed(planner.layout, label)
@@ -203,7 +211,7 @@ class Options:
         *,
         uniform: bool = False,
     ) -> Plan:
-        """The plan that deploys `layout` as the planner `label` does."""
+        """Return the plan that deploys `layout` as the planner `label` does."""
         job, planner, decides = self.job, PLANNERS[label], self.run.decided
         client = planner.orchestrator == "client"
         plan = plan_from_layout(
@@ -228,13 +236,13 @@ class Options:
 
     @property
     def mechanism(self) -> str:
-        """What starts the further processes of a wrap."""
+        """The mechanism that starts the further processes of a wrap."""
         return self.search.problem.mechanism
 
     def bound_ms(self, judged_ms: float) -> float:
-        """What `run` takes at most with a plan that counts by `judged_ms`."""
+        """Return the longest latency of `run` with a plan that is judged at `judged_ms`."""
         if judged_ms not in self._bounds_ms:
-            # Of the other requests all may take longer, as far as a plan counts by the rest.
+            # All other requests may take longer, as far as the percentile allows.
             needed = self.share - (1 - self.job.percentile / 100)
             least = needed / self.share if self.share else 0.0
             self._bounds_ms[judged_ms] = (
@@ -243,12 +251,12 @@ class Options:
         return self._bounds_ms[judged_ms]
 
     def counts(self, option: Option) -> bool:
-        """Whether `option` may be chosen."""
+        """Return whether `option` may be chosen."""
         return option.fits or self.beyond_limits
 
     @property
     def cpus(self) -> list[int]:
-        """The numbers of CPUs of the plans that are looked at: every one, later every 20th part."""
+        """The CPU counts to try: every count up to 40, then steps of a twentieth."""
         least, most = self.search.least_cpus, self.search.most_cpus
         counts = [least]
         while counts[-1] < most:
@@ -256,7 +264,7 @@ class Options:
         return counts
 
     def at(self, cpus: int, below_ms: float) -> Iterator[Option]:
-        """Plans of at most `cpus` CPUs, few wraps first, that may be as fast as `below_ms`."""
+        """Yield plans of at most `cpus` CPUs, few wraps first, that may reach `below_ms`."""
         below_ms = self.bound_ms(below_ms)
         if self.search.floor_ms(cpus) <= below_ms:
             for candidate in self.search.candidates(cpus, self.job.limits):
@@ -266,16 +274,16 @@ class Options:
                         yield option
 
     def candidates(self) -> list[Candidate]:
-        """Every candidate, of few CPUs and wraps first."""
+        """Return every candidate, few CPUs and wraps first."""
         limits = self.job.limits
         return [c for cpus in self.cpus for c in self.search.candidates(cpus, limits)]
 
     def baselines_at(self, cpus: int) -> list[Option]:
-        """The plans with `cpus` CPUs of the planners that the search has to beat."""
+        """Return the baseline plans with `cpus` CPUs, which the search has to beat."""
         return [one for one in self.baselines if one.plan.cpus == cpus and self.counts(one)]
 
     def judged(self, plan: Plan) -> Option:
-        """`plan` with the latency that it is judged by, rounded as predictions are."""
+        """Return `plan` with the latency that it is judged by, rounded as predictions are."""
         latencies_ms = (
             (case.weight, case.spread.each_ms(case.predictor.plan_ms(*case.run.placed(plan))))
             for case in self.each
@@ -284,7 +292,7 @@ class Options:
         return Option(plan, judged_ms, fits=not exceeded(plan, self.job.limits))
 
     def made(self, candidate: Candidate, below_ms: float = math.inf) -> Option | None:
-        """The fastest plan found that has the candidate's shape, if it takes up to `below_ms`."""
+        """Return the fastest plan found of the candidate's shape, if it takes up to `below_ms`."""
         layout = candidate.layout(below_ms)
         if layout is None:
             return None
@@ -296,11 +304,11 @@ class Options:
 
     @property
     def weighs_objects(self) -> bool:
-        """Whether it costs anything that objects go to other wraps."""
+        """Whether sending objects to other wraps costs anything."""
         return not way_of(self.job.path, self.run.workflow, self.job.platform).is_free
 
     def _closer(self, layout: Layout) -> Layout:
-        """`layout` where less has to go to other wraps, if that costs anything."""
+        """Return `layout` with less data between wraps, if transfers cost anything."""
         problem, workflow = self.search.problem, self.run.workflow
         if not self.weighs_objects:
             return layout
@@ -313,7 +321,7 @@ class Options:
 
 
 def _narrower(plan: Plan) -> Iterator[Plan]:
-    """The plan of one wrap with fewer CPUs, which its threads that run in parallel share."""
+    """Yield the plan of one wrap with fewer CPUs, which its parallel threads share."""
     for cpus in range(1, plan.cpus):
         wraps = tuple(wrap.model_copy(update={"cpus": cpus}) for wrap in plan.wraps)
         yield plan.model_copy(update={"wraps": wraps, "cpus": cpus})

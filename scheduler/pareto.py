@@ -1,4 +1,4 @@
-"""The plans between which only a person can choose: each is better than any other in something."""
+"""The Pareto front: the plans between which only a person can choose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from chiron.workflow.plan import Plan
 
 
 class ParetoPlan(Document):
-    """One plan with all its replicas, what it is judged by, and what it costs in money."""
+    """A plan with all its replicas, the latency that it is judged by, and its cost."""
 
     latency_ms: float
     cpus: int
@@ -30,7 +30,7 @@ class ParetoPlan(Document):
 
 
 class ParetoFront(Document):
-    """The plans that are not dominated in (latency, CPUs, memory), the fastest last."""
+    """The undominated plans in (latency, CPUs, memory), the fastest last."""
 
     format: Literal[1] = 1
     workflow: str
@@ -41,7 +41,7 @@ class ParetoFront(Document):
 def considered(
     job: Job, mechanism: MechanismChoice = DEFAULT_MECHANISM, seconds: float = math.inf
 ) -> list[Option]:
-    """The plans found within `seconds`, few CPUs first; beyond a limit only where all are."""
+    """Return the plans found within `seconds`, few CPUs first; beyond a limit only if all are."""
     options = options_of(job, mechanism)
     end = time.monotonic() + seconds
 
@@ -54,7 +54,7 @@ def considered(
 
 
 def _worth_it(options: Options) -> Iterator[Option]:
-    """What `every` gives, and the fastest, which `every` may leave out of large stages."""
+    """Yield the plans of `every`, and the fastest, which `every` may skip if stages are large."""
     yield from every(options)
     if options.search.large and (best := fastest(options)) is not None:
         yield best
@@ -67,7 +67,7 @@ def pareto(
     prices: Prices = PAPER_PRICES,
     told: Callable[[Plan, Job, float], Plan] = assess,
 ) -> ParetoFront:
-    """Those of `options` that no other one beats in latency, CPUs or memory without losing any."""
+    """Return the Pareto front of `options` in latency, CPUs and memory."""
     plans = []
     for option in undominated(options):
         plan = told(option.plan, job, slo_ms)
@@ -84,7 +84,7 @@ def pareto(
 
 
 def preferred(options: Iterable[Option], strategy: Strategy) -> list[Option]:
-    """The options that are faster than each one that `strategy` prefers to them, in its order."""
+    """Return the options faster than every option that `strategy` prefers to them, in its order."""
     found: list[Option] = []
     for option in sorted(options, key=better(strategy, math.inf)):
         if not found or option.judged_ms < found[-1].judged_ms:
@@ -93,7 +93,7 @@ def preferred(options: Iterable[Option], strategy: Strategy) -> list[Option]:
 
 
 def undominated(options: Iterable[Option]) -> list[Option]:
-    """The options that none of `options` dominates, one of each kind, by falling latency."""
+    """Return the undominated `options`, one of equals, by falling latency."""
     best: list[Option] = []
     for option in sorted(options, key=weights):
         if not any(_as_good(other, option) for other in best):
@@ -102,7 +102,7 @@ def undominated(options: Iterable[Option]) -> list[Option]:
 
 
 def weights(option: Option) -> tuple[float, int, int]:
-    """Latency, CPUs and memory of all replicas."""
+    """Return latency, CPUs and memory of all replicas."""
     return option.judged_ms, option.plan.allocated_cpus, memory_mib(option.plan)
 
 

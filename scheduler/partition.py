@@ -1,4 +1,4 @@
-"""Which functions of a stage share a process: partitions of low latency for given slots."""
+"""Partitions of a stage's functions into processes, with low latency for given slots."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from chiron.scheduler.kernighan_lin import Estimate, Exchange, Functions, exchan
 from chiron.scheduler.problem import Problem
 from chiron.scheduler.slots import Slots, by_wrap, pair_latency
 
-#: The functions of every process of one stage and group, in the order of the slots.
+#: The functions of each process of one stage and group, in the order of the slots.
 Partition = tuple[Functions, ...]
 
-#: Steps of Kernighan-Lin without a gain after which the rest of a pass is left out.
+#: Steps of Kernighan-Lin without a gain after which a pass stops.
 PATIENCE = 3
-#: With how many processes, those that end first, the last one exchanges functions.
+#: The number of processes with which the last process exchanges functions: those that end first.
 PARTNERS = 6
-#: The part of its latency by which a partition of more than a few functions has to get better.
+#: The least relative gain in latency for which the search of a large partition goes on.
 WORTHWHILE = 0.001
-#: Up to so many functions every start is improved, and processes that compete for cores are
+#: Up to this number of functions every start is improved, and processes that compete for cores are
 #: simulated together at every step.
 SMALL = 10
 
@@ -30,8 +30,7 @@ SMALL = 10
 class Costs:
     """The cost of a partition of `problem`'s functions over `slots`.
 
-    ``together`` simulates all processes of a wrap at once, as they compete for its cores, else
-    each is on its own.
+    ``together`` simulates all processes of a wrap at once, competing for cores; else each is alone.
     """
 
     problem: Problem
@@ -39,14 +38,14 @@ class Costs:
     together: bool
 
     def arranged(self, processes: Sequence[Functions]) -> Partition:
-        """`processes` over the slots: who takes longest starts first, which no order beats."""
+        """Assign `processes` to the slots: the longest to the earliest slot, which is optimal."""
         by_time = sorted(processes, key=lambda p: (-self.problem.alone_ms(p), p))
         by_offset = sorted(range(len(processes)), key=lambda s: (self.slots.offsets_ms[s], s))
         partition = dict(zip(by_offset, by_time, strict=True))
         return tuple(partition[slot] for slot in range(len(processes)))
 
     def ends_ms(self, partition: Partition) -> list[float]:
-        """When each process ends, counted from the start of the stage."""
+        """Return the end of each process, from the start of the stage."""
         if not self.together:
             return [
                 offset
@@ -64,17 +63,17 @@ class Costs:
         ]
 
     def latency_ms(self, partition: Partition) -> float:
-        """When the last process ends; infinite where two functions of one must not share it."""
+        """Return when the last process ends; infinite if a process contains a conflict."""
         if not all(map(self.problem.can_share, partition)):
             return math.inf
         return max(self.ends_ms(partition))
 
 
 def partition(problem: Problem, functions: Functions, slots: Slots) -> tuple[float, Partition]:
-    """The latency of the best partition found of `functions` over `slots`, and the partition.
+    """Return the best partition found of `functions` over `slots`, after its latency.
 
-    Starts from lists of functions dealt out one after another, and improves by Kernighan-Lin
-    between the process that ends last and the others.
+    Kernighan-Lin improves round-robin and greedy starts, between the process that ends last and the
+    others.
 
     Raises ValueError if there are more slots than functions.
     """
@@ -94,10 +93,10 @@ def partition(problem: Problem, functions: Functions, slots: Slots) -> tuple[flo
 
 
 def compete(problem: Problem, partition: Partition, slots: Slots) -> bool:
-    """Whether the processes of a wrap may want more cores than it has, one for each.
+    """Return whether the processes of a wrap may need more cores than one for each process.
 
-    Only one thread of a process computes at a time, save for those that release the GIL and helpers
-    that functions start; but where cores are wasted, it matters too that others wait for it.
+    Only one thread of a process computes at a time, except for threads that release the GIL and
+    helpers that functions start. With contention overhead, threads that wait for the GIL count too.
     """
     if max(slots.sizes) > problem.platform.cpus:
         return True
@@ -115,7 +114,7 @@ def compete(problem: Problem, partition: Partition, slots: Slots) -> bool:
 
 
 def _improved(costs: Costs, partition: Partition) -> tuple[float, Partition]:
-    """Exchange functions between the last process and others until none of them gains."""
+    """Exchange functions between the last process and other processes until no exchange gains."""
     latency_ms = costs.latency_ms(partition)
     least = 0.0 if sum(map(len, partition)) <= SMALL else WORTHWHILE * latency_ms
     while True:
@@ -136,10 +135,10 @@ def _improved(costs: Costs, partition: Partition) -> tuple[float, Partition]:
 def _exchanged(
     costs: Costs, partition: Partition, latency_ms: float, i: int, j: int
 ) -> tuple[float, Partition] | None:
-    """The best prefix of Kernighan-Lin between processes i and j, if it gains anything.
+    """Return the best prefix of Kernighan-Lin between processes i and j; None without a gain.
 
-    Of equal latencies, that with the faster of the two processes is better: other processes may
-    be as late, and go down after it.
+    Of equal stage latencies, the lower latencies of the two processes win. A third process may be
+    as late as they are, and be improved next.
     """
     problem = costs.problem
     others = tuple(p for k, p in enumerate(partition) if k not in (i, j))
@@ -167,7 +166,7 @@ def _exchanged(
 
 
 def _worthwhile(before: Sequence[float], after: Sequence[float], functions: int) -> bool:
-    """Whether the latency, or that of the slower process, gains enough to go on."""
+    """Return whether the stage's latency or that of the slower process gains enough to go on."""
     least = 0.0 if functions <= SMALL else WORTHWHILE
     return any(old - new > least * old for old, new in zip(before[:2], after[:2], strict=True))
 
@@ -187,7 +186,7 @@ def _best_prefix(steps: Iterator[Step], best: Step) -> Step:
 
 
 def _estimate(problem: Problem, offsets_ms: tuple[float, float]) -> Estimate:
-    """A guess of when two processes end: as their computing changes, so does what they take."""
+    """Return a function that estimates when two processes end after an exchange."""
     low, high = sorted(offsets_ms)
 
     def estimate(a: Functions, b: Functions) -> Callable[[Exchange], float]:
@@ -204,7 +203,7 @@ def _estimate(problem: Problem, offsets_ms: tuple[float, float]) -> Estimate:
 
 
 def _after(problem: Problem, functions: Functions) -> Callable[[int | None, int | None], float]:
-    """A guess of what a process takes after one function has left and another has come."""
+    """Return an estimate of a process's latency after one function left and another joined."""
     kinds = problem.kinds
     core_ms = problem.core_ms(functions)
     longest, second = functions[0], functions[min(1, len(functions) - 1)]
@@ -223,12 +222,12 @@ def _after(problem: Problem, functions: Functions) -> Callable[[int | None, int 
 
 
 def _without(functions: Functions, out: int | None) -> Functions:
-    """`functions` without one `out`."""
+    """Return `functions` without one occurrence of `out`."""
     return functions if out is None else exchanged(functions, out, None)
 
 
 def _starts(costs: Costs, functions: Functions) -> Iterator[Partition]:
-    """Functions dealt out in turn (Algorithm 2, line 9), and each to who would end first."""
+    """Yield the starts: functions in turn (Algorithm 2, line 9), then greedy partitions."""
     count, kinds = len(costs.slots.offsets_ms), costs.problem.kinds
     if costs.problem.apart:
         yield _split(costs.problem.separated(functions), count)
@@ -240,7 +239,7 @@ def _starts(costs: Costs, functions: Functions) -> Iterator[Partition]:
 
 
 def _split(whole: Sequence[Functions], count: int) -> Partition:
-    """The processes of `whole` with the fullest cut in two until there are `count`."""
+    """Cut the fullest process of `whole` in two until there are `count` processes."""
     processes = list(whole)
     while len(processes) < count:
         fullest = max(processes, key=len)

@@ -1,8 +1,8 @@
 """PGP: partitions of a workflow into processes and wraps, from few CPUs to many.
 
-Chiron's Algorithm 2 with the stages' slack shared: a plan with n CPUs may run up to n processes
-in each stage, and every stage runs as many of them as make it fastest. What is found is judged by
-the simulation of a whole request; the search goes by sums over stages, which may overlap.
+Chiron's Algorithm 2, with slack shared between stages. A plan with n CPUs may run up to n processes
+in each stage; every stage runs the fastest number. The search compares sums over stages, although
+stages may overlap. A simulation of a whole request judges the plans found.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from chiron.scheduler.slots import Slots, by_wrap, water_level_ms
 from chiron.workflow.plan import Processes
 from chiron.wrap.core.triggers import TASK_TRIGGERS, TriggerKind
 
-#: How many numbers of processes are looked at in a stage that may have more, from few to all,
-#: and of how many of them, the most promising, partitions are searched.
+#: How many process counts are considered in a stage that may have more, evenly spaced. Partitions
+#: are searched for the SEARCHED most promising counts.
 COUNTS = 24
 SEARCHED = 3
-#: By how much a search may beat the estimate of a large stage: partitions of many functions are
-#: seldom faster than a greedy one whose threads never wait in vain.
+#: How far a search may beat the estimate of a large stage. With many functions, a partition is
+#: seldom faster than a greedy partition whose threads never wait for the GIL.
 ESTIMATE_MARGIN = 1.02
-#: By how much predictions are rounded at most.
+#: The largest rounding error of a prediction.
 ROUNDING_MS = 0.001
 
-#: Slots, and a lower bound or a guess of what a stage's functions take there, in milliseconds.
+#: The latency of a stage's functions, a lower bound or an estimate, in milliseconds, and the slots.
 BoundedSlots = tuple[float, Slots]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A shape, with a lower bound and a guess of the latency of the fastest layout that has it."""
+    """A shape, with a lower bound and an estimate of the latency of its fastest layout."""
 
     shape: Shape
     bound_ms: float
@@ -50,27 +50,27 @@ class Candidate:
 
     @cached_property
     def stages_ms(self) -> tuple[float, ...]:
-        """What greedy partitions of the stages take if nobody waits for the GIL in vain."""
+        """The latencies of greedy partitions of the stages, without waiting for the GIL."""
         return self.search.estimates_ms(self.shape)
 
     @property
     def estimate_ms(self) -> float:
-        """The same for the whole workflow."""
+        """The estimated latency of the whole workflow."""
         return self.search.total_ms(self.stages_ms)
 
     def may_reach(self, latency_ms: float) -> bool:
-        """Whether a search may find a layout of this shape that is as fast."""
+        """Return whether a search may find a layout of this shape within `latency_ms`."""
         if self.bound_ms > latency_ms:
             return False
         return self.estimate_ms <= self.search.margin * latency_ms
 
     def layout(self, below_ms: float = math.inf) -> Layout | None:
-        """The fastest layout found, None as soon as it is clear that it takes over `below_ms`."""
+        """Return the fastest layout found; None as soon as it is sure to exceed `below_ms`."""
         return self.search.layout(self.shape, self.stages_ms, below_ms)
 
 
 def by_estimate(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
-    """`candidates` by rising estimate; those whose bound never comes up are not estimated."""
+    """Yield `candidates` by rising estimate; estimate each only when its bound comes up."""
     waiting = [(candidate.bound_ms, place, False) for place, candidate in enumerate(candidates)]
     heapify(waiting)
     while waiting:
@@ -83,7 +83,7 @@ def by_estimate(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
 
 @dataclass(frozen=True)
 class Search:
-    """The candidates of one problem; partitions that were found once are remembered."""
+    """The candidates of one problem, with a cache of the partitions found."""
 
     problem: Problem
     stages: tuple[tuple[Functions, ...], ...]
@@ -91,7 +91,7 @@ class Search:
 
     @classmethod
     def of(cls, problem: Problem, trigger: TriggerKind) -> Search:
-        """The search over all stages of the problem's workflow, which wait as `trigger` says."""
+        """Return the search over all stages of the workflow, whose tasks wait for `trigger`."""
         groups = range(1 + max(kind.group for kind in problem.kinds))
         stages = tuple(
             tuple(problem.numbers(stage, group) for group in groups)
@@ -101,43 +101,43 @@ class Search:
 
     @cached_property
     def margin(self) -> float:
-        """By how much a layout may beat the estimate: of many stages seldom all are lucky."""
+        """How far a layout may beat its estimate: seldom do all large stages beat theirs."""
         return 1 + (ESTIMATE_MARGIN - 1) / max(1, self.large)
 
     @cached_property
     def large(self) -> int:
-        """How many stages have more functions than are searched to the end."""
+        """The number of stages with a group of more than SMALL functions."""
         return sum(max(map(len, stage)) > SMALL for stage in self.stages)
 
     @property
     def most_cpus(self) -> int:
-        """CPUs beyond which no stage has functions left to use them."""
+        """The number of CPUs beyond which no stage has functions to use more."""
         groups = range(len(self.stages[0]))
         return sum(max(len(stage[group]) for stage in self.stages) for group in groups)
 
     def candidates(self, cpus: int, limits: Limits) -> Iterator[Candidate]:
-        """The candidates with `cpus` CPUs in as many wraps as allowed, few wraps first."""
+        """Yield the candidates with `cpus` CPUs, few wraps first, within `limits`."""
         for shape in shapes(self.problem, self.stages, cpus, limits):
             bounds = self._stages_ms(shape, lambda _, options: min(bound for bound, _ in options))
             yield Candidate(shape, self.total_ms(bounds), self)
 
     def estimates_ms(self, shape: Shape) -> tuple[float, ...]:
-        """What greedy partitions of each stage take; of small stages the lower bound."""
+        """Return the latency of a greedy partition of each stage, of small stages the bound."""
         return self._stages_ms(shape, self._guess_ms)
 
     def floor_ms(self, cpus: int) -> float:
-        """A lower bound of the latency of any layout with `cpus` CPUs."""
+        """Return a lower bound of the latency of any layout with `cpus` CPUs."""
         return self.total_ms([self._stage_floor_ms(stage, cpus) for stage in self.stages])
 
     @property
     def least_cpus(self) -> int:
-        """CPUs that any layout needs."""
+        """The number of CPUs that every layout needs."""
         return sum(least_cpus(self.problem, self.stages))
 
     def layout(self, shape: Shape, estimates_ms: Sequence[float], below_ms: float) -> Layout | None:
-        """The fastest layout found that has `shape`; None if that is sure to be over `below_ms`.
+        """Return the fastest layout found of `shape`; None if it is sure to exceed `below_ms`.
 
-        Every stage that is searched says what it really takes, the others what was estimated.
+        The check adds the latencies found so far to the estimates of the other stages.
         """
         stages = list[StageLayout]()
         stages_ms = [estimate_ms / self.margin for estimate_ms in estimates_ms]
@@ -152,7 +152,7 @@ class Search:
         return tuple(tuple(compress(stage, used)) for stage in stages)
 
     def total_ms(self, stages_ms: Sequence[float]) -> float:
-        """Equation (1) for stages that take `stages_ms`, as far as they cannot overlap."""
+        """Return the workflow's latency by equation (1), scaled by `overlapping`."""
         platform = self.problem.platform
         following_ms = platform.stage_ms * (len(stages_ms) - 1)
         added_up_ms = workflow_latency_ms(stages_ms, 0.0) + following_ms
@@ -160,7 +160,7 @@ class Search:
 
     @cached_property
     def overlapping(self) -> float:
-        """The longest path over the sum of the stages' longest tasks: 1 where stages wait."""
+        """The longest path over the sum of the stages' longest tasks; 1 if stages are barriers."""
         if TASK_TRIGGERS[self.trigger].in_stages:
             return 1.0
         workflow, path_ms, added_up_ms = self.problem.workflow, dict[str, float](), 0.0
@@ -185,7 +185,7 @@ class Search:
     def _stages_ms(
         self, shape: Shape, least_ms: Callable[[Functions, list[BoundedSlots]], float]
     ) -> tuple[float, ...]:
-        """For each stage the time of its slowest group, by what functions take at least."""
+        """Return the latency of each stage's slowest group; `least_ms` computes a group's."""
         return tuple(
             max(
                 least_ms(functions, self._options(functions, group, shape))
@@ -206,7 +206,7 @@ class Search:
         return least_ms
 
     def _options(self, functions: Functions, group: int, shape: Shape) -> list[BoundedSlots]:
-        """Slots for 1, 2, 3, ... processes of a group; of a large stage the promising ones."""
+        """Return slots for 1, 2, 3, ... processes of a group; the promising if it is large."""
         most = min(len(functions), sum(shape.groups[group]))
         least = len(self.problem.separated(functions))
         step = max(1, -(-(most - least) // COUNTS))
@@ -223,7 +223,7 @@ class Search:
     def _fastest(
         self, functions: Functions, group: int, shape: Shape
     ) -> tuple[float, Slots, Partition]:
-        """The fastest partition over any number of processes; of equal ones the fewest."""
+        """Return the fastest partition over any number of processes; of equals, the smallest."""
         found = list[tuple[float, int, Slots, Partition]]()
         margin = 1.0 if len(functions) <= SMALL else ESTIMATE_MARGIN
         for guess_ms, places in self._promising(functions, group, shape):
@@ -234,9 +234,9 @@ class Search:
         return latency_ms, places, processes
 
     def _promising(self, functions: Functions, group: int, shape: Shape) -> list[BoundedSlots]:
-        """The options with a guess of the latency, of small stages the bound, the least first.
+        """Return the options of a group and their estimates, the least first.
 
-        Of a large stage only those whose guess is near the least one.
+        A small group is estimated by its bounds; a large one keeps only options near the least.
         """
         options = self._options(functions, group, shape)
         if len(functions) <= SMALL:
@@ -270,7 +270,7 @@ class Search:
 
 
 def _tasks_by_function(problem: Problem, tasks: Sequence[str]) -> dict[int, list[str]]:
-    """The tasks of every function, the first of them last."""
+    """Return the tasks of every function in reverse order, so that `pop` returns the first."""
     waiting: dict[int, list[str]] = {}
     for task in reversed(tasks):
         number = problem.number_of[problem.workflow.function_of(task)]

@@ -1,4 +1,4 @@
-"""What plans cost and how long they take, as a picture: latency against CPUs, area for memory."""
+"""A picture of plans: latency against CPUs, with memory as area."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 #: Area of the smallest and the largest point, in square points.
 _SMALLEST, _LARGEST = 40.0, 400.0
-#: Up to so many plans each has a label.
+#: The most plans that are labelled.
 _LABELLED = 16
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Plans that were considered, the SLO that they are held against, and the plan that was chosen.
+    """The considered plans, the SLO, and the chosen plan.
 
-    Plans count by the latency that ``percentile`` percent of the requests stay within, under the
-    ``load`` if there is one.
+    Plans are judged by the ``percentile``-th percentile of their latency, under the ``load`` if
+    given.
     """
 
     workflow: str
@@ -41,25 +41,24 @@ class Picture:
 
     @property
     def title(self) -> str:
-        """What is to be seen, in a line."""
         rate = f" at {self.load.shown}" if self.load else ""
         return f"{self.workflow}{rate}: plans that no other one dominates"
 
     @property
     def front(self) -> list[Option]:
-        """The plans that no other one dominates, and the chosen one, by falling latency."""
+        """The undominated plans and the chosen plan, by falling latency."""
         front = undominated(self.considered)
         if self.chosen and not any(map(self.is_chosen, front)):
             front.append(self.chosen)
         return sorted(front, key=lambda option: -option.judged_ms)
 
     def is_chosen(self, option: Option) -> bool:
-        """Whether `option` is the plan that was chosen, or costs and takes the same."""
+        """Return whether `option` is the chosen plan, or equals it in cost and latency."""
         return self.chosen is not None and weights(option) == weights(self.chosen)
 
 
 def draw(picture: Picture, path: Path) -> None:
-    """Write `picture` to the PNG file `path`; ``no-matplotlib`` where that is not installed."""
+    """Write `picture` to the PNG file `path`; ``no-matplotlib`` if that is not installed."""
     try:
         from matplotlib.figure import Figure  # loaded on use: it costs more than a search
         from matplotlib.ticker import MaxNLocator
@@ -91,7 +90,7 @@ def draw(picture: Picture, path: Path) -> None:
 
 
 def _draw_plans(axes: Axes, picture: Picture) -> None:
-    """All that were considered, the front, and the SLO."""
+    """Draw the considered plans, the front, and the SLO."""
     front, slo_ms = picture.front, picture.slo_ms
     latencies = [option.judged_ms for option in front]
     cpus = [option.plan.allocated_cpus for option in front]
@@ -111,7 +110,7 @@ def _draw_plans(axes: Axes, picture: Picture) -> None:
 
 
 def _draw_chosen(axes: Axes, chosen: Option) -> None:
-    """The plan that was chosen, with its range."""
+    """Draw the chosen plan, with its range."""
     if predicted := chosen.plan.predicted:
         low_ms, high_ms = predicted.judged_range_ms
         axes.errorbar(
@@ -129,12 +128,12 @@ def _draw_chosen(axes: Axes, chosen: Option) -> None:
 
 
 def _label(axes: Axes, front: Sequence[Option]) -> None:
-    """Beside each plan its memory and wraps, where there are few enough to be read."""
+    """Label each plan with its memory and wraps, if there are few enough to be read."""
     most_ms = max(option.judged_ms for option in front)
     above = dict.fromkeys((option.plan.allocated_cpus for option in front), False)
     for option in front if len(front) <= _LABELLED else ():
         cpus = option.plan.allocated_cpus
-        above[cpus] = not above[cpus]  # neighbours are apart then
+        above[cpus] = not above[cpus]  # so that neighbours do not overlap
         side = -1 if option.judged_ms > 0.9 * most_ms else 1  # within the frame
         axes.annotate(
             f"{memory_mib(option.plan)} MiB, wraps: {len(option.plan.wraps)}",

@@ -1,4 +1,4 @@
-"""The planners: PGP, which searches, and those that it is compared with, in one table."""
+"""The planners in one table: PGP, which searches, and the baselines."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ FAASTLANE_PLUS_PROCESSES = 5
 
 
 def one_to_one(workflow: Workflow) -> Layout:
-    """Every task in a wrap of its own; the client calls them all.
+    """Return every task in a wrap of its own; the client calls all tasks.
 
-    Wrap k stands at place k of its stage only, so each stage is padded with wraps of no process.
+    Wrap k is at index k of its stage only, so each stage is padded with empty wraps.
     """
     layout, before = list[StageLayout](), 0
     for stage in workflow.stages:
@@ -28,7 +28,7 @@ def one_to_one(workflow: Workflow) -> Layout:
 
 
 def task_names(workflow: Workflow) -> list[str]:
-    """A name for the wrap of every task of `one_to_one`."""
+    """Return a name for the wrap of every task of `one_to_one`."""
     names = list[str]()
     for stage in workflow.stages:
         for task in stage:
@@ -37,22 +37,22 @@ def task_names(workflow: Workflow) -> list[str]:
 
 
 def sand(workflow: Workflow) -> Layout:
-    """All in one sandbox, each function in a process forked for it, none in the main one."""
+    """Return one wrap: each function in a process forked for it, the main process empty."""
     return tuple((((), *((task,) for task in stage)),) for stage in workflow.stages)
 
 
 def faastlane(workflow: Workflow) -> Layout:
-    """All in one sandbox: processes for functions that run in parallel, threads for the others."""
+    """Return one wrap: parallel functions in processes, other functions in threads."""
     return tuple((tuple((task,) for task in stage),) for stage in workflow.stages)
 
 
 def faastlane_t(workflow: Workflow) -> Layout:
-    """All in one process, every function a thread."""
+    """Return one process with a thread for every function."""
     return tuple(((stage,),) for stage in workflow.stages)
 
 
 def faastlane_plus(workflow: Workflow) -> Layout:
-    """As many sandboxes as needed to run at most five processes in each."""
+    """Return as many wraps as needed to run at most five processes in each."""
     size = FAASTLANE_PLUS_PROCESSES
     return tuple(
         tuple(
@@ -77,19 +77,19 @@ def _unused(workflow: str, function: str, used: Collection[str]) -> str:
 class Planner:
     """A way to make a plan."""
 
-    #: Which task runs where, if that goes by the workflow alone.
+    #: The layout, if it depends on the workflow alone.
     layout: Callable[[Workflow], Layout] | None = None
-    #: How it goes, in words.
+    #: A description of the rule.
     rule: str = ""
-    #: What distinguishes its wraps' names from those of others, so that the plans of several can be
-    #: deployed side by side.
+    #: The prefix of its wraps' names, so that plans of several planners can be deployed side by
+    #: side.
     prefix: str = ""
-    #: The wraps' names where they are not numbered.
+    #: The wraps' names, if they are not numbered.
     names: Callable[[Workflow], list[str]] | None = None
-    #: What drives its plans.
+    #: The orchestrator of its plans.
     orchestrator: Orchestrator = "wrap"
-    #: The processes of every wrap and the memory for what its tasks give one another, in MiB, if
-    #: that goes by what was measured, too. A planner that has neither searches, for the SLO.
+    #: The processes of every wrap and the memory for its objects, in MiB, if that depends on
+    #: measurements too. A planner with neither layout nor partition searches, for the SLO.
     partition: Callable[[Room], list[tuple[Processes, int]]] | None = None
 
 
@@ -120,14 +120,14 @@ PLANNERS = {
 
 
 def searched(label: str) -> bool:
-    """Whether plans of that label are the best that were found for an SLO."""
+    """Return whether plans with that label are the best found for an SLO."""
     return label not in PLANNERS or PLANNERS[label] == Planner()
 
 
 def respects_conflicts(label: str) -> bool:
-    """Whether plans of that label keep apart what must not share: no fixed layout does."""
+    """Return whether plans with that label respect conflicts: fixed layouts do not."""
     return label not in PLANNERS or PLANNERS[label].layout is None
 
 
-#: The one that is taken where nothing is said: it searches.
+#: The default planner: the first that searches.
 DEFAULT_PLANNER = next(filter(searched, PLANNERS))

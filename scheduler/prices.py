@@ -1,4 +1,4 @@
-"""prices.json: what CPUs and memory cost, and what a plan costs by that."""
+"""prices.json: the prices of CPUs and memory, and the cost of a plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HOUR_S, _MILLION = 3600, 1e6
 
 
 class Cost(Document):
-    """What a plan costs, in `currency`: by the hour, and a million requests."""
+    """The cost of a plan, in `currency`: by the hour, and by a million requests."""
 
     currency: str
     per_hour: NonNegativeFloat
@@ -31,9 +31,9 @@ class Cost(Document):
 
 
 class Prices(Document):
-    """What allocated CPUs and memory cost; the paper's prices if nothing else is given.
+    """The prices of allocated CPUs and memory; the paper's by default.
 
-    ``cpu_hour`` is that of a CPU for an hour, ``gb_hour`` that of 10^9 bytes of memory.
+    ``cpu_hour`` is the price of a CPU for an hour, ``gb_hour`` that of 10^9 bytes of memory.
     """
 
     format: Literal[1] = 1
@@ -42,9 +42,9 @@ class Prices(Document):
     gb_hour: NonNegativeFloat = _HOUR_S * USD_PER_GB_S
 
     def cost(self, plan: Plan) -> Cost:
-        """What all replicas of `plan`, which is predicted, cost.
+        """Return the cost of all replicas of `plan`, which is predicted.
 
-        Requests are those of its load; without a load they come one after another.
+        Its requests are those of its load; without a load they come one after another.
         """
         memory_gb = memory_mib(plan) * 2**20 / 1e9
         per_hour = self.cpu_hour * plan.allocated_cpus + self.gb_hour * memory_gb
@@ -59,5 +59,4 @@ class Prices(Document):
         )
 
 
-#: Those of the paper.
 PAPER_PRICES = Prices()

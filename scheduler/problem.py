@@ -1,4 +1,4 @@
-"""What a search works on: functions by number, and what a process of some of them takes."""
+"""A search's input: functions as numbers, and the latency of a process that runs some of them."""
 
 from __future__ import annotations
 
@@ -21,24 +21,23 @@ from chiron.workflow.profile import FunctionProfile, Profile
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-#: How many processes are remembered before all are forgotten again: about 30 MiB.
+#: Largest number of simulated processes in the cache, about 30 MiB; a full cache is cleared.
 REMEMBERED = 50_000
-#: How many slots are: those of a few shapes, some MiB.
+#: The same for slots: the slots of a few shapes, some MiB.
 REMEMBERED_SLOTS = 500
-#: Up to so many threads of a process their order is worth a search: among 6 the best one is 2 %
-#: faster than the worst in the mean, among 30 it is 0.2 %.
+#: Largest number of threads for which `Problem` tries several start orders. Among 6 threads the
+#: best order is 2 % faster than the worst in the mean, among 30 threads 0.2 %.
 FEW_THREADS = 10
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Functions that do the same and get on with the same others: exchanging them changes nothing.
+    """A class of functions with equal work and conflicts; exchanging two changes nothing.
 
-    ``latency_ms`` is what it takes alone in a process, from the start of its thread on, ``gil_ms``
-    for how long it keeps others from the GIL, ``core_ms`` for how long from a core; it is
-    ``parallel`` where it can keep more cores busy than one. ``forked_ms`` is how much longer it
-    takes in a process that is forked for the request. ``name`` is one of them. ``group`` numbers
-    the wraps' contents: functions of different groups must not share a wrap.
+    ``latency_ms`` is the solo latency in a process, from the start of the thread on. ``gil_ms`` is
+    the time that a function holds the GIL, ``core_ms`` the time that it occupies a core.
+    ``parallel``: a function can keep more than one core busy. ``forked_ms`` is the extra time in a
+    process forked for the request. Functions of different ``group``s must not share a wrap.
     """
 
     name: str
@@ -54,13 +53,13 @@ class Kind:
 class Problem:
     """A workflow's functions as numbers, and the latency of a process that runs some of them.
 
-    Numbers rise with falling solo latency. ``apart`` are, for those that have any, the numbers
-    that must not share a process with one (with itself: no two of it must), ``single`` the groups
-    that have to be one wrap. ``calling`` has what it costs that a wrap takes part in a stage.
+    Numbers rise with falling solo latency. ``apart`` maps a number to the numbers that must not
+    share its process; a number mapped to itself must not occur twice. ``single`` are the groups
+    that must be one wrap. ``calling`` is the platform with the cost of calling a wrap for a stage.
 
-    What a process takes by itself is simulated once for every multiset of functions: as long as a
-    wrap has a core for each process, no function computes with the GIL released or starts helpers,
-    and no core is wasted, the processes of a wrap do not influence each other.
+    Each multiset of functions is simulated alone, once: the processes of a wrap seldom interact.
+    They may with fewer cores than processes, with contention overhead, or if a function releases
+    the GIL while it computes or starts helpers.
     """
 
     workflow: Workflow
@@ -86,7 +85,7 @@ class Problem:
         conflicts: Conflicts,
         path: PathKind = DEFAULT_PATH,
     ) -> Problem:
-        """The problem with functions that do the same made one."""
+        """Build the problem; functions with the same work and conflicts become one kind."""
         groups = conflicts.groups()
         alike: dict[object, list[str]] = {}
         for name in sorted(workflow.functions):
@@ -96,7 +95,7 @@ class Problem:
                 *(work, function.new_process_ms),
                 *(function.memory_mib, function.idle_mib, function.forked_mib),
                 (function.runtime, function.runtime_mib),
-                # What stands for a wait is in no conflict.
+                # A function that stands for a wait has no conflicts.
                 *(groups.get(name, 0), conflicts.apart(name)),
             )
             alike.setdefault(key, []).append(name)
@@ -117,16 +116,17 @@ class Problem:
 
     @property
     def platform(self) -> Platform:
-        """The constants of the place."""
         return self.predictor.platform
 
     def numbers(self, stage: Sequence[str], group: int) -> Functions:
-        """The functions of those tasks of a stage that belong to `group`, sorted."""
+        """Return the sorted numbers of the functions of a stage's tasks, only those of `group`."""
         numbers = (self.number_of[self.workflow.function_of(task)] for task in stage)
         return tuple(sorted(n for n in numbers if self.kinds[n].group == group))
 
     def slots(self, sizes: tuple[int, ...], before: int) -> Slots:
-        """The slots of consecutive wraps: all stages ask for the same ones in turn."""
+        """Return the slots of consecutive wraps, cached because every stage asks for the same
+        slots.
+        """
         key = sizes, before
         if key not in self._slots:
             places = slots(sizes, before, self.mechanism, self.calling)
@@ -134,15 +134,15 @@ class Problem:
         return self._slots[key]
 
     def alone_ms(self, functions: Functions) -> float:
-        """How long a process takes that runs `functions` on a core of its own."""
+        """Return the latency of a process that runs `functions` on a core of its own."""
         return self._run(functions)[0]
 
     def in_order(self, functions: Functions) -> Functions:
-        """`functions` in the order in which a process had best start them."""
+        """Return `functions` in the fastest start order found."""
         return self._run(functions)[1]
 
     def wrap_ends_ms(self, processes: tuple[Functions, ...]) -> list[float]:
-        """When each process of a wrap ends, that has a core for each and competes for them."""
+        """Return the end of each process of a wrap, which compete for a core per process."""
         ends = self._together.get(processes)
         if ends is None:
             names = tuple(map(self.names, processes))
@@ -151,21 +151,20 @@ class Problem:
         return ends
 
     def names(self, functions: Functions) -> tuple[str, ...]:
-        """Names for the predictor, in the order in which a process had best start them."""
+        """Return the names of `functions` for the predictor, in the fastest start order found."""
         return tuple(self.kinds[n].name for n in self.in_order(functions))
 
     def can_share(self, functions: Functions) -> bool:
-        """Whether one process may run all of `functions`."""
         return not self.apart or all(
             self.gets_on(n, functions[:place]) for place, n in enumerate(functions)
         )
 
     def gets_on(self, n: int, functions: Iterable[int]) -> bool:
-        """Whether a process that runs `functions`, which may share it, may run `n` too."""
+        """Return whether `n` may join the process of `functions`, which may share a process."""
         return n not in self.apart or self.apart[n].isdisjoint(functions)
 
     def separated(self, functions: Functions) -> tuple[Functions, ...]:
-        """`functions` in few processes, so that none share one that must not: greedy colouring."""
+        """Distribute `functions` over few processes without conflicts, by greedy colouring."""
         if not self.apart:
             return (functions,)
         if functions not in self._separated:
@@ -173,39 +172,41 @@ class Problem:
         return self._separated[functions]
 
     def gil_ms(self, functions: Functions) -> float:
-        """How long a process that runs `functions` holds the GIL: it takes no less."""
+        """Return how long `functions` hold the GIL: a lower bound of their process's latency."""
         return sum(self.kinds[n].gil_ms for n in functions)
 
     def forked_ms(self, functions: Functions) -> float:
-        """How much longer they take in a process that is new for the request."""
+        """Return the extra time of `functions` in a process that is forked for the request."""
         if mechanism_of(self.mechanism).lasting:
             return 0.0
         return sum(self.kinds[n].forked_ms for n in functions)
 
     def core_ms(self, functions: Functions) -> float:
-        """How long `functions` compute in all: it takes no less on one core."""
+        """Return the total core time of `functions`: a lower bound of their latency on one core."""
         return sum(self.kinds[n].core_ms for n in functions)
 
     def busy_ms(self, functions: Functions, places: Slots) -> float:
-        """How long the cores behind `places` compute `functions`, none of them ever idle."""
+        """Return how long `functions` take if they keep all cores behind `places` busy without
+        idling.
+        """
         wraps = 1 if self.platform.one_node else len(places.sizes)
         cores = wraps * self.platform.cpus
         return (self.core_ms(functions) + places.computing_ms) / cores
 
     @cached_property
     def _by_waiting(self) -> Sequence[int]:
-        """The rank of every kind among all: who waits longest while others compute comes first."""
+        """The rank of every kind: the longest wait while other threads can compute is first."""
         return _ranks([kind.gil_ms - kind.latency_ms for kind in self.kinds])
 
     @cached_property
     def _by_gil(self) -> Sequence[int]:
-        """The rank of every kind among all: who holds the GIL for the least time comes first."""
+        """The rank of every kind: the shortest GIL time is first."""
         return _ranks([kind.gil_ms for kind in self.kinds])
 
     def _run(self, functions: Functions) -> tuple[float, Functions]:
-        """Threads start one after another, so those that wait longest had best come first.
+        """Return the latency and the fastest start order of a process that runs `functions`.
 
-        Few threads are tried in other orders too: the longest first, the least GIL time first.
+        Long waits start first, as threads start in turn. Few threads are tried in other orders too.
         """
         found = self._alone.get(functions)
         if found is None:
@@ -218,14 +219,14 @@ class Problem:
         return found
 
     def _simulated_ms(self, orders: Collection[Functions]) -> list[float]:
-        """What a process takes that starts its functions in each of some orders."""
+        """Return the latency of a process for each of `orders`, start orders of its functions."""
         return self.predictor.each_ms(
             tuple(tuple(self.kinds[n].name for n in order) for order in orders)
         )
 
 
 def _ranks(values: Sequence[float]) -> Sequence[int]:
-    """The place of each of `values` in their order; of equal ones the first comes first."""
+    """Return the rank of each of `values`; equal values rank in the order of their positions."""
     order = sorted(range(len(values)), key=lambda n: (values[n], n))
     ranks = [0] * len(values)
     for rank, n in enumerate(order):
@@ -234,14 +235,14 @@ def _ranks(values: Sequence[float]) -> Sequence[int]:
 
 
 def _remember(found: dict[Key, Value], key: Key, value: Value, most: int = REMEMBERED) -> None:
-    """Keep `value`, and the memory of a long search within bounds."""
+    """Store `value` in the cache `found`; clear the cache first if it has `most` entries."""
     if len(found) >= most:
         found.clear()
     found[key] = value
 
 
 def _coloured(problem: Problem, functions: Functions) -> tuple[Functions, ...]:
-    """Each function in turn to the first process that takes it."""
+    """Put each function in turn into the first process without a conflict."""
     contents = list[list[int]]()
     for n in functions:
         fitting = (content for content in contents if problem.gets_on(n, content))
@@ -254,10 +255,9 @@ def _coloured(problem: Problem, functions: Functions) -> tuple[Functions, ...]:
 
 
 def _calling(platform: Platform, way: Way) -> Platform:
-    """`platform` as it calls a wrap for a stage: not at all where wraps trigger each other.
+    """Return `platform` with the cost of calling a wrap for a stage: 0 if wraps trigger each other.
 
-    What objects take on their way then is left to the simulation: it goes by where they are needed,
-    which stages one by one do not know.
+    The simulation then adds the transfer of objects, which depends on their consumers.
     """
     if way.straight:
         return platform.model_copy(update={"rpc_ms": 0.0, "invoke_ms": 0.0})
@@ -265,7 +265,7 @@ def _calling(platform: Platform, way: Way) -> Platform:
 
 
 def _kind(name: str, function: FunctionProfile, platform: Platform, group: int) -> Kind:
-    """Who starts a thread holds the GIL meanwhile; a new one then needs a while to be ready."""
+    """Build a kind. Starting a thread holds the GIL; the thread then needs a while to be ready."""
     gil_ms = platform.thread_startup_ms + function.time_ms("cpu")
     start_ms = platform.thread_startup_ms + (platform.thread_ready_ms or 0.0)
     return Kind(

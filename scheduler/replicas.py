@@ -1,4 +1,4 @@
-"""Plans with so many replicas of each wrap that they keep an SLO at a rate, and the cheapest."""
+"""Plans with enough replicas of each wrap to keep an SLO at a rate, and the cheapest of them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from chiron.workflow.plan import MOST_REPLICAS, Plan
 from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Profile
 
-#: OpenFaaS's Community Edition runs at most so many replicas of a function.
+#: The most replicas of a function in OpenFaaS's Community Edition.
 COMMUNITY_EDITION_REPLICAS = 5
-#: A further replica that makes neither saturation nor latency better by this part is of no use.
+#: The smallest relative gain in saturation or latency for which a replica is added.
 _GAIN = 0.01
-#: Wraps are as busy as the busiest one from this part of its CPU time on.
+#: From this part of the busiest wrap's CPU time on, a wrap counts as equally busy.
 _ALIKE = 0.9
 
 
 class Scaled(NamedTuple):
-    """A plan with replicas, what its requests take under load, and at which rate it saturates."""
+    """A plan with replicas, its latency under load, and the rate at which it saturates."""
 
     plan: Plan
     ms: float
@@ -40,12 +40,12 @@ class Scaled(NamedTuple):
 
     @property
     def cost(self) -> tuple[float, ...]:
-        """CPUs, replicas, and what breaks a tie."""
+        """CPUs, replicas, and the latency to break ties."""
         return self.plan.allocated_cpus, sum(w.replicas for w in self.plan.wraps), self.ms
 
     @property
     def speed(self) -> tuple[float, ...]:
-        """The faster the smaller; where the queue has no end, the more is done."""
+        """Smaller is faster; if the queue grows without bound, by throughput."""
         return self.ms, -self.per_s
 
 
@@ -58,10 +58,10 @@ def schedule_load(
     choices: Choices,
     settings: FolderSettings = NO_SETTINGS,
 ) -> Plan:
-    """The plan with the fewest CPUs, over all replicas, that keeps the SLO under `load`.
+    """Return the plan with the fewest CPUs, over all replicas, that keeps the SLO under `load`.
 
-    Of the plans that `schedule` chooses from, those are tried that none of the others beats. Where
-    none keeps the SLO it is the fastest, with ``meets_slo`` false.
+    The search tries the undominated plans among those of `schedule`. If no plan keeps the SLO,
+    return the fastest, with ``meets_slo`` false.
 
     Raises what `schedule` raises; ``only-cost`` for another strategy, and ``one-replica`` for
     buckets in memory.
@@ -84,9 +84,9 @@ def schedule_load(
 def considered_load(
     job: Job, choices: Choices, load: Load, slo_ms: float, seconds: float = math.inf
 ) -> list[Option]:
-    """The plans found within `seconds` that bear `load`, each with every number of replicas tried.
+    """Return the plans found within `seconds` that sustain `load`, with every replica count tried.
 
-    Each is judged by what requests take under the load.
+    Each plan is judged by its latency under the load.
 
     Raises ``only-cost`` and ``one-replica`` as `schedule_load` does.
     """
@@ -116,14 +116,14 @@ def require_replicas(workflow: Workflow, choices: Choices) -> None:
 def _steps_of_all(
     job: Job, choices: Choices, load: Load, slo_ms: float
 ) -> Iterator[Iterator[Scaled]]:
-    """`_steps` of each plan worth trying, those with few CPUs first."""
+    """Yield the `_steps` of each plan worth trying, few CPUs first."""
     cases = cases_of(job.workflow, job.profile, job.platform)
     for option in sorted(_front(job, choices), key=lambda option: option.plan.cpus):
         yield _steps(assess(option.plan, job, slo_ms), cases, load, job.percentile)
 
 
 def _first_within(steps: Iterator[Scaled], slo_ms: float, best: Scaled | None) -> Scaled:
-    """The first of `steps` that keeps the SLO, costs more than the `best` one, or is the last."""
+    """Return the first step that keeps the SLO or costs as much as `best`, or the last step."""
     found = next(steps)
     while found.ms > slo_ms and (best is None or found.cost < best.cost):
         following = next(steps, None)
@@ -134,11 +134,11 @@ def _first_within(steps: Iterator[Scaled], slo_ms: float, best: Scaled | None) -
 
 
 def _steps(plan: Plan, cases: Sequence[Case], load: Load, percentile: float) -> Iterator[Scaled]:
-    """`plan` with more and more replicas, until further ones are of no use.
+    """Yield `plan` with more and more replicas, until another replica brings no gain.
 
-    Replicas are added one by one, each where it makes most of it; the first are those without which
-    the CPUs are too few. If several wraps hold up requests alike, no single replica is of use: then
-    each of the busiest wraps gets one.
+    The first plan has the fewest replicas whose CPUs suffice. Each step adds a replica where it
+    gains most. If several wraps are equally busy, no single replica helps: then each of the busiest
+    wraps gets a replica.
     """
     found = _tried(_enough(plan, load, cases[0].predictor.platform), cases, load, percentile)
     yield found
@@ -159,7 +159,7 @@ def _tried(plan: Plan, cases: Sequence[Case], load: Load, percentile: float) -> 
 
 
 def _front(job: Job, choices: Choices) -> list[Option]:
-    """The plans worth trying: the planner's own, or those of the search."""
+    """Return the plans worth trying: the planner's own, or the undominated plans of the search."""
     if searched(choices.planner):
         return undominated(considered(job, choices.mechanism))
     options = options_of(job, choices.mechanism)
@@ -167,7 +167,7 @@ def _front(job: Job, choices: Choices) -> list[Option]:
 
 
 def _enough(plan: Plan, load: Load, platform: Platform) -> Plan:
-    """`plan` with the fewest replicas whose CPUs suffice, no more than a shared node's cores."""
+    """Return `plan` with the fewest replicas whose CPUs suffice, within a shared node's cores."""
     wraps = []
     for wrap in plan.wraps:
         cpu_ms = wrap.demand.cpu_ms if wrap.demand else 0.0
@@ -179,13 +179,13 @@ def _enough(plan: Plan, load: Load, platform: Platform) -> Plan:
 
 
 def _one_more(plan: Plan) -> list[Plan]:
-    """`plan` with a further replica, of each of its wraps in turn."""
+    """Return `plan` with another replica, of each of its wraps in turn."""
     more = [wrap for wrap in plan.wraps if wrap.replicas < MOST_REPLICAS]
     return [_with(plan, wrap.name, wrap.replicas + 1) for wrap in more]
 
 
 def _one_more_of_the_busiest(plan: Plan) -> Plan:
-    """`plan` with a further replica of each wrap whose CPUs have most to do for a request."""
+    """Return `plan` with another replica of each wrap whose CPUs have most work per request."""
     busy = {
         wrap.name: wrap.demand.cpu_ms / (wrap.cpus * wrap.replicas) if wrap.demand else 0.0
         for wrap in plan.wraps
@@ -198,7 +198,7 @@ def _one_more_of_the_busiest(plan: Plan) -> Plan:
 
 
 def _with(plan: Plan, name: str, replicas: int) -> Plan:
-    """`plan` with so many replicas of one wrap."""
+    """Return `plan` with `replicas` replicas of one wrap."""
     wraps = tuple(
         wrap.model_copy(update={"replicas": replicas}) if wrap.name == name else wrap
         for wrap in plan.wraps
@@ -207,14 +207,14 @@ def _with(plan: Plan, name: str, replicas: int) -> Plan:
 
 
 def _gains(before: Scaled, after: Scaled) -> bool:
-    """Whether what was added is of use."""
+    """Return whether the change brought a gain."""
     if math.isinf(before.ms):
         return after.ms < before.ms or after.per_s > (1 + _GAIN) * before.per_s
     return after.ms < (1 - _GAIN) * before.ms
 
 
 def told(plan: Plan, job: Job, slo_ms: float, load: Load) -> Plan:
-    """`plan` with what is predicted under load, the verdict, and the reasons in words."""
+    """Return `plan` with its prediction under load, the verdict, and the reasons in words."""
     loaded = predict_load(plan, job.workflow, job.profile, job.platform, load, job.percentile)
     within = loaded.at(job.percentile)
     meets_slo = within is not None and within.ms <= slo_ms

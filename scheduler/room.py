@@ -1,6 +1,6 @@
-"""What a wrap has room for, as FaaSFlow counts it: contention, storage quota and capacity.
+"""The capacity of a wrap as FaaSFlow counts it: contention, storage quota and memory.
 
-A worker of FaaSFlow's is a wrap here, and a container is one of its processes.
+A worker of FaaSFlow is a wrap here, and a container is one of its processes.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from chiron.workflow.platform import Platform
 from chiron.workflow.trace import is_wait
 
 if TYPE_CHECKING:
-    from chiron.scheduler.limits import Limits  # which knows the planners
+    from chiron.scheduler.limits import Limits  # which imports the planners
 
-#: Which part of a container's memory is left for bursts (mu), as FaaSFlow is set by default.
+#: The part of a container's memory reserved for bursts (mu), FaaSFlow's default.
 RESERVED = 0.2
 _MIB = 2**20
 
 
 @dataclass(frozen=True)
 class Room:
-    """The tasks of a workflow, and what decides about a wrap that has some of them."""
+    """The tasks of a workflow, and the limits of a wrap that runs some of them."""
 
-    #: What the workflow did for a payload, or would do: every task is there at least once.
+    #: The run of the workflow with a payload, completed so that every task occurs.
     run: Run
-    #: What tasks give one another, with all payloads.
+    #: The transfers between tasks, with all payloads.
     traffic: Traffic
     platform: Platform
     conflicts: Conflicts
     limits: Limits
 
     def holds(self, tasks: Sequence[str], per_core: int = 1) -> bool:
-        """Whether there is room for `tasks` in a wrap with so many processes `per_core`.
+        """Return whether a wrap with `per_core` processes a core has capacity for `tasks`.
 
-        That counts where wraps have cores of their own: on one node a further wrap brings none.
+        Processes count only if wraps have cores of their own: on one node another wrap adds none.
         """
         functions = set(map(self._function_of, tasks))
         if any(a in functions and b in functions for a, b in self.conflicts.wrap):
@@ -57,28 +57,28 @@ class Room:
         return most_mib is None or self._memory_mib(tasks) <= most_mib
 
     def quota_mib(self, tasks: Iterable[str]) -> float:
-        """Quota(G): what the containers of `tasks` have left for objects.
+        """Return Quota(G), the memory that the containers of `tasks` have left for objects.
 
-        That is MEM(v) - S - mu for each, and as often as it has instances, Map(v): its memory, less
-        what it takes and what is left for bursts.
+        That is MEM(v) - S - mu for each instance, Map(v): its memory, less its usage and the
+        reserve for bursts.
         """
         return sum(map(self._reclaimed_mib.__getitem__, tasks))
 
     def kept_mib(self, tasks: Sequence[str]) -> float:
-        """What a wrap of `tasks` keeps in memory: all that one of them gives another, at once."""
+        """Return the objects that a wrap of `tasks` keeps: all that its tasks exchange, at once."""
         inside, takers = frozenset(tasks), self.traffic.takers
         kept = (task for task in tasks if not inside.isdisjoint(takers.get(task, ())))
         return sum(map(self.traffic.given_bytes.__getitem__, kept)) / _MIB
 
     def objects_mib(self, tasks: Sequence[str]) -> int:
-        """The same as the unit of memory limits has it."""
+        """Return the same in whole units of memory limits."""
         return int(-(-self.kept_mib(tasks) // 16) * 16)
 
     def processes(self, tasks: Iterable[str]) -> Processes:
-        """The processes of a wrap of `tasks`, with their instances.
+        """Return the processes of a wrap of `tasks`, with their instances.
 
-        Those that may be at once have a process each; but the instances of one task, Map(v), are
-        in as many as there are cores, as containers are used again, Scale(v).
+        Instances that may run at once have a process each. But the instances of one task, Map(v),
+        use as many as there are cores, as containers are reused, Scale(v).
         """
         inside, static = frozenset(tasks), self.run.workflow
         functions = self.run.profile.functions
@@ -98,12 +98,12 @@ class Room:
 
     @cached_property
     def place_of(self) -> dict[str, int]:
-        """The place of every task in topological order."""
+        """The index of every task in topological order."""
         return {task: place for place, task in enumerate(dict.fromkeys(self._task_of.values()))}
 
     @cached_property
     def units(self) -> list[tuple[str, ...]]:
-        """The tasks, those that have to share a wrap as one, in topological order."""
+        """The tasks in topological order; tasks that have to share a wrap are one unit."""
         of = {function: unit for unit in self.conflicts.units() for function in unit}
         units: dict[tuple[str, ...], list[str]] = {}
         for task in self.place_of:
@@ -113,7 +113,7 @@ class Room:
         return list(map(tuple, units.values()))
 
     def is_measured(self, task: str) -> bool:
-        """Whether it is known what `task` exchanges with others."""
+        """Return whether the transfers of `task` were measured."""
         return self._sizes_are_known and task in self.traffic.instances
 
     @cached_property
@@ -139,7 +139,7 @@ class Room:
 
     @cached_property
     def _reclaimed_mib(self) -> dict[str, float]:
-        """What the containers of each task leave."""
+        """The memory that the containers of each task have left."""
         found = {}
         for task, name in self._first_of.items():
             memory_mib, demand = sized([[name]], self.run.workflow, self.run.profile)

@@ -31,20 +31,20 @@ def schedule(
     choices: Choices = NO_CHOICES,
     settings: FolderSettings = NO_SETTINGS,
 ) -> Plan:
-    """The plan for `workflow` by the user's `choices`, predicted, with whether it meets the SLO.
+    """Return the plan for `workflow` by the user's `choices`, predicted and judged by the SLO.
 
-    An SLO that cannot be met is an answer: the fastest plan found, with ``meets_slo`` false.
+    If no plan meets the SLO, return the fastest plan found, with ``meets_slo`` false.
 
     Args:
-        slo_ms: end-to-end latency that the plan has to stay within, in milliseconds, greater than
-            0.
-        choices: of mechanisms, ``auto`` plans with each and takes the better plan. Where the client
-            calls every task the trigger is ``stage``, unless the workflow decides while it runs.
-        settings: what is to be kept apart or together, the variables and secrets of each function.
-            Fixed layouts cannot respect that, nor limits; ``why`` says where they do not, and what
-            else can read a function's secrets.
+        slo_ms: upper bound of the plan's end-to-end latency, in milliseconds, greater than 0.
+        choices: for the mechanism ``auto``, the better plan of all mechanisms is returned. If the
+            client calls every task, the trigger is ``stage``, unless the workflow decides at run
+            time.
+        settings: placement constraints, and the variables and secrets of each function. Fixed
+            layouts ignore constraints and limits; ``why`` lists the violations, and which functions
+            can read another function's secrets.
 
-    Raises ``bad-slo``; ``unknown-function`` where the profile or the workflow lacks a function;
+    Raises ``bad-slo``; ``unknown-function`` if the profile or the workflow lacks a function;
     ``bad-requirement``; ``impossible-constraints``.
     """
     job = job_of(workflow, profile, platform, slo_ms, choices, settings)
@@ -63,8 +63,8 @@ def schedule(
 
 
 def fixed_by(planner: str, options: Iterable[Options]) -> list[Option]:
-    """The plan of a planner that does not search, with each of the mechanisms."""
-    # Of what payloads do, the most: all that goes by none of it has a place as well.
+    """Return the plans of a planner that does not search, one for each mechanism."""
+    # The run with the most tasks, so that the plan places the tasks of every run.
     most = {
         each.mechanism: each for each in sorted(options, key=lambda o: len(o.run.workflow.tasks))
     }
@@ -72,7 +72,7 @@ def fixed_by(planner: str, options: Iterable[Options]) -> list[Option]:
 
 
 def options_of(job: Job, choice: MechanismChoice) -> list[Options]:
-    """The options of a job, with each of the mechanisms that `choice` stands for."""
+    """Return the options of a job for each mechanism that `choice` stands for."""
     mechanisms = MECHANISMS if choice == "auto" else (choice,)
     return [each for mechanism in mechanisms for each in Options.all_of(job, mechanism)]
 
@@ -85,7 +85,7 @@ def job_of(
     choices: Choices = NO_CHOICES,
     settings: FolderSettings = NO_SETTINGS,
 ) -> Job:
-    """What is to be scheduled, checked; raises as `schedule` does."""
+    """Return the validated job; raises as `schedule` does."""
     if not 0 < slo_ms < math.inf:
         raise ChironError(
             "bad-slo", f"the SLO has to be greater than 0 ms and finite, not {slo_ms:g}"
@@ -115,9 +115,9 @@ def job_of(
 def assess(
     plan: Plan, job: Job, slo_ms: float, strategy: Strategy = "cost", fewer_ms: float | None = None
 ) -> Plan:
-    """`plan` with its prediction, the verdict on `slo_ms`, and the reasons in words.
+    """Return `plan` with its prediction, the verdict on `slo_ms`, and the reasons in words.
 
-    `fewer_ms` is what a plan with one CPU less takes at least, where the search has tried that.
+    `fewer_ms` is a lower bound of the latency with one CPU less, if the search computed that bound.
     """
     prediction = predict(plan, job.workflow, job.profile, job.platform, job.percentile)
     meets_slo = prediction.judged_ms <= slo_ms

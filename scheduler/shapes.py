@@ -20,16 +20,16 @@ class Shape:
 
     @property
     def cpus(self) -> int:
-        """CPUs in all."""
+        """The total number of CPUs."""
         return sum(map(sum, self.groups))
 
     @property
     def wraps(self) -> int:
-        """Wraps in all."""
+        """The total number of wraps."""
         return sum(map(len, self.groups))
 
     def part(self, group: int, count: int) -> tuple[int, ...]:
-        """How `count` processes of `group` fill its wraps, the first ones first."""
+        """Return how many processes of `group` each wrap runs if `count` fill its first wraps."""
         sizes = list[int]()
         for size in self.groups[group]:
             if count > 0:
@@ -41,12 +41,12 @@ class Shape:
 def shapes(
     problem: Problem, stages: Sequence[Sequence[Functions]], cpus: int, limits: Limits
 ) -> Iterator[Shape]:
-    """Shapes with `cpus` CPUs, those with fewer wraps first, one for 1, 2, 3, 4, 6, 9, ... wraps.
+    """Yield shapes with `cpus` CPUs, fewest wraps first, one for 1, 2, 3, 4, 6, 9, ... wraps.
 
-    A wrap has no more processes than the platform CPUs, unless functions that must not share a
-    process have to share a wrap or there may be no more wraps. There are more wraps than allowed
-    only where functions that must not share one are too many. Where processes do not wait for one
-    another's start, further wraps are of no use to them, save for their memory.
+    A wrap has at most as many processes as the platform CPUs. Exceptions are conflicting functions
+    that have to share a wrap, and the limit on wraps. That limit is exceeded only if too many
+    functions must not share a wrap. If processes start without waiting for each other, more wraps
+    bring only memory, and are skipped.
 
     `stages` has for every stage the functions of each group.
     """
@@ -73,22 +73,22 @@ def shapes(
 
 
 def least_cpus(problem: Problem, stages: Sequence[Sequence[Functions]]) -> list[int]:
-    """The fewest CPUs of each group with which functions that must not share a process do not."""
+    """Return the fewest CPUs of each group with which no conflicting functions share a process."""
     groups = range(len(stages[0]))
     return [max(1, *(len(problem.separated(stage[group])) for stage in stages)) for group in groups]
 
 
 def slots_of(problem: Problem, shape: Shape, group: int, count: int) -> Slots:
-    """The slots of `count` processes of `group` when the groups before it use all their wraps."""
+    """Return the slots of `count` processes of `group` if the groups before use all their wraps."""
     before = sum(map(len, shape.groups[:group]))
     return problem.slots(shape.part(group, count), before)
 
 
 def bounds_ms(problem: Problem, functions: Functions, every: Sequence[Slots]) -> list[float]:
-    """Lower bounds of the latency of `functions` over some slots.
+    """Return lower bounds of the latency of `functions` over each of some slots.
 
-    The longest solo run, the time for which processes hold their GILs, and what all compute on the
-    cores there are, the starts of processes included.
+    A bound is the largest of three: the longest solo latency, the time that processes hold their
+    GILs, and the core time of functions and process starts.
     """
     if not functions:
         return [0.0] * len(every)
@@ -104,7 +104,7 @@ def bounds_ms(problem: Problem, functions: Functions, every: Sequence[Slots]) ->
 
 
 def _fewest_wraps(problem: Problem, shares: Sequence[int], most_wraps: int) -> list[int]:
-    """As many wraps for each group as give every process a CPU, as far as there may be so many."""
+    """Return the fewest wraps of each group with a CPU for every process, as far as allowed."""
     limit = problem.platform.cpus
     wraps = [1 if g in problem.single else -(-share // limit) for g, share in enumerate(shares)]
     while sum(wraps) > most_wraps:
@@ -113,7 +113,7 @@ def _fewest_wraps(problem: Problem, shares: Sequence[int], most_wraps: int) -> l
 
 
 def _shares(problem: Problem, stages: Sequence[Sequence[Functions]], cpus: int) -> list[int] | None:
-    """How many of the CPUs each group gets: the next one where each has most to do."""
+    """Return the CPUs of each group: each next CPU goes to the group with most work per CPU."""
     groups = range(len(stages[0]))
     shares = least_cpus(problem, stages)
     widths = [max(len(stage[group]) for stage in stages) for group in groups]
@@ -133,11 +133,10 @@ def _shares(problem: Problem, stages: Sequence[Sequence[Functions]], cpus: int) 
 def _sizes(
     problem: Problem, stages: Sequence[Functions], cpus: int, wraps: int, before: int
 ) -> tuple[int, ...]:
-    """`cpus` over `wraps` wraps so that the bound of the stages' latency is least.
+    """Distribute `cpus` over `wraps` wraps so that the bound of the stages' latency is least.
 
-    The first wrap may have more or fewer than the others, which are all alike: it alone need
-    not be called, but its main process waits for all its forks. Or the first ones are full, as
-    later ones are called later.
+    The first wrap may differ from the others, which are equal: it alone is not called, but its main
+    process waits for its forks. Or the first wraps are full, as later wraps are called later.
     """
     if wraps == 1:
         return (cpus,)
@@ -159,12 +158,12 @@ def _sizes(
 
 
 def _stagger_ms(problem: Problem) -> float | None:
-    """By how much each further process of a wrap delays the next; None where all start at once."""
+    """Return how much each further process of a wrap delays the next; None for no delay."""
     return mechanism_of(problem.mechanism).stagger_ms(problem.platform)
 
 
 def _filled(cpus: int, wraps: int, limit: int) -> tuple[int, ...]:
-    """`limit` CPUs for each wrap as long as one is left for each further one."""
+    """Return `limit` CPUs for each wrap, as long as a CPU is left for each further wrap."""
     sizes = list[int]()
     for further in reversed(range(wraps)):
         sizes.append(min(limit, cpus - sum(sizes) - further))
@@ -174,6 +173,6 @@ def _filled(cpus: int, wraps: int, limit: int) -> tuple[int, ...]:
 def _least_bounds_ms(
     problem: Problem, functions: Functions, options: Sequence[tuple[int, ...]], before: int
 ) -> list[float]:
-    """The bound for each of some sizes, with as many processes as they and the stage allow."""
+    """Return the bound for each of some sizes, with as many processes as possible."""
     parts = (Shape((sizes,)).part(0, min(len(functions), sum(sizes))) for sizes in options)
     return bounds_ms(problem, functions, [problem.slots(part, before) for part in parts])

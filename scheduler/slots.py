@@ -1,4 +1,4 @@
-"""Slots: when each process of a stage can start its functions, by where it is."""
+"""Slots: when each process of a stage can start its functions, by its wrap and its index."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from chiron.predictor.mechanisms import mechanism_of
 from chiron.scheduler.kernighan_lin import Functions
 from chiron.workflow.platform import Platform
 
-#: The end of the stage, for what its two changing processes take: the slower and the faster one.
+#: The latency of a stage by the latencies of its two changing processes: slower, then faster.
 PairLatency = Callable[[float, float], float]
 
 
 @dataclass(frozen=True)
 class Slots:
-    """Places for processes in wraps of the given sizes, a core each, the main process first."""
+    """Slots for processes in wraps of the given sizes, a core each, the main process first."""
 
-    #: How many processes each wrap runs.
+    #: The number of processes of each wrap.
     sizes: tuple[int, ...]
-    #: For each wrap, what is added to the end of its last process: the call of the wrap and the
+    #: For each wrap, the time added to the end of its last process: the call of the wrap and the
     #: gathering of its results.
     arrivals_ms: tuple[float, ...]
-    #: For each slot, what is added to the time of a process that runs there by itself.
+    #: For each slot, the time added to the solo latency of its process.
     offsets_ms: tuple[float, ...]
-    #: How long starting the processes keeps cores busy, in all.
+    #: The core time of starting the processes, in all.
     computing_ms: float = 0.0
 
     @cached_property
     def by_offset_ms(self) -> tuple[float, ...]:
-        """The offsets, the least one first."""
+        """The offsets, the least first."""
         return tuple(sorted(self.offsets_ms))
 
     @property
     def further(self) -> tuple[bool, ...]:
-        """Which slots are no main process, but a further one."""
+        """Whether each slot is a further process, not the main process."""
         return tuple(place > 0 for size in self.sizes for place in range(size))
 
 
 def slots(sizes: tuple[int, ...], before: int, mechanism: str, platform: Platform) -> Slots:
-    """The slots of consecutive wraps of a stage after `before` others.
+    """Return the slots of consecutive wraps of a stage after `before` others.
 
-    Equation (2) and the mechanism's (3) and (4) say what calls and processes cost, as they do to
-    the predictor. The entry wrap, the first of a stage that it takes part in, need not be called.
+    The costs of calls and processes follow equation (2) and the mechanism's (3) and (4), as in the
+    predictor. The entry wrap, the first of a stage that it takes part in, need not be called.
     """
     arrivals, offsets, computing_ms = list[float](), list[float](), 0.0
     costs = mechanism_of(mechanism).costs(platform)
@@ -60,16 +60,16 @@ def slots(sizes: tuple[int, ...], before: int, mechanism: str, platform: Platfor
 
 
 def by_wrap(processes: Sequence[Functions], sizes: Sequence[int]) -> list[tuple[Functions, ...]]:
-    """The processes of consecutive wraps of the given sizes."""
+    """Return the processes of consecutive wraps of the given sizes."""
     waiting = iter(processes)
     return [tuple(islice(waiting, size)) for size in sizes]
 
 
 def water_level_ms(total_ms: float, offsets_ms: Sequence[float]) -> float:
-    """The least time by which processes that start at `offsets_ms` can have done `total_ms`.
+    """Return the earliest end of `total_ms` of work on processes that start at `offsets_ms`.
 
-    A lower bound of a stage's latency, with the time that its functions hold the GIL as the
-    total: a process has one GIL.
+    A lower bound of a stage's latency, with the time that its functions hold the GIL as the total:
+    a process has one GIL.
 
     >>> water_level_ms(10, [0, 2, 100])
     6.0
@@ -83,12 +83,12 @@ def water_level_ms(total_ms: float, offsets_ms: Sequence[float]) -> float:
 
 
 def pair_latency(others_ms: Sequence[float], offsets_ms: Sequence[float]) -> PairLatency:
-    """The latency of a stage whose other processes take `others_ms`, as a function of two more.
+    """Return the latency of a stage with processes of `others_ms` as a function of two more.
 
-    Who takes longest has the slot of the least offset. Two more processes push those that are
-    faster than one of them one slot further, and those that are faster than both two slots.
+    The longest process has the slot of the least offset. A process shifts by a slot for each of the
+    two more that is longer.
 
-    `offsets_ms` is what each slot adds; there are two more than others.
+    `offsets_ms` is the time that each slot adds; it has two more items than `others_ms`.
 
     >>> latency_ms = pair_latency([5.0, 1.0], [0.0, 1.0, 2.0, 3.0])
     >>> latency_ms(6.0, 3.0)

@@ -1,4 +1,4 @@
-"""Which of the plans that meet an SLO is best: the cheapest, the fastest, or in between."""
+"""The strategies to choose among plans that meet an SLO: cheapest, fastest, or in between."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from chiron.scheduler.options import Option, Options
 from chiron.scheduler.pgp import by_estimate
 from chiron.workflow.plan import Plan
 
-#: After so many candidates in a row that are no faster, by rising estimate or rising CPUs, the rest
-#: is left out where stages are large.
+#: If stages are large, the search ends after this many candidates, by rising estimate or CPUs,
+#: without a gain.
 PATIENCE = 12
 
 
 def choose(options: Options, strategy: Strategy, slo_ms: float) -> Option:
-    """The best option by `strategy`; the fastest found where none meets the SLO.
+    """Return the best option by `strategy`; the fastest found if no option meets the SLO.
 
-    An option that exceeds a limit is only chosen where all do.
+    An option that exceeds a limit is only chosen if all options do.
 
     - ``cost``: the fewest CPUs, then the fewest wraps (Algorithm 2, lines 13-16); but no slower
       than a fixed layout with as many CPUs.
-    - ``balanced``: the least CPUs x latency, which is what a request holds and pays for.
+    - ``balanced``: the least CPUs x latency, the resources that a request holds and pays for.
     - ``latency``: the fastest.
     """
     if options.search.large:
@@ -38,7 +38,7 @@ def choose(options: Options, strategy: Strategy, slo_ms: float) -> Option:
 
 
 def _best_found(options: Options, strategy: Strategy, slo_ms: float) -> Option | None:
-    """The best option by `strategy` that a search finds which ends before all are judged."""
+    """Return the best option by `strategy` of a search that ends before all are judged."""
     best = None
     if strategy == "cost":
         best = cheapest(options, slo_ms)
@@ -49,9 +49,9 @@ def _best_found(options: Options, strategy: Strategy, slo_ms: float) -> Option |
 
 
 def _best_of_all(options: Options, strategy: Strategy, slo_ms: float) -> Option | None:
-    """The best option by `strategy`, or the fastest where none meets the SLO.
+    """Return the best option by `strategy`, or the fastest if no option meets the SLO.
 
-    Bounds of stages are no bounds of layouts whose tasks are aligned, so all options are judged.
+    Bounds of stages do not hold for layouts with aligned tasks, so all options are judged.
     """
     found = every(options)
     if strategy == "cost":
@@ -64,7 +64,7 @@ def _best_of_all(options: Options, strategy: Strategy, slo_ms: float) -> Option 
 
 
 def cheapest(options: Options, slo_ms: float) -> Option | None:
-    """The option with the fewest CPUs, then wraps, that meets the SLO, if any does."""
+    """Return the option with the fewest CPUs, then wraps, that meets the SLO, or None."""
     for cpus in options.cpus:
         baseline = min(options.baselines_at(cpus), key=_speed, default=None)
         limit_ms = min(slo_ms, baseline.judged_ms) if baseline else slo_ms
@@ -77,9 +77,9 @@ def cheapest(options: Options, slo_ms: float) -> Option | None:
 
 
 def fastest(options: Options) -> Option | None:
-    """The option with the lowest latency that the search finds, of equal ones the cheapest.
+    """Return the option with the lowest latency that the search finds; of equals the cheapest.
 
-    The search goes on as long as it finds faster ones. Of small stages `every` gives the fastest.
+    The search ends when it finds no faster options. For small stages `every` yields the fastest.
     """
     best = min(filter(options.counts, options.baselines), key=_speed, default=None)
     since = 0
@@ -96,9 +96,9 @@ def fastest(options: Options) -> Option | None:
 
 
 def every(options: Options) -> Iterator[Option]:
-    """Every option that none with as few CPUs and wraps is sure to beat.
+    """Yield every option that no option with as few CPUs and wraps is sure to beat.
 
-    Of large stages none with more CPUs once several numbers of them in a row were no faster.
+    For large stages, end after several CPU counts in a row without a faster option.
     """
     yield from filter(options.counts, options.baselines)
     made: list[Option] = []
@@ -122,7 +122,7 @@ def every(options: Options) -> Iterator[Option]:
 
 
 def better(strategy: Strategy, slo_ms: float) -> Callable[[Option], tuple[float, ...]]:
-    """A key by which the better of two options under `strategy` is the smaller one."""
+    """Return a key under which the better of two options by `strategy` is the smaller."""
 
     def key(option: Option) -> tuple[float, ...]:
         missed = option.judged_ms > slo_ms
@@ -136,7 +136,7 @@ def better(strategy: Strategy, slo_ms: float) -> Callable[[Option], tuple[float,
 
 
 def memory_mib(plan: Plan) -> int:
-    """The memory of all replicas of all wraps."""
+    """Return the memory of all replicas of all wraps."""
     return sum(wrap.replicas * wrap.memory_mib for wrap in plan.wraps)
 
 

@@ -1,6 +1,6 @@
-"""What tasks give one another and how long that takes: the graph that FaaSFlow partitions.
+"""Transfers between tasks and their times: the graph that FaaSFlow partitions.
 
-A task is a node, however many instances of it run, as FaaSFlow has it of the items of a foreach.
+A task is one node for all its instances, like the items of a foreach in FaaSFlow.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from chiron.workflow.platform import Platform
 from chiron.workflow.profile import Share
 from chiron.workflow.trace import is_wait
 
-#: Which of the transfer times of all requests an edge weighs (FaaSFlow, DAG parser).
+#: The percentile of the transfer times of all requests that an edge weighs (FaaSFlow, DAG parser).
 PERCENT = 99.0
 
-#: Two tasks, of which the second takes what the first gives.
+#: Two tasks, of which the second consumes the first's output.
 Edge = tuple[str, str]
-#: Of every task the group that it is in.
+#: The group of every task.
 GroupOf = Mapping[str, Hashable]
 
 
 class Weight(NamedTuple):
-    """What goes over an edge between two groups: its time, in milliseconds, and its size."""
+    """The transfer over an edge between two groups: its time, in milliseconds, and its size."""
 
     ms: float
     size_bytes: int
 
 
 class Step(NamedTuple):
-    """An instance of a task, which begins when those at some places have ended.
+    """An instance of a task, which starts when its predecessors have ended.
 
-    ``awaits`` has their places, counted from 1 as 0 is the request, and what is waited for after
-    each, in milliseconds.
+    ``awaits`` has their positions, counted from 1 as 0 is the request, and the wait after each, in
+    milliseconds.
     """
 
     task: str
@@ -50,20 +50,20 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a workflow did for its payloads."""
+    """The transfers of a workflow with its payloads."""
 
-    #: The edges of all payloads. Instances of one task are in one group, so none is to itself.
+    #: The edges of all payloads. Instances of one task are in one group, so no edge is a loop.
     weights: Mapping[Edge, Weight]
-    #: What all instances of a task give, with the payload with which that is most.
+    #: The output of all instances of a task, with the payload for which it is largest.
     given_bytes: Mapping[str, int]
-    #: Map(v): how many instances a task has in the mean of the requests.
+    #: Map(v): the mean number of instances of a task over the requests.
     instances: Mapping[str, float]
     #: The instances of every payload, in topological order.
     runs: tuple[tuple[Step, ...], ...]
 
     @classmethod
     def of(cls, runs: Sequence[Run], mix: Sequence[Share], platform: Platform) -> Traffic:
-        """What is known from `runs`, one for each of `mix`."""
+        """Return the transfers of `runs`, one for each of `mix`."""
         every = tuple(map(_steps, runs))
         sizes = list(map(_output_bytes, runs))
         shares = [share.weight for share in mix]
@@ -90,7 +90,7 @@ class Traffic:
 
     @cached_property
     def takers(self) -> Mapping[str, tuple[str, ...]]:
-        """Of every task those that take what it gives."""
+        """By task, the tasks that consume its output."""
         found: dict[str, list[str]] = {}
         for before, after in self.weights:
             found.setdefault(before, []).append(after)
@@ -98,7 +98,7 @@ class Traffic:
 
     @cached_property
     def partners_ms(self) -> Mapping[str, Mapping[str, float]]:
-        """Of every task those that it exchanges with, and what the edges between both weigh."""
+        """By task, the tasks with which it exchanges objects, and the weights of the edges."""
         found: dict[str, dict[str, float]] = {}
         for edge, weight in self.weights.items():
             for one, other in (edge, edge[::-1]):
@@ -107,10 +107,10 @@ class Traffic:
         return found
 
     def critical_path(self, group_of: GroupOf) -> tuple[float, list[Edge]]:
-        """The latency of the longest path, and its edges between groups, the heaviest first.
+        """Return the latency of the longest path, and its edges between groups, the heaviest first.
 
-        That is the path of all payloads whose tasks and whose edges between groups take longest;
-        within a group objects cost nothing. Of equally long ones it is the first.
+        It is the longest path over all payloads, by tasks and by edges between groups: within a
+        group objects cost nothing. Of equally long paths it is the first.
         """
         longest_ms, path = -1.0, list[Edge]()
         for steps, arcs in zip(self.runs, self._arcs, strict=True):
@@ -133,7 +133,7 @@ class Traffic:
 
     @cached_property
     def _arcs(self) -> list[list[list[tuple[int, str, float, float]]]]:
-        """For every step of every run: place, task, wait and weight of what it awaits."""
+        """For every step of every run: position, task, wait and weight of its predecessors."""
         return [[self._awaited(step, steps) for step in steps] for steps in self.runs]
 
     def _awaited(self, step: Step, steps: Sequence[Step]) -> list[tuple[int, str, float, float]]:
@@ -146,17 +146,17 @@ class Traffic:
 
 
 def transfer_ms(size_bytes: int, platform: Platform) -> float:
-    """How long it takes to give an object to a task of another group, in milliseconds.
+    """Return the time of sending an object to a task of another group, in milliseconds.
 
-    FaaSFlow does that by a store; where none was measured it counts as through the gateway, and
-    where no path was, as the call that brings it.
+    FaaSFlow uses a store. If no store was measured, the cost of the gateway counts. If no path was
+    measured, the cost of a call counts.
     """
     cost = platform.paths.get("store") or platform.paths.get("gateway")
     return cost.ms + size_bytes / 1e6 * cost.ms_per_mb if cost else platform.rpc_ms
 
 
 def _steps(run: Run) -> tuple[Step, ...]:
-    """The instances of a run; a wait is a part of what its followers await."""
+    """Return the instances of a run; a wait is a part of its followers' waits."""
     static, uses = run.workflow, run.profile.functions
     steps, place_of = list[Step](), dict[str, int]()
     waits = dict[str, dict[int, float]]()
@@ -176,13 +176,13 @@ def _steps(run: Run) -> tuple[Step, ...]:
 
 
 def _output_bytes(run: Run) -> dict[str, int]:
-    """What an instance of each task gives."""
+    """Return the output size of an instance of each task."""
     uses = run.profile.functions
     return {run.task_of(task.name): uses[task.function].given_bytes for task in run.workflow.tasks}
 
 
 def _edges(steps: Sequence[Step]) -> dict[Edge, None]:
-    """Each edge between two tasks, once."""
+    """Return each edge between two tasks, once."""
     edges = (
         (steps[place - 1].task, step.task) for step in steps for place, _ in step.awaits if place
     )
@@ -190,7 +190,7 @@ def _edges(steps: Sequence[Step]) -> dict[Edge, None]:
 
 
 def _followed(steps: Sequence[Step], before: Sequence[int], place: int) -> list[Edge]:
-    """The edges of the path that ends with the step at `place`, the last one first."""
+    """Return the edges of the path that ends with the step at `place`, the last first."""
     edges = list[Edge]()
     while before[place]:
         edges.append((steps[before[place] - 1].task, steps[place - 1].task))

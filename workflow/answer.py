@@ -1,8 +1,8 @@
-"""What a workflow answers to one request, as far as it answers the same every time.
+"""The expected answer of a workflow to one request, without the parts that vary.
 
-Answers hold times, durations, random numbers and sets in any order. Which parts of an answer vary
-is learned from several runs of the functions, each alone; the rest has to be the same wherever
-the workflow runs.
+Answers contain times, durations, random numbers and sets in any order. Several runs of the
+functions, each alone, show which parts vary. The other parts must be equal wherever the workflow
+runs.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.model import Workflow
 from chiron.workflow.names import shown
 
-#: Longer answers, in characters, are known by their digest alone.
+#: Of answers longer than this, in characters, only the digest is stored.
 LONGEST = 1 << 16
-#: Sums of floats that are added up in another order differ by less.
+#: Relative tolerance: float sums in different orders differ by less.
 _TOLERANCE = 1e-9
-#: Seconds of a clock, since 1970, differ by more within two milliseconds.
+#: Relative tolerance below the change of a clock (seconds since 1970) within two milliseconds.
 _FINE = 1e-12
 _INDEX = re.compile(r"\[\d+\]")
 _STEP = re.compile(r'\.(\w+)|\[(?:("(?:[^"\\]|\\.)*")|(\d+|\*))\]')
-#: Runs that tell what varies always.
+#: The fewest runs that show which parts always vary.
 _FEWEST = 3
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-#: The folder of an image of the embedded gateway; in containers all images are in one place.
+#: The folder of an image of the embedded gateway; in containers all images have the same folder.
 _IMAGE = re.compile(r"/[^\s\"]*?/images/[^/\s\"]+=[^/\s\"]+/[0-9a-f]{16}\b")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two answers differ, as a JSON path (``$`` is the whole), and both values."""
+    """The JSON path (``$`` is the whole) at which two answers differ, and both values."""
 
     path: str
     expected: Any
@@ -52,16 +52,15 @@ class ExpectedAnswer(Document):
     """The answer of a workflow whose functions ran one after another, each alone.
 
     Attributes:
-        request_sha256: which request it answers.
-        output: the answer of the first run; absent where it is long, or not UTF-8.
-        output_sha256: its digest.
-        varies: JSON paths at which runs differed; ``[*]`` stands for any index, ``$`` for all of
-            it.
-        any_order: JSON paths of lists that had the same items in another order, or have no order.
-        always_varies: JSON paths at which each of three runs or more differed from each other one:
-            such as random numbers. That it varied in some of them may be a cache that was filled.
-        fails: whether it is what a Fail state ends the workflow with: then its output is
-            `failure_text`.
+        request_sha256: the digest of the request.
+        output: the answer of the first run; None if it is long or not UTF-8.
+        output_sha256: the digest of that answer.
+        varies: JSON paths at which runs differed; ``[*]`` stands for any index, ``$`` for the
+            whole.
+        any_order: JSON paths of lists without an order: their items came in different orders.
+        always_varies: JSON paths, such as of random numbers, at which all runs differed pairwise,
+            of three runs or more. If only some runs differed, a cache may have been filled.
+        fails: whether a Fail state ends the workflow; then the output is `failure_text`.
     """
 
     request_sha256: str
@@ -76,7 +75,7 @@ class ExpectedAnswer(Document):
     def learned(
         cls, request: bytes, outputs: Sequence[str], unordered: Sequence[str] = ()
     ) -> ExpectedAnswer:
-        """What `outputs` have in common; lists under the keys `unordered` have no order."""
+        """Return the common parts of `outputs`; lists under the keys `unordered` have no order."""
         if not outputs:
             return cls.learned(request, [""]).without(["$"])
         first, any_order = outputs[0], tuple("$" + _step(key) for key in unordered)
@@ -90,7 +89,7 @@ class ExpectedAnswer(Document):
         return known.joined(outputs[1:])
 
     def joined(self, outputs: Sequence[str]) -> ExpectedAnswer:
-        """The same, without what is not so in `outputs`."""
+        """Return this answer, with the differences from `outputs` added to the parts that vary."""
         found = [each for output in outputs for each in self.differences(output, tolerance=_FINE)]
         varies = {each.path for each in found if not each.reordered}
         any_order = {each.path for each in found if each.reordered}
@@ -102,17 +101,17 @@ class ExpectedAnswer(Document):
         )
 
     def without(self, paths: Sequence[str]) -> ExpectedAnswer:
-        """The same, with what is at the JSON `paths` left open."""
+        """Return this answer, with any value allowed at the JSON `paths`."""
         left = (each for each in self.always_varies if not any(_is_in(each, p) for p in paths))
         update = {"varies": (*self.varies, *paths), "always_varies": tuple(left)}
         return self.model_copy(update=update)
 
     def answers(self, request: bytes) -> bool:
-        """Whether it is the answer to `request`."""
+        """Return whether this is the answer to `request`."""
         return self.request_sha256 == _digest(request)
 
     def differences(self, output: str, *, tolerance: float = _TOLERANCE) -> list[Difference]:
-        """Where `output` is another than it may be; `tolerance` is that of numbers, relative."""
+        """Return the unexpected parts of `output`; `tolerance` is the relative one of numbers."""
         if output == self.output or "$" in self.varies:
             return []
         if self.output is None:
@@ -131,10 +130,10 @@ class ExpectedAnswer(Document):
         payload: str = "payload.json",
         failure: ChironError | None = None,
     ) -> None:
-        """Raise ``wrong-output`` with task, path and both values unless `output` is as expected.
+        """Raise ``wrong-output`` with task, path and both values if `output` is not as expected.
 
-        `payload` is what to call the request that it answers. Raises `failure`, of which `output`
-        is the text, unless the workflow is expected to fail.
+        `payload` names the request in messages. `failure` is the error of a workflow that failed,
+        and `output` its text. Raises `failure` unless the workflow is expected to fail.
         """
         if failure is not None and not self.fails:
             raise failure
@@ -153,7 +152,7 @@ class ExpectedAnswer(Document):
             )
 
     def constant(self, outputs: Sequence[str]) -> list[tuple[str, Any]]:
-        """The paths of `always_varies` at which `outputs` are all the same, with their value."""
+        """Return the paths of `always_varies` at which all `outputs` agree, with their value."""
         moved = {_INDEX.sub("[*]", path) for path in _differing(outputs[0], outputs[1:], _FINE)}
         return [
             (path, _value_at(outputs[0], path))
@@ -171,7 +170,7 @@ class ExpectedAnswer(Document):
         suspects: Callable[[str], Sequence[str]],
         payload: str,
     ) -> None:
-        """Raise ``constant-output``, with `suspects` of the task, where nothing varied."""
+        """Raise ``constant-output``, with `suspects` of the task, if a varying part is constant."""
         for path, value in self.constant(outputs):
             task = _task_at(workflow, path)
             raise ChironError(
@@ -205,12 +204,12 @@ class ExpectedAnswer(Document):
 
 
 def failure_text(error: str, cause: str) -> str:
-    """What stands for the output of a workflow that a Fail state has ended."""
+    """Return the substitute for the output of a workflow that a Fail state ended."""
     return json.dumps({"error": error, "cause": cause})
 
 
 def _always_differing(outputs: Sequence[str]) -> tuple[str, ...]:
-    """The paths at which each of `outputs` differs from each other; nothing of fewer than three."""
+    """Return the paths at which all `outputs` differ pairwise; empty for fewer than three."""
     if len(outputs) < _FEWEST:
         return ()
     pairs = combinations(outputs, 2)
@@ -220,19 +219,19 @@ def _always_differing(outputs: Sequence[str]) -> tuple[str, ...]:
 
 
 def _differing(one: str, others: Sequence[str], tolerance: float) -> set[str]:
-    """The paths at which some of `others` differ from `one` in more than an order."""
+    """Return the paths at which some of `others` differ from `one` in more than an order."""
     known = ExpectedAnswer.learned(b"", [one])
     found = (each for other in others for each in known.differences(other, tolerance=tolerance))
     return {each.path for each in found if not each.reordered}
 
 
 def _is_in(path: str, other: str) -> bool:
-    """Whether `path` is `other`, or leads to a part of what is there."""
+    """Return whether `path` is `other`, or leads to a part of its value."""
     return path == other or path.startswith((f"{other}.", f"{other}["))
 
 
 def _value_at(output: str, path: str) -> Any:
-    """What is there at `path`, of any index the first."""
+    """Return the value at `path`; ``[*]`` selects the first item."""
     if path == "$":
         return output
     value = json.loads(output)
@@ -245,14 +244,14 @@ def _value_at(output: str, path: str) -> Any:
 
 
 def _step(key: str) -> str:
-    """A key's part of a JSON path."""
+    """Return the segment of a JSON path for `key`."""
     return f".{key}" if _PLAIN_KEY.fullmatch(key) else f"[{json.dumps(key)}]"
 
 
 def _in_order(output: str, any_order: Sequence[str]) -> bytes:
-    """The same bytes for answers whose lists at `any_order`, right below the top, differ in order.
+    """Return the bytes of `output` with its lists at `any_order`, right below the top, sorted.
 
-    Without such lists these are the bytes of `output`.
+    Without such lists, the bytes are those of `output`.
     """
     if not any_order or not is_json(output):
         return bytes_of(output)
@@ -273,12 +272,12 @@ def _equal(one: Any, other: Any, tolerance: float) -> bool:
 
 
 def _listed(path: str, patterns: Sequence[str]) -> bool:
-    """Whether `patterns` have the path, as it is or with any of its indices as ``[*]``."""
+    """Return whether `patterns` contain the path, as it is or with all its indices as ``[*]``."""
     return any(path == pattern or _INDEX.sub("[*]", path) == pattern for pattern in patterns)
 
 
 def _general(paths: set[str]) -> Iterator[str]:
-    """`paths`; those that several items of a list have in common once, for any index."""
+    """Yield `paths`; a path that several items of a list share is yielded with ``[*]`` as index."""
     count = Counter(_INDEX.sub("[*]", path) for path in paths)
     for path in paths:
         general = _INDEX.sub("[*]", path)
@@ -286,7 +285,7 @@ def _general(paths: set[str]) -> Iterator[str]:
 
 
 def _task_at(workflow: Workflow, path: str) -> str:
-    """The task whose output the part of the workflow's answer at `path` is."""
+    """Return the task that produced the part of the workflow's answer at `path`."""
     output = workflow.output
     if isinstance(output, tuple):
         index = re.match(r"\$\[(\d+)\]", path)

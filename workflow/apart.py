@@ -1,4 +1,4 @@
-"""Which functions a plan has to keep apart, and where a plan does not."""
+"""Rules that keep functions apart in a plan, and the places where a plan breaks them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Apart(Document):
-    """`function` shares no process, or wrap, with `others`; if itself, its own tasks share none."""
+    """A rule: `function` shares no process or wrap with `others`, which may include itself."""
 
     level: Literal["process", "wrap"]
     function: str
@@ -23,7 +23,7 @@ class Apart(Document):
 
 
 class Broken(NamedTuple):
-    """A wrap of a plan in which two functions share what a rule keeps them from sharing."""
+    """A wrap of a plan in which two functions share a process or wrap against a rule."""
 
     wrap: str
     level: str
@@ -33,7 +33,7 @@ class Broken(NamedTuple):
 
     @property
     def line(self) -> str:
-        """What users read of it."""
+        """The warning for users."""
         with_whom = "another task of its own" if self.other == self.function else self.other
         return (
             f"wrap {self.wrap}: {self.function} shares a {self.level} with {with_whom}, although "
@@ -42,7 +42,7 @@ class Broken(NamedTuple):
 
 
 def broken(plan: Plan, workflow: Workflow, rules: Iterable[Apart]) -> Iterator[Broken]:
-    """Where `plan` breaks `rules`, each pair of functions once in a wrap."""
+    """Yield the places where `plan` breaks `rules`, each pair of functions once per wrap."""
     for rule in rules:
         for wrap in plan.wraps:
             shared = [wrap.tasks] if rule.level == "wrap" else wrap.processes
@@ -51,7 +51,7 @@ def broken(plan: Plan, workflow: Workflow, rules: Iterable[Apart]) -> Iterator[B
 
 
 def _beside(rule: Apart, shared: Sequence[Sequence[str]], workflow: Workflow) -> list[str]:
-    """Those of the rule's other functions that are where its function is."""
+    """Return the rule's other functions that share a place with its function."""
     found = []
     for tasks in shared:
         uses = Counter(map(workflow.function_of, tasks))

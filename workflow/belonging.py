@@ -1,4 +1,4 @@
-"""Which workflow an artefact belongs to: another workflow's is refused, and never overwritten."""
+"""The workflow of an artefact: another workflow's artefact is refused, and never overwritten."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from chiron.workflow.profile import Profile
 
 
 def require_own(profile: Profile, workflow: Workflow, what: str) -> None:
-    """Raise ``another-workflow`` unless `profile`, called `what`, is one of `workflow` as it is.
+    """Raise ``another-workflow`` unless `profile`, called `what`, is of the current `workflow`.
 
-    Raises ``unknown-function`` where it lacks one of the workflow's functions.
+    Raises ``unknown-function`` if it lacks one of the workflow's functions.
     """
     mend = "run chiron profile on the workflow's folder, or name its own with --profile"
     if profile.workflow != workflow.name:
@@ -31,7 +31,7 @@ def require_own(profile: Profile, workflow: Workflow, what: str) -> None:
 
 
 def workflow_in(file: Path) -> str | None:
-    """The workflow that the artefact in `file` belongs to; None where there is none to tell."""
+    """Return the workflow of the artefact in `file`; None if it names none."""
     with suppress(ChironError):
         document = read_json(file, "artefact")
         name = document.get("workflow") if isinstance(document, dict) else None
@@ -41,7 +41,7 @@ def workflow_in(file: Path) -> str | None:
 
 
 def set_aside(file: Path, workflow: str) -> Path | None:
-    """Where `file`, an artefact of another workflow, is renamed to; None if it stays."""
+    """Rename `file` if it is another workflow's artefact; return the new path, or None."""
     other = workflow_in(file) if file.is_file() else None
     if other is None or other == workflow:
         return None

@@ -1,4 +1,4 @@
-"""Workflows written as buckets: what comes is held there until a trigger fires functions with it.
+"""Workflows of buckets: a bucket stores objects until its trigger fires functions with them.
 
 ``{"entry": bucket, "buckets": {name: {"trigger": ..., "functions": [...]}}, "functions": {name:
 {"gives": bucket}}}``; docs/forms.md has all fields.
@@ -31,45 +31,45 @@ from chiron.workflow.names import (
 )
 from chiron.wrap.core.buckets.own import file_of, is_own
 
-#: How often a function is started, in all, with what has fired, where nothing is said.
+#: The default and the maximum number of starts of a function, in all, for one firing.
 _ATTEMPTS, _MOST_ATTEMPTS = 2, 10
 _MOST_OBJECTS = 1_000_000
 _DAY_MS = 86_400_000.0
 _EACH = "each"
-#: What a bucket says whose trigger is a class in a file of the workflow's folder.
+#: The trigger of a bucket that is a class in a file of the workflow's folder: FILE.CLASS.
 _OWN = re.compile(r"[a-z_][a-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-#: Largest such file, in bytes.
+#: The maximum size of such a file, in bytes.
 _OWN_LIMIT = 1 << 20
 _COMMON = "trigger function functions attempts rerun_after_ms"
 
-#: A bucket, and whether each item of a list is an object there.
+#: A bucket, and whether each item of a list becomes an object there.
 Given = tuple[str, bool]
 
 
 class _Givers(NamedTuple):
-    """What gives to a bucket: functions, the names by which these emit, and whether events come."""
+    """The functions that give to a bucket, the names that they emit, and whether events come."""
 
     functions: list[str]
     names: list[str]
     events: bool
 
 
-#: Reads a trigger's options of the fields of its bucket.
+#: Reads a trigger's options from the fields of its bucket.
 _Read = Callable[[Fields, _Givers], dict[str, Any]]
 
 
 def is_buckets(document: Mapping[str, Any]) -> bool:
-    """Whether `document` is of this form."""
+    """Return whether `document` defines buckets."""
     return "buckets" in document
 
 
 def parse_buckets(
     document: dict[str, Any], default_name: str, names: FunctionNames | None = None
 ) -> Workflow:
-    """The workflow that a document of buckets defines; `names` says which functions there are.
+    """Parse a document of buckets; `names` resolves the functions' names.
 
-    Its tasks are the functions, each after those whose outputs its buckets get, as if it ran once:
-    that is what is planned and predicted. ``Workflow.buckets`` is what happens.
+    The tasks are the functions, each after the functions that give to its buckets, as if every
+    function ran once. Plans and predictions use these tasks. Executions use ``Workflow.buckets``.
 
     Raises all faults, each with its path: ``unknown-field``, ``bad-field``, ``missing-field``,
     ``unknown-bucket``, ``unknown-function``, ``unreachable``, ``cycle``, ``bad-name``,
@@ -83,13 +83,13 @@ def parse_buckets(
 
 
 def own_triggers(buckets: Mapping[str, Any] | None) -> dict[str, str]:
-    """The buckets with a trigger of the user's, and which (FILE.CLASS); None without buckets."""
+    """Return the user-written trigger (FILE.CLASS) by bucket; empty if `buckets` is None."""
     declared = buckets["buckets"] if buckets is not None else {}
     return {name: its["trigger"] for name, its in declared.items() if is_own(its["trigger"])}
 
 
 def check_own_triggers(buckets: Mapping[str, Any] | None, folder: Path) -> None:
-    """See that the files of users' triggers are in `folder` and have their classes; run no code.
+    """Check that the files of users' triggers are in `folder` and have their classes; run no code.
 
     Raises ``missing-file``, ``too-large``, ``bad-trigger``.
     """
@@ -124,7 +124,7 @@ class _Reader:
         self._durable = False
 
     def workflow(self, default_name: str) -> Workflow:
-        """The workflow, or all that is wrong with it."""
+        """Return the workflow, or raise all its faults."""
         if not self._buckets.names:
             message = 'buckets has to be an object of at least one "bucket": {"trigger": ...}'
             raise ChironError("bad-field", message, path="buckets")
@@ -199,7 +199,7 @@ class _Reader:
         return Fields(self._buckets.whole[name], place, self._faults, known)
 
     def _function(self, task: str, started: list[str]) -> tuple[str, str]:
-        """The task, and its function's name; notes what it gives to."""
+        """Return the task and its function's name; record the buckets to which it gives."""
         path = self._functions.at(task)
         fields = self._functions.inner(task, "function gives emits")
         gives = fields.whole.get("gives", [])
@@ -214,7 +214,7 @@ class _Reader:
         return task, self._name(task, given, path)
 
     def _emitted(self, task: str, fields: Fields) -> list[str]:
-        """The names of objects that a function says it emits, beside the buckets it gives to."""
+        """Return the names of objects that a function declares to emit, besides its buckets."""
         names, path = _texts(fields, "emits"), fields.at("emits")
         for name in names:
             if not OUTPUT_NAME.fullmatch(name):
@@ -274,7 +274,7 @@ class _Reader:
 
 
 def _trigger(fields: Fields) -> str:
-    """What `fields` have as the trigger: one that there is, or FILE.CLASS."""
+    """Return the trigger in `fields`: a known trigger, or FILE.CLASS."""
     given = fields.text("trigger")
     if given in _READERS or _OWN.fullmatch(given):
         return given
@@ -286,12 +286,12 @@ def _trigger(fields: Fields) -> str:
 
 
 def _reader(trigger: str) -> tuple[str, _Read]:
-    """The fields of a trigger beside those of all, and what reads its options."""
+    """Return the trigger's own fields, and the function that reads its options."""
     return _READERS.get(trigger, ("options name_from group_from", _options))
 
 
 def _texts(fields: Fields, one: str, several: str | None = None) -> list[str]:
-    """What is one text or a list of them, each once."""
+    """Return the distinct texts of a field that is one text or a list of texts."""
     field = several if several is not None and several in fields else one
     if several is not None and one in fields and several in fields:
         raise ChironError("bad-field", f"there is {one} too: keep one", path=fields.at(several))
@@ -306,7 +306,7 @@ def _texts(fields: Fields, one: str, several: str | None = None) -> list[str]:
 
 
 def _count(fields: Fields, field: str, most: int, default: int | None = None) -> int:
-    """A whole number from 1 on, which has to be there without a `default`."""
+    """Return a whole number from 1 to `most`; the field is required if there is no `default`."""
     if field not in fields and default is not None:
         return default
     if field not in fields:
@@ -319,7 +319,7 @@ def _count(fields: Fields, field: str, most: int, default: int | None = None) ->
 
 
 def _seconds(fields: Fields, field: str) -> float:
-    """Milliseconds above 0 that have to be there, in seconds."""
+    """Return a required field of milliseconds above 0, in seconds."""
     if field not in fields:
         raise ChironError("missing-field", f"{field} is missing", path=fields.at(field))
     found: float = typed(fields.whole[field], float, (*fields.place, field))
@@ -330,7 +330,7 @@ def _seconds(fields: Fields, field: str) -> float:
 
 
 def _names(fields: Fields, givers: _Givers) -> dict[str, Any]:
-    """The names of objects: fields of theirs, the functions that give them, or what these emit."""
+    """Return the awaited names: values of a field, giving functions, or names that those emit."""
     if "name_from" in fields:
         return {"names": _texts(fields, "names")}
     if givers.events:
@@ -364,7 +364,7 @@ def _redundant(fields: Fields, _givers: _Givers) -> dict[str, Any]:
 
 
 def _group(fields: Fields, givers: _Givers) -> dict[str, Any]:
-    """Functions may say the group of what they emit; events have to have it in a field."""
+    """Require ``group_from`` if events come: functions can set the group when they emit."""
     if givers.events:
         fields.text("group_from")
     return {}
@@ -374,7 +374,7 @@ def _options(fields: Fields, _givers: _Givers) -> dict[str, Any]:
     return dict(fields.inner("options").whole)
 
 
-#: The fields of each trigger beside those of all, and what reads its options.
+#: The own fields of each trigger, and the function that reads its options.
 _READERS: Mapping[str, tuple[str, _Read]] = {
     "immediate": ("", lambda *_: {}),
     "by-name": ("names name_from", _names),

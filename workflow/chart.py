@@ -1,4 +1,4 @@
-"""What a picture of a workflow shows: nodes, edges, and boxes around the states of others."""
+"""The content of a workflow's picture: nodes, edges, and boxes around inner states."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from chiron.wrap.core.statemachine.choices import OPERATORS
 from chiron.wrap.core.statemachine.expressions import expression_in
 
 Shape = Literal["task", "state", "choice", "box", "dot", "text"]
-#: What its ends and boxes are called among the nodes of a chart.
+#: The keys of a chart's begin and end among its nodes.
 BEGIN, END = "(begin)", "(end)"
 _LONGEST = 40
 
 
 @dataclass
 class Node:
-    """What is drawn at one place."""
+    """One drawn element."""
 
-    #: Its name among the nodes of its chart.
+    #: Its key among the nodes of its chart.
     key: str
     shape: Shape
-    #: What is written in it; the first in a stronger hand.
+    #: Its lines of text, the first in bold.
     lines: tuple[str, ...] = ()
     #: The charts in a box, side by side.
     inner: list[Chart] = field(default_factory=list)
-    #: What makes it run again.
+    #: The errors on which it is retried.
     again: str = ""
-    #: Whether it is about failures.
+    #: Whether it belongs to failures.
     warm: bool = False
-    #: All that `lines` would say if there were room.
+    #: The full text of `lines`.
     whole: str = ""
 
 
 @dataclass
 class Edge:
-    """An arrow; dashed where it is taken after a failure."""
+    """An arrow; dashed if it is taken after a failure."""
 
     start: str
     end: str
@@ -56,7 +56,7 @@ class Chart:
         self.nodes[node.key] = node
 
     def join(self, start: str, end: str, label: str = "", dashed: bool = False) -> None:
-        """Add an edge; its label is a node on the way, so that there is room for it."""
+        """Add an edge; its label is a node on the way, so that the layout reserves space for it."""
         if label:
             key = f"{start} -> {end} {len(self.edges)}"
             text = Node(key, "text", (_cut(label),), whole=label, warm=dashed)
@@ -67,7 +67,7 @@ class Chart:
 
 
 def chart_of(workflow: Workflow) -> Chart:
-    """The picture of a workflow: its states where it decides, else its tasks."""
+    """Return the picture of a workflow: its states if it is a machine, otherwise its tasks."""
     chart = Chart()
     chart.add(Node(BEGIN, "dot", ("request",)))
     if workflow.machine is not None:
@@ -86,7 +86,7 @@ def chart_of(workflow: Workflow) -> Chart:
 
 
 def _failing(workflow: Workflow) -> set[str]:
-    """The states that answer nothing."""
+    """Return the Fail states."""
     states = workflow.machine["States"] if workflow.machine is not None else {}
     return {name for name, state in states.items() if state["Type"] == "Fail"}
 
@@ -139,7 +139,7 @@ def _node(name: str, shape: Shape, more: str, again: str = "") -> Node:
 
 
 def _what(state: dict[str, Any]) -> str:
-    """What a state without a function does, in a word or two."""
+    """Describe a state without a function in a word or two."""
     if state["Type"] == "Wait":
         said = {"Seconds": " s", "SecondsPath": " s", "Timestamp": "", "TimestampPath": ""}
         return next((f"wait {state[f]}{unit}" for f, unit in said.items() if f in state), "wait")
@@ -164,7 +164,7 @@ _SIGNS = {
 
 
 def said(rule: dict[str, Any]) -> str:
-    """A rule of a Choice in short.
+    """Return a rule of a Choice in short.
 
     >>> said({"And": [{"Variable": "$.a", "NumericLessThan": 3}, {"Not": {"Variable": "$.b",
     ...     "IsPresent": True}}]})
@@ -192,13 +192,13 @@ def said(rule: dict[str, Any]) -> str:
 
 
 def _condition(condition: str | bool) -> str:
-    """A Condition as the expression that it is."""
+    """Return the expression of a Condition."""
     shown = condition if isinstance(condition, str) else json.dumps(condition)
     return (expression_in(shown) or shown).strip()
 
 
 def _cut(text: str) -> str:
-    """`text` as far as there is room for it, on one line."""
+    """Truncate `text` to the longest width, on one line."""
     plain = "".join(c if c.isprintable() else " " for c in text)
     return plain if width(plain) <= _LONGEST else f"{_first(plain)}…"
 
@@ -211,5 +211,5 @@ def _first(text: str) -> str:
 
 
 def width(text: str) -> int:
-    """How many columns `text` takes where each Latin letter takes one."""
+    """Return the width of `text` in columns, one per Latin letter."""
     return sum(2 if unicodedata.east_asian_width(c) in "FW" else 1 for c in text)

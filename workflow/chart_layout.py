@@ -1,4 +1,4 @@
-"""Where the nodes of a chart are drawn: in layers, every edge down but those that lead back.
+"""The layout of a chart's nodes: in layers, with every edge downwards except those that lead back.
 
 References
 ----------
@@ -14,7 +14,7 @@ from typing import Any
 
 from chiron.workflow.chart import Chart, Edge, Node, width
 
-#: Of a letter, a line of text, and between things, in pixels.
+#: The width of a letter and the height of a line, in pixels.
 LETTER, LINE = 7.0, 17.0
 _GAP_X, _GAP_Y, _LANE = 26.0, 38.0, 14.0
 _SWEEPS = 8
@@ -22,12 +22,12 @@ _SWEEPS = 8
 
 @dataclass
 class Placed:
-    """A node, its middle from the left, top and size in pixels; a box's charts from its corner."""
+    """A node with its centre, top and size in pixels; a box's charts relative to its corner."""
 
     node: Node
     x: float = 0.0
     y: float = 0.0
-    #: Where its layer begins and ends, across which edges run straight.
+    #: The begin and end of its layer, across which edges run straight.
     layer: tuple[float, float] = (0.0, 0.0)
     wide: float = 0.0
     high: float = 0.0
@@ -35,27 +35,27 @@ class Placed:
 
     @property
     def loop(self) -> float:
-        """The room that an arrow back to it takes at its right."""
+        """The width of the retry arrow at its right."""
         return 30.0 + LETTER * width(self.node.again) if self.node.again else 0.0
 
 
 @dataclass
 class Route:
-    """An edge, and the points that it passes from top to bottom; `lane` is where it leads back."""
+    """An edge and its points from top to bottom; `lane` is set if it leads back."""
 
     edge: Edge
     points: list[tuple[float, float]]
     lane: float | None = None
 
     def moved(self, right: float) -> Route:
-        """The same, so far to the right."""
+        """Return the route moved to the `right`."""
         points = [(x + right, y) for x, y in self.points]
         return Route(self.edge, points, None if self.lane is None else self.lane + right)
 
 
 @dataclass
 class Layout:
-    """A chart in its place, with its size in pixels."""
+    """A placed chart, with its size in pixels."""
 
     nodes: dict[str, Placed]
     routes: list[Route]
@@ -64,7 +64,7 @@ class Layout:
 
 
 def layout(chart: Chart) -> Layout:
-    """Where all of `chart` is."""
+    """Place all elements of `chart`."""
     placed = {key: _sized(node) for key, node in chart.nodes.items()}
     forward, back = _parted(chart)
     layers, chains = _layers(placed, forward)
@@ -116,7 +116,7 @@ def _sized(node: Node) -> Placed:
 
 
 def _parted(chart: Chart) -> tuple[list[Edge], list[Edge]]:
-    """The edges that form no cycle, and those that lead back."""
+    """Return the edges that form no cycle, and the edges that lead back."""
     after: dict[str, list[Edge]] = {key: [] for key in chart.nodes}
     for edge in chart.edges:
         after[edge.start].append(edge)
@@ -140,12 +140,12 @@ def _parted(chart: Chart) -> tuple[list[Edge], list[Edge]]:
     return [edge for edge in chart.edges if edge not in back], back
 
 
-#: The nodes that an edge passes, its ends among them; those between are points in a layer.
+#: The nodes that an edge passes, including its ends; inner nodes are points in a layer.
 _Chains = list[list[Placed]]
 
 
 def _layers(placed: Mapping[str, Placed], edges: Sequence[Edge]) -> tuple[Any, _Chains]:
-    import networkx as nx  # loaded on use: it costs more than all else that a verb imports
+    import networkx as nx  # loaded on use: it costs more than all other imports of a command
 
     graph: Any = nx.DiGraph()
     graph.add_nodes_from(placed)
@@ -170,7 +170,7 @@ def _layers(placed: Mapping[str, Placed], edges: Sequence[Edge]) -> tuple[Any, _
 
 
 def _place_across(layers: list[list[Placed]], chains: _Chains) -> None:
-    """Order every layer by its neighbours and place it near them."""
+    """Order every layer by its neighbours' positions and place it near them."""
     above: dict[int, list[Placed]] = {}
     below: dict[int, list[Placed]] = {}
     for chain in chains:
@@ -198,14 +198,14 @@ def _mean(near: Sequence[Placed]) -> float:
 
 
 def _spread(layer: Sequence[Placed], wanted: Sequence[float]) -> None:
-    """Place a layer, in its order and without overlaps, as near to where it is wanted as can be."""
+    """Place a layer in order, without overlaps, as near as possible to the `wanted` positions."""
     offsets, offset = [], 0.0
     for index, each in enumerate(layer):
         if index:
             before = layer[index - 1]
             offset += before.wide / 2 + before.loop + _GAP_X + each.wide / 2
         offsets.append(offset)
-    # Means of neighbours that would overlap, pooled: the least squares of what is in order.
+    # Pool the means of overlapping neighbours: least squares under the given order.
     pools: list[list[float]] = []
     for want, at in zip(wanted, offsets, strict=True):
         pools.append([want - at, 1.0])

@@ -1,4 +1,4 @@
-"""Charts as Mermaid: a state diagram that Markdown pages and editors draw."""
+"""Charts as Mermaid: a state diagram that Markdown pages and editors can draw."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from itertools import count
 
 from chiron.workflow.chart import BEGIN, END, Chart, Node
 
-#: What may stand in a text as it is; anything else is written as the number of its character.
+#: Characters to escape in a text, as the number of the character.
 _PLAIN = re.compile(r"[^\w .,()/+=-]")
 
 
 def mermaid(chart: Chart, title: str) -> str:
-    """The state diagram of `chart`, called `title`."""
+    """Return the state diagram of `chart`, called `title`."""
     lines = ["stateDiagram-v2", f"accTitle: {_text(title)}", *_drawn(chart, count(1))]
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""Charts as SVG: one file that needs no other, in the light and in the dark."""
+"""Charts as SVG: one self-contained file, in light and dark mode."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STYLE = """
 
 
 def svg(chart: Chart, title: str) -> str:
-    """The picture of `chart`, called `title`."""
+    """Return the picture of `chart`, called `title`."""
     placed = layout(chart)
     wide = max(placed.wide, LETTER * 1.3 * len(title)) + 2 * _MARGIN
     high = placed.high + 2 * _MARGIN + _HEAD
@@ -118,5 +118,5 @@ def _node(each: Placed) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """`text` in XML, which has no control characters."""
+    """Escape `text` for XML, which allows no control characters."""
     return escape("".join(c if c.isprintable() else " " for c in text))

@@ -1,4 +1,4 @@
-"""Timelines in the format of Chrome's tracing, which Perfetto and chrome://tracing draw.
+"""Timelines in the format of Chrome's tracing, for Perfetto and chrome://tracing.
 
 References
 ----------
@@ -13,14 +13,14 @@ from typing import Any
 from chiron.workflow.plan import process_name
 from chiron.workflow.timeline import Span, Timeline
 
-#: What the format calls events: complete ones with a duration, counters, and names of rows.
+#: The format's event types: complete events with a duration, counters, and names of rows.
 _COMPLETE, _COUNTER, _METADATA = "X", "C", "M"
-#: The process of the workflow itself; those of wraps are numbered from 1.
+#: The process of the workflow itself; processes of wraps are numbered from 1.
 _WORKFLOW = 0
 
 Event = dict[str, Any]
 
-#: What is drawn of a span that is no task; a helper would lie over what its function does.
+#: The labels of spans other than tasks; helpers are not drawn, as they would cover their function.
 _LABELS = {
     "cpu": "computing with the GIL",
     "native": "computing without the GIL",
@@ -37,9 +37,9 @@ _COMPUTING = frozenset({"cpu", "native", "helper"})
 
 
 def chrome_trace(timeline: Timeline) -> dict[str, Any]:
-    """The request, transfers, processes, tasks, and in predictions busy cores, as JSON.
+    """Return the request, transfers, processes, tasks, and predicted busy cores, as JSON.
 
-    A process has its starts in row 0, and each task, with what it does, in a row of its own.
+    A process has its starts in row 0, and each task with its activities in a separate row.
     """
     wraps = dict.fromkeys((*timeline.cores, *(span.wrap for span in timeline.spans)))
     order = {wrap: number for number, wrap in enumerate(wraps)}
@@ -65,14 +65,14 @@ def _process(spans: Sequence[Span], pid: int) -> Iterator[Event]:
     tasks = list(dict.fromkeys(span.task for span in spans if span.task is not None))
     for row, task in enumerate(tasks, start=1):
         own = [span for span in spans if span.task == task and span.kind != "helper"]
-        # What lies around others comes before them.
+        # Enclosing spans come before enclosed spans.
         own.sort(key=lambda span: (span.start_ms, -span.end_ms, span.kind != "task"))
         yield from (_event(span, pid, row) for span in own)
     yield from _rows([span for span in spans if span.kind == "gather"], pid, len(tasks) + 1)
 
 
 def _rows(spans: Iterable[Span], pid: int, first: int) -> Iterator[Event]:
-    """Rows from `first` on, so that in none two lie over each other."""
+    """Yield events in rows from `first` on, without overlaps within a row."""
     ends_ms = list[float]()
     for span in spans:
         free = (row for row, before_ms in enumerate(ends_ms) if before_ms <= span.start_ms)
@@ -93,7 +93,7 @@ def _event(span: Span, pid: int, row: int) -> Event:
 
 
 def _busy_cores(wrap: str, timeline: Timeline, pid: int) -> Iterator[Event]:
-    """How many cores of the wrap compute, whenever that changes."""
+    """Yield the wrap's number of computing cores at each change."""
     changes: dict[float, int] = {}
     for span in timeline.spans:
         if span.wrap == wrap and span.kind in _COMPUTING:
@@ -112,12 +112,12 @@ def _busy_cores(wrap: str, timeline: Timeline, pid: int) -> Iterator[Event]:
 
 
 def document(events: Sequence[Event]) -> dict[str, Any]:
-    """What Perfetto and chrome://tracing open."""
+    """Return the document for Perfetto and chrome://tracing."""
     return {"displayTimeUnit": "ms", "traceEvents": list(events)}
 
 
 def complete(name: str, category: str, pid: int, row: int, begin_ms: float, end_ms: float) -> Event:
-    """Something that lasts from `begin_ms` to `end_ms`, in row `row` of process `pid`."""
+    """Return an event from `begin_ms` to `end_ms`, in row `row` of process `pid`."""
     return {
         "name": name,
         "cat": category,
@@ -130,10 +130,10 @@ def complete(name: str, category: str, pid: int, row: int, begin_ms: float, end_
 
 
 def name(what: str, pid: int, row: int, text: str) -> Event:
-    """What a row (``thread_name``) or a process (``process_name``) is called."""
+    """Return the name event of a row (``thread_name``) or a process (``process_name``)."""
     return {"name": what, "ph": _METADATA, "pid": pid, "tid": row, "args": {"name": text}}
 
 
 def _microseconds(milliseconds: float) -> float:
-    """The format's unit, to the nanosecond."""
+    """Convert to the format's unit, rounded to the nanosecond."""
     return round(milliseconds * 1000, 3)

@@ -1,4 +1,4 @@
-"""constraints.json: placement (apart, together), what is unchecked, payload weights."""
+"""constraints.json: placement (apart, together), unchecked parts of answers, payload weights."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ CONSTRAINTS_FILE = "constraints.json"
 
 
 class Constraints(Document):
-    """Functions in a process or a wrap of their own, functions that share a wrap, and more.
+    """Functions in a process or wrap of their own, functions that share a wrap, and more.
 
     ``{"format": 1, "isolate": {"parse": "process", "audit": "wrap"}, "together": [["a", "b"]]}``:
-    `parse` shares its process with no other function, `audit` not even its sandbox; `a` and `b`
-    are in one sandbox. Several tasks of one function may always share.
+    `parse` shares its process with no other function, `audit` not even its sandbox; `a` and `b` are
+    in one sandbox. Several tasks of one function may always share.
 
     Attributes:
-        weights: how often a payload is requested, relative to the others: ``{"payloads/large.json":
-            3}``. Those without one weigh 1.
-        no_check: what of the workflow's answer is never compared: a task's output (``"parse"``), a
-            JSON path (``"$.took_ms"``), or all of it (``"$"``).
+        weights: the relative frequency of a payload: ``{"payloads/large.json": 3}``. The default is
+            1.
+        no_check: the parts of the workflow's answer that are never compared: a task's output
+            (``"parse"``), a JSON path (``"$.took_ms"``), or the whole answer (``"$"``).
     """
 
     format: Literal[1]
@@ -36,7 +36,7 @@ class Constraints(Document):
     no_check: tuple[str, ...] = ()
 
     def check_functions(self, functions: Collection[str]) -> None:
-        """Raise ``unknown-function`` for a constraint about none of `functions`."""
+        """Raise ``unknown-function`` if a constraint names a function other than `functions`."""
         constrained = {*self.isolate, *(name for group in self.together for name in group)}
         unknown = sorted(constrained.difference(functions))
         if unknown:
@@ -48,7 +48,7 @@ class Constraints(Document):
             )
 
     def unchecked(self, workflow: Workflow) -> tuple[str, ...]:
-        """``no_check`` as JSON paths of the answer; ``unknown-task`` for what is no part of it."""
+        """Return ``no_check`` as JSON paths of the answer; ``unknown-task`` for other tasks."""
         output = workflow.output
         if isinstance(output, tuple):
             paths = {task: f"$[{index}]" for index, task in enumerate(output)}
@@ -71,6 +71,6 @@ NO_CONSTRAINTS = Constraints(format=1)
 
 
 def read_constraints(folder: Path) -> Constraints:
-    """The constraints in the workflow folder `folder`; none where it has no constraints.json."""
+    """Return the constraints in the workflow folder `folder`; empty without constraints.json."""
     file = folder / CONSTRAINTS_FILE
     return read_document(Constraints, file, "constraints") if file.exists() else NO_CONSTRAINTS

@@ -1,4 +1,4 @@
-"""Workflows in the other form: a plain DAG as States Language, and the other way round."""
+"""Convert workflows: a plain DAG to States Language, and vice versa."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from chiron.workflow.names import STATE_NAME_LIMIT, AsWritten, check_task_name, 
 
 
 def as_plain(workflow: Workflow) -> dict[str, Any]:
-    """The document of a plain DAG that is `workflow`.
+    """Return the document of the plain DAG equal to `workflow`.
 
-    Raises ``not-plain`` where none is: for a machine that decides, buckets, an end that fails, and
-    lists of one answer, as a Parallel of one branch makes them.
+    Raises ``not-plain`` for a machine that decides, buckets, a Fail at the end, and lists of one
+    answer, as a Parallel of one branch makes them.
     """
     _refuse_buckets(workflow, "not-plain")
     if workflow.machine is not None:
@@ -70,9 +70,9 @@ def _list_of_one(what: str, *tasks: str) -> ChironError:
 
 
 def as_states(workflow: Workflow) -> dict[str, Any]:
-    """The state machine that is the DAG `workflow`: the same tasks get the same data, as early.
+    """Return the state machine equal to the DAG `workflow`: its tasks get the same data, as early.
 
-    Raises ``not-series-parallel`` where its tasks are no chains and parallel branches of chains;
+    Raises ``not-series-parallel`` unless its tasks are chains and parallel branches of chains;
     ``not-states`` for buckets.
     """
     _refuse_buckets(workflow, "not-states")
@@ -100,13 +100,13 @@ def as_states(workflow: Workflow) -> dict[str, Any]:
     return _scope(_Series(workflow).whole(), workflow, names)
 
 
-#: Tasks and parallel branches, one after another.
+#: Consecutive tasks and parallel branches.
 _Chain = list["str | list[_Branch]"]
 
 
 @dataclass
 class _Branch:
-    """A chain, and the task whose answer comes out of it."""
+    """A chain, and the task whose answer is the chain's output."""
 
     chain: _Chain
     end: str
@@ -118,7 +118,7 @@ class _Series:
         self._takers: dict[Source, list[str]] = {}
         for task in workflow.tasks:
             self._takers.setdefault(task.source, []).append(task.name)
-        #: The lists that tasks, or the workflow, are given, by each task in them.
+        #: The lists that tasks, or the workflow, use as source, by each task in them.
         self._joins: dict[str, list[tuple[str, ...]]] = {}
         for source in (*self._takers, workflow.output):
             if isinstance(source, tuple) and len(source) > 1:
@@ -127,14 +127,14 @@ class _Series:
                         self._joins[name].append(source)
 
     def whole(self) -> _Chain:
-        """All tasks as one chain."""
+        """Return all tasks as one chain."""
         chain, end = self._from(None)
         if end != self._workflow.output:
             raise _crossing([*names_in(end), *names_in(self._workflow.output)])
         return chain
 
     def _from(self, source: Source) -> tuple[_Chain, Source]:
-        """What comes of `source`, and the source with which it ends."""
+        """Return the chain that follows `source`, and the source with which it ends."""
         chain: _Chain = []
         while takers := self._takers.get(source):
             if isinstance(source, str) and (joins := self._joins.get(source)):
@@ -159,7 +159,7 @@ class _Series:
         return _Branch(start + more, end)
 
     def _merged(self, branches: list[_Branch]) -> tuple[list[_Branch], Source]:
-        """The branches that all end in one list, those joined before put together; and the list."""
+        """Join branches until all end in one list; return the branches and the list."""
         while True:
             ends = {branch.end: branch for branch in branches}
             lists = {each for end in ends for each in self._joins.get(end, ())}
@@ -195,7 +195,7 @@ class _Names:
         self._count = 0
 
     def next(self) -> str:
-        """A name that no task has."""
+        """Return an unused state name."""
         while True:
             self._count += 1
             name = f"Parallel {self._count}"

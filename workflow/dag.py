@@ -21,21 +21,21 @@ from chiron.workflow.names import (
 )
 
 _FIELDS = {"name", "comment", "tasks", "edges", "http"}
-#: The third of an edge whose output is read as a stream.
+#: The third item of an edge whose output is read as a stream.
 STREAM = "stream"
 
 
 def parse_dag(
     document: dict[str, Any], default_name: str, names: FunctionNames | None = None
 ) -> Workflow:
-    """The workflow that a plain DAG defines; `names` says which functions its tasks call.
+    """Parse a plain DAG; `names` resolves the functions' names.
 
-    A task with one edge into it gets that output, with several the JSON list of them in the
-    order of the edges. An edge from ``a#left`` has what a emits as ``left``, in place of what it
-    answers. An edge ``["a", "b", "stream"]`` is none of these: b opens it by its name, ``a`` or
-    ``a#left``. The workflow answers what its last task answers, or the list of all tasks
-    with no edge out of them in the order of ``tasks``; ``"http": {"answer": "a"}`` names one of
-    these to answer alone.
+    A task with one incoming edge gets that output; with several, the JSON list of them in the order
+    of the edges. An edge from ``a#left`` passes the output that a emits as ``left``, instead of its
+    answer. An edge ``["a", "b", "stream"]`` is no input: b opens it by its name, ``a`` or
+    ``a#left``. The workflow's answer is that of its last task, or the list of all tasks without an
+    outgoing edge, in the order of ``tasks``. ``"http": {"answer": "a"}`` selects one of these as
+    the only answer.
 
     Raises all faults, each with its path: ``unknown-field``, ``bad-field``, ``unknown-task``,
     ``duplicate-edge``, ``cycle``, ``bad-name``, ``alike-names``.
@@ -85,7 +85,7 @@ def parse_dag(
 
 
 def _answering(http: Any, functions: dict[str, str], last: list[str]) -> list[str]:
-    """Those of the last tasks that the workflow answers with: all, or the one that `http` names."""
+    """Return the last tasks that answer: all of them, or the task named by `http`."""
     if not isinstance(http, dict) or not http.keys() <= {"answer"}:
         what = 'http has to be an object with "answer", which names a task'
         raise ChironError("bad-field", what, path="http")
@@ -124,7 +124,7 @@ def _functions(tasks: Any, names: FunctionNames, faults: Faults) -> dict[str, st
 
 
 def _edges(edges: Any, functions: dict[str, str], faults: Faults) -> dict[tuple[str, str], bool]:
-    """From and to -> whether it is a stream."""
+    """Map each edge (from, to) to whether it is a stream."""
     if not isinstance(edges, list):
         raise ChironError("bad-field", 'edges has to be a list of ["from", "to"]', path="edges")
     result: dict[tuple[str, str], bool] = {}

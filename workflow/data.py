@@ -1,11 +1,11 @@
-"""How data flows along the edges: what a task gets, from what others gave.
+"""The data flow along edges: a task's input, from the outputs of its predecessors.
 
-A function's output is JSON if it parses as JSON, else a string. One predecessor's output is
-passed on byte for byte; several become a JSON list that is put together from their texts, so
-that no number or key changes on the way.
+A function's output is JSON if it parses as JSON, otherwise a string. A single predecessor's output
+is passed on byte for byte. Several outputs become a JSON list assembled from their texts, so that
+no number or key changes on the way.
 
-What flows are bytes, but is a `str` here: bytes that are no UTF-8 are lone surrogates in it, as
-Python has them in file names (PEP 383).
+The data are bytes, but represented as `str` here. Bytes that are not UTF-8 become lone surrogates,
+as in Python's file names (PEP 383).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.model import NOTHING, Source, Task
 from chiron.wrap.values.in_json import InJson, from_json, to_json
 
-#: What Flask calls an answer if the handler does not.
+#: Flask's default content type of an answer.
 _UNSAID = "text/html; charset=utf-8"
 
 
 class Typed(str):
-    """A text with the ``content_type`` that its giver called it, empty if it called it none."""
+    """A text with the ``content_type`` that its producer set; empty if it set none."""
 
     content_type: str
 
@@ -34,7 +34,7 @@ class Typed(str):
 
 
 class Request(bytes):
-    """What a function is sent; ``content_type`` is that of a `Typed` text, None of others."""
+    """The request to a function; ``content_type`` is that of a `Typed` text, otherwise None."""
 
     content_type: str | None
 
@@ -45,22 +45,22 @@ class Request(bytes):
 
 
 def text_of(content: bytes) -> str:
-    """`content` as a text."""
+    """Return `content` as a text."""
     return content.decode(errors="surrogateescape")
 
 
 def bytes_of(text: str) -> bytes:
-    """What `text_of` has made a text of."""
+    """Return the bytes of a text from `text_of`."""
     return text.encode(errors="surrogateescape")
 
 
 def in_json(text: str) -> InJson:
-    """What stands for `text` in a JSON document."""
+    """Return the representation of `text` in a JSON document."""
     return to_json(bytes_of(text))
 
 
 def is_utf8(text: str) -> bool:
-    """Whether `bytes_of` makes UTF-8 of `text`."""
+    """Return whether `bytes_of(text)` is UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -69,10 +69,10 @@ def is_utf8(text: str) -> bool:
 
 
 def resolve(source: Source, request: str, outputs: Mapping[str, str]) -> str:
-    """What `source` stands for, given the request and the outputs so far.
+    """Return the data of `source`, given the request and the outputs so far.
 
-    Raises ``not-text`` and ``too-deep`` where something that is not UTF-8, or is nested deeper than
-    Python reads, would have to be joined.
+    Raises ``not-text`` if an output to be joined is not UTF-8, and ``too-deep`` if it is nested
+    deeper than Python can read.
 
     >>> resolve(("a", "b"), "", {"a": "1", "b": "no JSON"})
     '[1,"no JSON"]'
@@ -87,12 +87,11 @@ def resolve(source: Source, request: str, outputs: Mapping[str, str]) -> str:
 
 
 def given_to(task: Task, request: str, outputs: Mapping[str, str]) -> str:
-    """What a task that is called by itself gets as its request, given the outputs so far.
+    """Return the request to a task that is called separately, given the outputs so far.
 
-    Of one that reads streams it is a JSON object: its ``input``, and its ``streams`` by the names
-    that it opens them by.
+    If it reads streams, this is a JSON object: its ``input``, and its ``streams`` by name.
 
-    Raises as `resolve` does.
+    Raises the errors of `resolve`.
     """
     given = resolve(task.source, request, outputs)
     if not task.streams:
@@ -104,11 +103,11 @@ def given_to(task: Task, request: str, outputs: Mapping[str, str]) -> str:
 
 
 def outputs_in(answer: str, task: str, emits: Mapping[str, str]) -> dict[str, str]:
-    """The outputs in the answer of a wrap that a client calls for `task` alone, by their names.
+    """Return the outputs by name in a wrap's answer to a client that calls it for `task` alone.
 
     Args:
-        emits: what the outputs are called that the task emits, by what it calls them. If there are
-            any, the answer is a JSON object of its ``output`` and what it has ``emitted``.
+        emits: the workflow's names of emitted outputs, by the task's names. If there are any, the
+            answer is a JSON object of its ``output`` and the ``emitted`` outputs.
 
     Raises ``bad-answer``.
     """
@@ -125,7 +124,7 @@ def outputs_in(answer: str, task: str, emits: Mapping[str, str]) -> dict[str, st
 
 
 def is_json(text: str) -> bool:
-    """Whether `text` is strict JSON; ``too-deep`` where Python cannot read that deep."""
+    """Return whether `text` is strict JSON; ``too-deep`` if Python cannot read its nesting."""
 
     def refuse(constant: str) -> None:
         raise ValueError(constant)

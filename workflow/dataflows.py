@@ -1,9 +1,9 @@
-"""Workflows as DataFlower writes them, in YAML: what flows from function to function.
+"""Workflows in DataFlower's YAML form: the data that flows from function to function.
 
-Every function has a block: what data it takes and gives, and where that goes. Data
-of the type FOREACH is a list of whose items each is a run of the function that it goes to; MERGE
-collects what these runs give as the LIST that a function takes. A block of the type SWITCH decides
-by its own data which conditions hold, and so where data goes.
+Every function has a block with its inputs, its outputs and their destinations. Data of the type
+FOREACH is a list: the destination function runs once per item. MERGE collects the outputs of these
+runs as the input of type LIST of a function. A block of the type SWITCH routes data by conditions
+on its own data.
 
 References
 ----------
@@ -23,17 +23,17 @@ from chiron.workflow.regions import Regions
 from chiron.workflow.steps import REQUEST, Arm, Read, Step, Translated, checked, parse_condition
 from chiron.workflow.steps_machine import as_machine
 
-#: What stands for the client among functions, and begins the name of data that only triggers.
+#: The client's name among functions, and the name prefix of data that only triggers.
 _USER, _VIRTUAL = "$USER", "virtual."
 
 
 def is_dataflows(document: dict[str, Any]) -> bool:
-    """Whether a document has this form."""
+    """Return whether `document` has this form."""
     return "dataflows" in document or "templates" in document
 
 
 def translate_dataflows(document: dict[str, Any]) -> Translated:
-    """The state machine of a document of either spelling of this form.
+    """Return the state machine of a document in either spelling of this form.
 
     Raises all faults, each with its path: ``unknown-field``, ``missing-field``, ``bad-field``,
     ``bad-condition``, ``unknown-read``, ``not-series-parallel``, ``unsupported-field``, and others.
@@ -52,7 +52,7 @@ def translate_dataflows(document: dict[str, Any]) -> Translated:
     steps = [block.step for block in blocks]
     checked(steps)
     regions = Regions({s.name: [t for arm in s.arms for t in arm.targets] for s in steps})
-    for step in steps:  # data goes on before all of a step's has come: only the last waits for it
+    for step in steps:  # drop targets that wait for another target
         step.arms = [Arm(regions.reduced(arm.targets), arm.condition) for arm in step.arms]
     return as_machine(steps, name)
 
@@ -62,7 +62,7 @@ _BLOCK = "type input_datas output_datas conditions"
 
 
 class _Flow(NamedTuple):
-    """Data that goes from one function, or the request, to another's; None to the client."""
+    """Data sent from a function, or the request, to a function; `target` None is the client."""
 
     source: Read
     kind: str
@@ -73,14 +73,14 @@ class _Flow(NamedTuple):
 
 @dataclass
 class _Block:
-    """A function's: the types of what it takes, and where what it gives goes."""
+    """A function's block: the types of its inputs, its outputs and their flows."""
 
     step: Step
     takes: dict[str, str]
     gives: list[str]
     flows: list[_Flow]
     conditions: list[str]
-    #: What it takes and only triggers it.
+    #: Its inputs that only trigger it.
     triggers: set[str]
 
 
@@ -140,7 +140,7 @@ class _Reader:
         return kind
 
     def request(self, inputs: Fields) -> Iterator[_Flow]:
-        """Where the fields of the request go."""
+        """Yield the flows of the request's fields."""
         for name in inputs.names:
             given = inputs.inner(name, "type dest destination")
             if "type" in given:
@@ -153,7 +153,7 @@ class _Reader:
     def _flows(
         self, holder: Fields, field: str, source: Read, kind: str, condition: str | None
     ) -> Iterator[_Flow]:
-        """The flows to what stands in `field`: functions, by them blocks, and by them data."""
+        """Yield the flows to the destinations in `field`: function, then block, then data."""
         if holder.whole[field] == _USER:
             yield _Flow(source, kind, None, "", condition)
             return
@@ -168,7 +168,7 @@ class _Reader:
                     yield _Flow(source, kind, function, data, condition)
 
     def connect(self, blocks: list[_Block], flows: list[_Flow]) -> None:
-        """Give the steps what they read, and what comes after them."""
+        """Set the reads and the successors of all steps."""
         by_name = {block.step.name: block for block in blocks}
         for flow in flows:
             with self._faults.noting():
@@ -197,7 +197,7 @@ class _Reader:
 
 
 def _check(flow: _Flow, blocks: dict[str, _Block]) -> None:
-    """Refuse a flow of what is not there, to what is not there, or of the wrong type."""
+    """Refuse a flow with an unknown source, an unknown destination or the wrong type."""
     source, block = flow.source, blocks.get(flow.target or "")
     virtual = source.field.lower().startswith(_VIRTUAL)
     from_block = blocks.get(source.step)
@@ -219,7 +219,7 @@ def _check(flow: _Flow, blocks: dict[str, _Block]) -> None:
 
 
 def _check_merged(flow: _Flow, blocks: dict[str, _Block]) -> None:
-    """Refuse a MERGE of one run, and what is not merged of several."""
+    """Refuse MERGE for a single run, and unmerged outputs of several runs."""
     source, block = flow.source, blocks.get(flow.source.step)
     for_each = block is not None and block.step.each is not None
     if for_each and flow.kind != "MERGE":
@@ -236,7 +236,7 @@ def _check_merged(flow: _Flow, blocks: dict[str, _Block]) -> None:
 
 
 def _read(flow: _Flow, block: _Block) -> None:
-    """Have the function of `block` read what flows to it."""
+    """Add the flow to the reads of the function of `block`."""
     step = block.step
     if flow.source.field.lower().startswith(_VIRTUAL):
         block.triggers.add(flow.data)
@@ -263,7 +263,7 @@ def _read(flow: _Flow, block: _Block) -> None:
 
 
 def _check_taken(block: _Block) -> None:
-    """Refuse data that a function takes and nothing gives."""
+    """Refuse inputs of a function that no flow provides."""
     for data in block.takes:
         if data not in (block.step.reads or {}) and data not in block.triggers:
             raise ChironError(

@@ -1,4 +1,4 @@
-"""Artefacts on disk: strict JSON in, validated models out, one-line errors with the path."""
+"""Artefacts on disk: read strict JSON as validated models; report errors in one line with path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from chiron.workflow.names import shown
 
 
 class Document(BaseModel):
-    """Base of every artefact: unknown fields refused, no coercion of types, no NaN, immutable."""
+    """Base of every artefact: immutable, without unknown fields, coercion of types or NaN."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, allow_inf_nan=False, validate_default=False
@@ -30,16 +30,16 @@ class Document(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 
-#: Faults of a document that are named before the rest is counted.
+#: The number of a document's faults to list; the others are counted.
 _FAULTS = 12
-#: Bytes that have to be free where artefacts are written.
+#: Required free space for artefacts, in bytes.
 _SPACE = 1 << 16
-#: Deepest nesting and most values of a document, and its largest file in bytes.
+#: The deepest nesting and the most values of a document, and its maximum file size in bytes.
 LEVELS, VALUES, FILE_LIMIT = 64, 5_000_000, 256 * 1024 * 1024
 
 
 def parse_json(text: str | bytes, what: str) -> Any:
-    """The value of strict JSON: no duplicate keys, no NaN or Infinity, within limits.
+    """Return the value of strict JSON: no duplicate keys, no NaN or Infinity, within limits.
 
     Raises ``bad-json`` with line and column, ``duplicate-key`` with the key, or ``too-large``.
     """
@@ -79,7 +79,7 @@ def parse_json(text: str | bytes, what: str) -> Any:
 
 
 def _path_to_nan(value: Any) -> tuple[str | int, ...] | None:
-    """Where the first NaN of a document stands; None where it has none."""
+    """Return the path of a document's first NaN; None if it has none."""
     if isinstance(value, float):
         return () if math.isnan(value) else None
     listed = value if isinstance(value, list) else []
@@ -91,7 +91,7 @@ def _path_to_nan(value: Any) -> tuple[str | int, ...] | None:
 
 
 def check_size(value: Any, what: str) -> None:
-    """Refuse what is nested deeper, or has more values, than any document that is meant."""
+    """Refuse deeper nesting or more values than any real document has."""
     level, depth, values = [value], 0, 0
     while level:
         depth += 1
@@ -107,16 +107,16 @@ def check_size(value: Any, what: str) -> None:
 
 
 def read_json(path: Path, what: str, limit: int = FILE_LIMIT) -> Any:
-    """The strict JSON in the file `path`, which has at most `limit` bytes.
+    """Return the strict JSON in the file `path`, which has at most `limit` bytes.
 
-    Raises ``missing-file``, which names what it would have been, ``too-large``, and what
-    `parse_json` raises.
+    Raises ``missing-file``, naming the expected content, ``too-large``, and the errors of
+    `parse_json`.
     """
     return parse_json(read_file(path, f"{what} {path}", limit), f"{what} {path}")
 
 
 def read_file(path: Path, what: str, limit: int) -> bytes:
-    """The content of a file, called `what`; ``missing-file``, ``too-large`` above `limit` bytes."""
+    """Return a file's content; raise ``missing-file``, or ``too-large`` above `limit` bytes."""
     try:
         with path.open("rb") as file:
             content = file.read(limit + 1)
@@ -129,7 +129,7 @@ def read_file(path: Path, what: str, limit: int) -> bytes:
 
 
 def validate(model: type[Model], value: Any, what: str) -> Model:
-    """`value`, which came from JSON, as `model`; ``bad-document`` names every fault's path."""
+    """Return `value`, which came from JSON, as `model`; ``bad-document`` lists all faults."""
     try:
         # Strict models take JSON arrays as tuples in JSON mode only.
         return model.model_validate_json(json.dumps(value))
@@ -140,7 +140,7 @@ def validate(model: type[Model], value: Any, what: str) -> Model:
 
 
 def refusal(error: ValidationError, code: str, what: str) -> ChironError:
-    """All that is wrong with `what` as one error, each fault with its path."""
+    """Return all faults of `what` as one error, each with its path."""
     faults = [
         (fault["msg"].removeprefix("Value error, "), dotted(fault["loc"]) or None)
         for fault in error.errors(include_url=False, include_input=False)
@@ -154,20 +154,20 @@ def refusal(error: ValidationError, code: str, what: str) -> ChironError:
 
 
 def read_document(model: type[Model], path: Path, what: str) -> Model:
-    """The artefact of type `model` in the file `path`."""
+    """Return the artefact of type `model` in the file `path`."""
     return validate(model, read_json(path, what), f"{what} {path}")
 
 
 def dump(document: BaseModel) -> str:
-    """The artefact as the JSON that is written to disk."""
+    """Return the artefact as JSON for the disk."""
     data = document.model_dump(mode="json", exclude_none=True)
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write `content` so that a reader sees the old file or the new one, never a half.
+    """Write `content` so that a reader sees the old file or the new file, never a partial file.
 
-    A device, a pipe and a descriptor get the content itself: a file would take their place.
+    A device, a pipe and a descriptor are written directly: a rename would replace them.
     """
     encoded = content.encode() if isinstance(content, str) else content
     with writing(path):
@@ -189,7 +189,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether `path` is a device, a pipe, or the link to a descriptor that /dev/stdout is."""
+    """Return whether `path` is a device, a pipe, or a link to a descriptor such as /dev/stdout."""
     try:
         mode = path.lstat().st_mode
     except OSError:
@@ -201,7 +201,7 @@ def _is_stream(path: Path) -> bool:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raise the OSErrors of the block as ``not-writable`` of `path`, whatever file it wrote to."""
+    """Convert OSErrors of the block to ``not-writable`` of `path`, whatever file it wrote."""
     try:
         yield
     except OSError as error:
@@ -211,10 +211,10 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def held(folder: Path, refusal: str = "") -> Iterator[None]:
-    """Make `folder`, and keep what else holds it out for the length of the block.
+    """Create `folder` and lock it for the duration of the block.
 
-    Two commands that write there would each deploy parts of what the other wrote. A folder that is
-    made goes again if nothing is written.
+    Otherwise two commands that write there would each deploy parts of the other's files. A created
+    folder is removed if nothing is written.
 
     Raises ``in-use``, whose message is `refusal`; ``not-writable``.
     """
@@ -231,14 +231,14 @@ def held(folder: Path, refusal: str = "") -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):  # there is something in it
+        with suppress(OSError):  # the folder is not empty
             if made:
                 folder.rmdir()
         os.close(descriptor)
 
 
 def require_writable(path: Path, *, folder: bool) -> None:
-    """Raise ``not-writable`` if a file, or a `folder`, could not be made; leaves nothing there."""
+    """Raise ``not-writable`` if a file, or a `folder`, could not be created; create nothing."""
     place = path if folder else path.parent
     while not os.path.lexists(place):
         place = place.parent
@@ -249,7 +249,7 @@ def require_writable(path: Path, *, folder: bool) -> None:
 
 
 def dotted(location: Iterable[str | int]) -> str:
-    """``("wraps", 0, "cpus")`` as ``wraps[0].cpus``."""
+    """Return ``("wraps", 0, "cpus")`` as ``wraps[0].cpus``."""
     path = ""
     for part in location:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part

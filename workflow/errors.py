@@ -1,24 +1,24 @@
-"""The one error type that users meet: a code, a sentence, where it is, and the functions."""
+"""The error type shown to users: a code, a sentence, a path, and the functions concerned."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-#: Names in a message are cut before; what is longer came from outside as a whole.
+#: The maximum length of a message: names in it are cut earlier; longer texts are foreign.
 _LONGEST = 2000
 
 
 class ChironError(Exception):
-    """Something that a user can mend, said in one line that names the thing and the mend.
+    """An error that a user can fix, in one line that names the thing and the fix.
 
     Args:
         code: a stable word for programs, such as ``cycle``.
-        message: one line for people: what is wrong and what to do about it.
-        path: where in the artefact it stands, such as ``States.B.Next``.
+        message: one line for people: the fault and the fix.
+        path: the location in the artefact, such as ``States.B.Next``.
         functions: the functions (or tasks) concerned.
-        status: the HTTP status with which a service answers; the command line exits with 2 below
-            500 and with 1 from 500 on, unless its caller can mend the fault all the same.
+        status: the HTTP status of a service's answer. The command line exits with 2 below 500 and
+            with 1 from 500 on, unless its caller can fix the fault anyway.
     """
 
     def __init__(
@@ -36,21 +36,21 @@ class ChironError(Exception):
         super().__init__(self.message)
         self.functions = tuple(functions)
         self.status = status
-        #: The faults that it joins, where it joins several.
+        #: The joined faults, if it joins several.
         self.parts: tuple[ChironError, ...] = ()
 
     def relocated(self, change: Callable[[str | None], str | None]) -> ChironError:
-        """The same error, or the same faults, at what `change` makes of their paths."""
+        """Return the same error, or its faults, with paths mapped by `change`."""
         faults = [each.changed(change(each.path)) for each in self.parts or (self,)]
         return faults[0] if len(faults) == 1 else _joined(faults)
 
     def add(self, more: str) -> None:
-        """Say more in the same line."""
+        """Append to the message in the same line."""
         self.message = _one_line(f"{self.message}; {more}")
         self.args = (self.message,)
 
     def as_dict(self) -> dict[str, object]:
-        """The error as the services send it and ``--json`` prints it."""
+        """Return the error in the form that services send and ``--json`` prints."""
         return {
             "code": self.code,
             "message": self.message,
@@ -59,11 +59,11 @@ class ChironError(Exception):
         }
 
     def within(self, where: str) -> ChironError:
-        """The same error, of one of several things: `where` comes before its message."""
+        """Return the error of one of several things, with `where` before its message."""
         return self.changed(self.path, f"{where}: {self.message}")
 
     def changed(self, path: str | None, message: str | None = None) -> ChironError:
-        """The same error at `path`, with another message if there is one."""
+        """Return the error at `path`, with another message if there is one."""
         error = ChironError(
             self.code,
             message or self.message,
@@ -81,7 +81,7 @@ class ChironError(Exception):
 
 
 class WorkflowFailedError(ChironError):
-    """A workflow that ended with an error that nothing caught.
+    """A workflow ended with an error that nothing caught.
 
     Args:
         error, cause: the ``Error`` and ``Cause`` of States Language.
@@ -106,7 +106,7 @@ class WorkflowFailedError(ChironError):
 
 
 class Faults:
-    """All that is wrong with one or several things, raised at the end; `tell` gets each at once."""
+    """Collects faults to raise them together at the end; `tell` is called with each at once."""
 
     def __init__(self, tell: Callable[[ChironError], None] | None = None) -> None:
         self._found: list[ChironError] = []
@@ -117,7 +117,7 @@ class Faults:
 
     @contextmanager
     def noting(self, where: str = "") -> Iterator[None]:
-        """Go on after a ChironError of the block; `where` comes before its message."""
+        """Record a ChironError of the block and continue; `where` comes before its message."""
         try:
             yield
         except ChironError as error:
@@ -127,7 +127,7 @@ class Faults:
                 self._tell(found)
 
     def raise_all(self) -> None:
-        """Raise the only fault, or one error that says each with its place."""
+        """Raise the only fault, or one error with all faults and their places."""
         if self._found:
             raise self._found[0] if len(self._found) == 1 else _joined(self._found)
 
@@ -146,6 +146,6 @@ def _joined(faults: Sequence[ChironError]) -> ChironError:
 
 
 def _one_line(text: str) -> str:
-    """`text` as any terminal can show it: names come from files and may hold anything."""
+    """Return `text` printable on any terminal: names come from files and may contain anything."""
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:_LONGEST])
     return shown if len(text) <= _LONGEST else f"{shown}..."

@@ -1,7 +1,7 @@
-"""Runs a workflow that decides while it runs, one task at a time.
+"""Run a state machine, one task at a time.
 
-The state machine is interpreted as in a wrap, by the same code; but here nothing runs at the same
-time, and no time that is waited for passes.
+The same code as in a wrap interprets the machine. But nothing runs concurrently here, and waits end
+at once.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from chiron.workflow.trace import Instance
 from chiron.wrap.core.statemachine.errors import StatesError, failure_of
 from chiron.wrap.core.statemachine.visits import Begin, Delay
 
-#: Runs a function on an input; its output. Raises StatesError where it fails.
+#: Runs a function on an input and returns its output; raises StatesError if it fails.
 Run = Callable[[str, str], str]
 
 
 @dataclass
 class Execution:
-    """What came of one: `output` or `error`; and what each instance got and gave, by its name."""
+    """The result of an execution: `output` or `error`, and the data of each instance by name."""
 
     output: str | None = None
     error: StatesError | None = None
@@ -43,11 +43,10 @@ def execute(
 ) -> Execution:
     """Run the state machine of `workflow` on `request`, one task at a time.
 
-    `context` is that of `Running`.
-    With `dropped`, tasks run too that were ready when another one's failure dropped them: in a wrap
-    they have begun by then.
+    `context` is passed to `Running`. With `dropped`, tasks also run that were ready when another
+    task's failure dropped them: in a wrap they would have begun by then.
 
-    A task that takes longer than its TimeoutSeconds fails when it has ended.
+    A task that takes longer than its TimeoutSeconds fails when it ends.
 
     Raises ``endless`` as `chiron.workflow.running.Running` does.
     """
@@ -98,7 +97,7 @@ class _Executing:
     def _outcome(
         self, running: Running, begin: Begin, *, dropped: bool = False
     ) -> str | StatesError:
-        """Run a task: what it answers, or the error that it fails with."""
+        """Run a task; return its answer, or the error with which it fails."""
         done = self._done
         self._counts[begin.task] += 1
         name = f"{begin.task}#{self._counts[begin.task]}"

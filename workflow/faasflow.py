@@ -1,7 +1,7 @@
-"""Workflows as FaaSFlow writes them in the flat form, in YAML; `faasflow_nested` has the other one.
+"""Workflows in FaaSFlow's flat form, in YAML; `faasflow_nested` reads the nested form.
 
-Every function lists those that are next, and of which function's output it takes what.
-What is said of run times and sizes is not needed: it is measured.
+Every function lists its successors, and the functions whose outputs it reads. Declared run times
+and sizes are not needed: they are measured.
 
 References
 ----------
@@ -22,12 +22,12 @@ _VIRTUAL, _END = "VIRTUAL", "END"
 
 
 def is_flat(document: dict[str, Any]) -> bool:
-    """Whether a document has the flat form."""
+    """Return whether a document has the flat form."""
     return "functions" in document
 
 
 def translate_flat(document: dict[str, Any]) -> Translated:
-    """The flat form as a plain DAG, or as a state machine where data is named or a step decides.
+    """Translate the flat form to a plain DAG, or to a state machine if data is named or decided on.
 
     Raises all faults, each with its path: ``unknown-field``, ``missing-field``, ``bad-field``,
     ``bad-condition``, ``unknown-next``, ``unknown-read``, ``not-series-parallel``, and others.
@@ -62,7 +62,7 @@ class _Flat:
         self._for_each: dict[str, str] = {}
 
     def step(self, fields: Fields) -> Step:
-        """One of the functions."""
+        """Return the step of one function."""
         fields.numbers("runtime", "scale", "mem_usage", "split_ratio")
         name, source = fields.text("name"), fields.text("source")
         step = Step(name, None if source == _VIRTUAL else source, fields.path)
@@ -105,9 +105,9 @@ class _Flat:
         return default_last(arms, given)
 
     def answer(self, steps: list[Step]) -> dict[str, Read] | None:
-        """What global_output says that the workflow answers; None for the last one's answer.
+        """Return the workflow's answer by global_output; None for the last function's answer.
 
-        What one function or another gives is kept after each of them, by steps that are added.
+        If several functions may provide a value, steps are added that keep it after each of them.
         """
         outputs = self._whole.inner("global_output")
         answer = {}
@@ -125,7 +125,7 @@ class _Flat:
         return answer or None
 
     def mark_items(self, steps: list[Step]) -> None:
-        """Note which functions run for each item, and check what is read by name."""
+        """Mark the functions that run once per item, and check reads by name."""
         faults = Faults()
         for step in steps:
             with faults.noting():
@@ -162,7 +162,7 @@ def _of(value: Fields) -> Read:
 
 
 def _kept(steps: list[Step], reads: dict[str, Read], name: str) -> Step:
-    """A step after the one that gives what it reads, which is known by `name` from there on."""
+    """Insert a step after the step that it reads, which keeps its reads under `name`."""
     (read,) = reads.values()
     step = next((step for step in steps if step.name == read.step), None)
     if step is None:
@@ -186,7 +186,7 @@ def _check_output(read: Read, outputs: dict[str, list[str]]) -> None:
 
 
 def default_last(arms: list[Arm], given: Fields) -> list[Arm]:
-    """The arms of a switch, of which the last one's condition always holds."""
+    """Return the arms of a switch, with a last arm that always holds."""
     if any(arm.condition is None for arm in arms[:-1]):
         raise ChironError("bad-field", "default is the last condition", path=given.path)
     if arms[0].condition is None:

@@ -1,7 +1,7 @@
-"""Workflows as FaaSFlow writes them in the nested form, in YAML.
+"""Workflows in FaaSFlow's nested form, in YAML.
 
 A step is a function, a sequence (or ``pass``) of steps, parallel branches, a switch, or a function
-for each item of a list; `inputMappings` and `outputMappings` name data as LOCAL or INPUT.
+per item of a list. `inputMappings` and `outputMappings` name data as LOCAL or INPUT.
 
 References
 ----------
@@ -33,12 +33,12 @@ _MAPPED = "name type inputMappings outputMappings"
 
 
 def is_nested(document: dict[str, Any]) -> bool:
-    """Whether a document has the nested form."""
+    """Return whether a document has the nested form."""
     return "type" in document
 
 
 def translate_nested(document: dict[str, Any]) -> Translated:
-    """The nested form as a plain DAG or a state machine; raises as `translate_flat` does."""
+    """Translate the nested form to a plain DAG or a state machine; raise as `translate_flat`."""
     faults = Faults()
     nested = _Nested(faults)
     whole = Fields(document, (), faults)
@@ -54,7 +54,7 @@ def translate_nested(document: dict[str, Any]) -> Translated:
     )
 
 
-#: The steps with which a block begins, and what it gives by name.
+#: The first steps of a block, and its outputs by name.
 _Block = tuple[tuple[str, ...], dict[str, Read]]
 
 
@@ -64,7 +64,7 @@ class _Nested:
         self.steps: list[Step] = []
 
     def block(self, fields: Fields, local: dict[str, Read]) -> _Block:
-        """Add the steps of a block, whose ends are open; `local` is what it knows by name."""
+        """Add the steps of a block, with open ends; `local` has the data that it knows by name."""
         kind = fields.word("type", *_KINDS)
         if kind == "function":
             return self._function(fields, local)
@@ -92,7 +92,7 @@ class _Nested:
         for value, place in inner:
             first = len(self.steps)
             begins, names = self.block(Fields(value, place, self._faults), known)
-            if len(begins) > 1 and len(open_ends) > 1:  # all of them wait for all
+            if len(begins) > 1 and len(open_ends) > 1:  # each begin waits for all ends
                 self.steps.append(_barrier(open_ends, begins))
                 begins = (self.steps[-1].name,)
             for step in open_ends:
@@ -128,7 +128,7 @@ class _Nested:
                 gives.append(([each for each in self.steps[first:] if _is_open(each)], names))
         if step.arms:
             step.arms = default_last(step.arms, fields)
-        if not gives or len(gives) < len(step.arms):  # without a default nothing may be given
+        if not gives or len(gives) < len(step.arms):  # without a default, outputs may be missing
             return (step.name,), {}
         common = [name for name in gives[0][1] if all(name in names for _, names in gives)]
         for index, (ends, names) in enumerate(gives if common else (), start=1):
@@ -190,7 +190,7 @@ def _barrier(ends: list[Step], begins: tuple[str, ...]) -> Step:
 
 
 def _join(step: Step, after: tuple[str, ...]) -> None:
-    """Have the open ends of a step lead to what comes `after`."""
+    """Connect the open ends of a step to the steps `after`."""
     step.arms = [Arm(arm.targets or after, arm.condition) for arm in step.arms or [Arm(())]]
 
 
@@ -199,7 +199,7 @@ def _source_of(mapping: Any) -> str:
 
 
 def _mappings(fields: Fields, field: str, local: dict[str, Read]) -> list[tuple[str, Read]]:
-    """By target what the mappings of a block take from the request, or from what is local."""
+    """Return the mappings of a block, as pairs of target and read."""
     found = []
     for index, value in enumerate(fields.items(field)):
         with fields.faults.noting():
@@ -210,7 +210,7 @@ def _mappings(fields: Fields, field: str, local: dict[str, Read]) -> list[tuple[
 
 
 def _local(source: str, local: dict[str, Read], path: str) -> Read:
-    """What ``INPUT.field`` or ``LOCAL.field`` stands for."""
+    """Return the read of ``INPUT.field`` or ``LOCAL.field``."""
     where, _, field = source.partition(".")
     if where == "LOCAL" and field in local:
         return local[field]._replace(path=path)
@@ -228,7 +228,7 @@ def _local(source: str, local: dict[str, Read], path: str) -> Read:
 
 
 def _resolved(condition: str, local: dict[str, Read], path: str) -> str:
-    """A condition with what is local named by the steps that answer it."""
+    """Replace LOCAL names in a condition by the steps that answer them."""
     words = condition.split()
     for index, word in enumerate(words):
         if word.startswith("LOCAL."):

@@ -1,4 +1,4 @@
-"""The fields of one object in a document: each is asked for by its type, and the rest refused."""
+"""The fields of one object in a document: read by type; unknown fields are refused."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _KINDS: dict[type, str] = {str: "text", dict: "an object", list: "a list", float
 
 
 class Fields:
-    """An object at `place` of a document, which may have the fields `known`, others with any name.
+    """An object at `place` of a document, with the fields `known`, or with any fields if None.
 
-    Raises ``bad-field`` where `value` is no object; unknown fields are noted in `faults`.
+    Raises ``bad-field`` if `value` is no object; unknown fields are recorded in `faults`.
     """
 
     def __init__(
@@ -34,37 +34,37 @@ class Fields:
 
     @property
     def names(self) -> list[str]:
-        """The fields that are there."""
+        """The present fields."""
         return list(self.whole)
 
     @property
     def path(self) -> str:
-        """Where the object stands."""
+        """The path of the object."""
         return dotted(self.place)
 
     def at(self, *more: str | int) -> str:
-        """The path of what is below the object."""
+        """Return the path of an element below the object."""
         return dotted((*self.place, *more))
 
     def text(self, field: str) -> str:
-        """A text that has to be there."""
+        """Return a required text."""
         found: str = self._required(field, str)
         return found
 
     def items(self, field: str) -> list[Any]:
-        """A list, empty where it is left out."""
+        """Return an optional list, empty by default."""
         found: list[Any] = self._optional(field, list, [])
         return found
 
     def required_items(self, field: str) -> list[Any]:
-        """A list of at least one value."""
+        """Return a required list of at least one value."""
         found: list[Any] = self._required(field, list)
         if not found:
             raise ChironError("bad-field", f"{field} needs at least one value", path=self.at(field))
         return found
 
     def word(self, field: str, *words: str) -> str:
-        """One of a few words."""
+        """Return a required text, one of `words`."""
         found = self.text(field)
         if found not in words:
             listed = ", ".join(words)
@@ -73,18 +73,18 @@ class Fields:
         return found
 
     def numbers(self, *fields: str) -> None:
-        """Check fields that say what is measured here, and so are not needed."""
+        """Check the type of fields whose values are measured here and thus not needed."""
         for field in fields:
             with self.faults.noting():
                 self._optional(field, float, 0.0)
 
     def inner(self, field: str, known: str | None = None) -> Fields:
-        """An object, empty where it is left out."""
+        """Return an optional object, empty by default."""
         found = self._optional(field, dict, {})
         return Fields(found, (*self.place, field), self.faults, known)
 
     def each(self, read: Callable[[str], Read]) -> Iterator[Read]:
-        """What `read` makes of each field's name; its faults are noted."""
+        """Yield `read` of each field's name; its faults are recorded."""
         for field in self.whole:
             with self.faults.noting():
                 yield read(field)
@@ -100,7 +100,7 @@ class Fields:
 
 
 def typed(value: Any, kind: type, place: tuple[str | int, ...]) -> Any:
-    """`value` if it is of `kind`, else ``bad-field``."""
+    """Return `value` if it is of `kind`; raise ``bad-field`` otherwise."""
     kinds = (int, float) if kind is float else kind
     if not isinstance(value, kinds) or isinstance(value, bool):
         what = f"{place[-1] if place else 'the document'} has to be {_KINDS[kind]}"

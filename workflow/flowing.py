@@ -1,7 +1,7 @@
-"""Runs a workflow of buckets on the events of one request, one function at a time, to its end.
+"""Run a workflow of buckets on the events of one request, one function at a time, to its end.
 
-What fires is decided as in a wrap, by the same code; but here nothing runs at the same time, and
-no time passes: what waits for one fires when nothing else is left to be run.
+The same code as in a wrap decides which triggers fire. But nothing runs concurrently here, and no
+time passes: triggers that wait for a time fire when nothing else is left to run.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from chiron.wrap.core.buckets.flow import Firing, Flow
 from chiron.wrap.core.buckets.own import TriggerError
 from chiron.wrap.core.buckets.triggers import Item
 
-#: Runs of functions that one request may lead to.
+#: The most runs of functions for one request.
 _MOST = 200_000
 
 
 class Gave(NamedTuple):
-    """What a run of a function has returned, and emitted: triples of a name, a group, a text."""
+    """The answer of a function's run, and its emitted objects: triples of name, group and text."""
 
     output: str
     emitted: Sequence[tuple[str, str | None, str]] = ()
@@ -33,9 +33,9 @@ class Gave(NamedTuple):
 
 @dataclass
 class Flowed:
-    """What came of it: what each run got and gave, by names as NAME#2, and the `output`.
+    """The result: each run's input and output, by names such as NAME#2, and the `output`.
 
-    That is an object which has, for each function whose outputs no bucket takes, the list of them.
+    `output` is an object with the list of outputs of each function whose outputs no bucket takes.
     """
 
     output: str = ""
@@ -56,11 +56,11 @@ class _Texts:
 
 
 def run_buckets(workflow: Workflow, request: bytes, run: Callable[[str, str], Gave]) -> Flowed:
-    """Run the functions that the events in `request` fire; `run` runs one on an input.
+    """Run the functions that the events in `request` fire; `run` runs a function on an input.
 
-    Raises what `run` does, ``endless`` for more runs than any request should lead to, and
-    ``function-failed`` where one emits what no bucket takes, and ``trigger-failed`` where a trigger
-    that the user wrote does something wrong.
+    Raises the errors of `run`. Raises ``endless`` for more runs than any request should need,
+    ``function-failed`` for an emitted object that no bucket takes, and ``trigger-failed`` for a
+    faulty user-written trigger.
     """
     try:
         return _run(workflow, request, run)
@@ -86,7 +86,7 @@ def _run(workflow: Workflow, request: bytes, run: Callable[[str, str], Gave]) ->
         done.inputs[name] = _input(firing)
         function = workflow.function_of(firing.task)
         gave, emitted = run(function, done.inputs[name])
-        output = done.outputs[name] = str(gave)  # buckets do not hand on what it is called
+        output = done.outputs[name] = str(gave)  # buckets do not pass on the content type
         for place, (called, group, text) in enumerate(emitted):
             given = None if is_nothing(text) else text
             try:

@@ -32,22 +32,22 @@ from chiron.workflow.payloads import (
 from chiron.workflow.profile import Profile
 from chiron.wrap.core.buckets.own import file_of
 
-#: What the tasks call a function, where that is no name for OpenFaaS -> the function's name.
+#: Maps the tasks' name of a function to its OpenFaaS name, if the former is not valid there.
 FUNCTIONS_FILE = "functions.json"
-#: Most links in one handler folder: those to folders with links multiply.
+#: The maximum number of links followed below one place: links to folders with links multiply.
 _LINKS = 1000
 
 
 @dataclass(frozen=True)
 class WorkflowFolder:
-    """What a user writes; only the workflow itself is read when the folder is opened."""
+    """The user's files; opening the folder reads only the workflow itself."""
 
     path: Path
     workflow: Workflow
 
     @classmethod
     def open(cls, path: Path) -> WorkflowFolder:
-        """The folder at `path`; ``missing-file`` where it has no workflow.json or .yaml."""
+        """Open the folder at `path`; raise ``missing-file`` if it has no workflow.json or .yaml."""
         if not path.is_dir():
             message = f"workflow folder {path} is not there: name the folder that has your"
             raise ChironError("missing-file", f"{message} {WORKFLOW_FILE}")
@@ -65,7 +65,7 @@ class WorkflowFolder:
 
     @property
     def text(self) -> str:
-        """The workflow as JSON: what its file has, or that translated."""
+        """The workflow as JSON: the text of workflow.json, or the translation of another form."""
         file = workflow_file(self.path) or self.path / WORKFLOW_FILE
         if file.name == WORKFLOW_FILE:
             return file.read_text(encoding="utf-8")
@@ -73,12 +73,12 @@ class WorkflowFolder:
 
     @property
     def stack_file(self) -> Path:
-        """Where the ordinary OpenFaaS stack.yaml of the functions is."""
+        """The path of the functions' ordinary OpenFaaS stack.yaml."""
         return self.path / "stack.yaml"
 
     @property
     def trigger_files(self) -> list[Path]:
-        """The files of triggers that the user wrote; ``bad-link`` where one leads elsewhere."""
+        """The files of user-written triggers; raises ``bad-link`` if a link leaves the folder."""
         triggers = own_triggers(self.workflow.buckets).values()
         files = [self.path / name for name in sorted({file_of(each) for each in triggers})]
         for file in files:
@@ -86,7 +86,7 @@ class WorkflowFolder:
         return files
 
     def constraints(self) -> Constraints:
-        """What is in constraints.json, checked against the workflow; nothing without the file."""
+        """Return constraints.json, checked against the workflow; empty without the file."""
         constraints, faults = read_constraints(self.path), Faults()
         with faults.noting():
             constraints.check_functions(self.workflow.functions)
@@ -98,18 +98,18 @@ class WorkflowFolder:
         return constraints
 
     def payloads(self) -> tuple[Payload, ...]:
-        """The example requests, with the weights in constraints.json; see `read_payloads`."""
+        """Return the example requests, weighted by constraints.json; see `read_payloads`."""
         for place in (PAYLOAD_FILE, PAYLOADS_FOLDER):
             check_links(self.path / place, self.path)
         return read_payloads(self.path, self.constraints().weights)
 
     def expected(self, profile: Profile, request: bytes) -> ExpectedAnswer | None:
-        """What `profile` knows of the answer to `request`, less what constraints.json excludes."""
+        """Return the answer to `request` in `profile`, less the exclusions of constraints.json."""
         known = profile.answer_to(request)
         return known and known.without(self.constraints().unchecked(self.workflow))
 
     def payload_warnings(self) -> Iterator[str]:
-        """What may not be meant about the example requests: there is none, or one is no JSON."""
+        """Yield a warning if there is no example request, or for each that is not JSON."""
         if not payload_files(self.path, {}):
             yield f"{self.path / PAYLOAD_FILE} is not there: functions are asked with {{}}"
         for payload in self.payloads():
@@ -122,7 +122,7 @@ class WorkflowFolder:
 def parse_workflow(
     document: Any, name: str = "workflow", functions: FunctionNames | None = None
 ) -> Workflow:
-    """The workflow in a document of any form; `name` where it names none."""
+    """Parse a document of any form; `name` is the default name of the workflow."""
     found = known_form(document)
     with at_origins(found.origins):
         return _parser(found.document)(found.document, name, functions)
@@ -135,12 +135,12 @@ def _parser(document: dict[str, Any]) -> Callable[..., Workflow]:
 
 
 def _function_names(path: Path) -> FunctionNames:
-    """The names in functions.json, and those of stack.yaml for a proposal."""
+    """Return the names of functions.json; those of stack.yaml serve for suggestions."""
     return FunctionNames(read_function_names(path), partial(_deployed, path / "stack.yaml"))
 
 
 def read_function_names(path: Path) -> dict[str, str]:
-    """What functions.json in the folder `path` has, nothing where there is none."""
+    """Return the content of functions.json in the folder `path`; empty if there is no such file."""
     file = path / FUNCTIONS_FILE
     known = read_json(file, "function names") if file.exists() else {}
     if not isinstance(known, dict) or not all(isinstance(name, str) for name in known.values()):
@@ -155,8 +155,8 @@ def read_function_names(path: Path) -> dict[str, str]:
 
 
 def _deployed(stack: Path) -> tuple[str, ...]:
-    """The functions of a stack.yaml, none where it cannot be read: not the time to say why."""
-    import yaml  # loaded on use: only a fault asks for it
+    """Return the functions of a stack.yaml; empty if unreadable, which is reported elsewhere."""
+    import yaml  # loaded on use: only error messages need it
 
     with suppress(OSError, ValueError, yaml.YAMLError, AttributeError, RecursionError):
         return tuple(map(str, yaml.safe_load(stack.read_text(encoding="utf-8"))["functions"]))
@@ -166,11 +166,11 @@ def _deployed(stack: Path) -> tuple[str, ...]:
 def check_links(place: Path, folder: Path, *functions: str) -> None:
     """Refuse symbolic links at and below `place` that lead out of the workflow folder `folder`.
 
-    What is there is read, copied into images and sent to functions, and links of a folder that
-    somebody else made may lead to files of the user's. Where stack.yaml itself names a `place`
-    elsewhere, as it does with ``../``, links may lead to where that is, too.
+    The files there are read, copied into images and sent to functions. Links in somebody else's
+    folder may lead to the user's private files. If stack.yaml itself names a `place` elsewhere, as
+    with ``../``, links may also lead to that place.
 
-    Raises ``bad-link``, with the link, also where one leads nowhere, or to what it is in.
+    Raises ``bad-link``, with the link, also for a dangling link and for a link to its own parents.
     """
     limits = [folder.resolve()]
     if not _lexical(place).is_relative_to(_lexical(folder)):
@@ -194,7 +194,7 @@ def check_links(place: Path, folder: Path, *functions: str) -> None:
 
 
 def _lexical(path: Path) -> Path:
-    """`path` without ``..``, as a reader of it understands it."""
+    """Return the absolute `path` without ``..``, resolved as text, not through links."""
     return Path(os.path.abspath(path))  # noqa: PTH100  (Path.absolute keeps them)
 
 
@@ -204,8 +204,8 @@ def _bad_link(path: Path, what: str, functions: tuple[str, ...]) -> ChironError:
 
 
 def default_name(path: Path) -> str:
-    """The name that a folder, or a file, gives to a workflow without one.
+    """Return the workflow name derived from a folder or file, for a workflow without a name.
 
-    Of two folders with one name, each would replace the deployment of the other.
+    If two folders had one name, each deployment would replace the other.
     """
     return as_workflow_name((path if path.is_dir() else path.with_suffix("")).resolve().name)

@@ -1,4 +1,4 @@
-"""The forms in which a workflow can be written, and the file of it in a folder."""
+"""The forms in which a workflow can be written, and its file in a folder."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from chiron.workflow.faasflow_nested import is_nested, translate_nested
 from chiron.workflow.steps import Translated
 from chiron.workflow.strict_yaml import Lines, load_document
 
-#: The file of a workflow that is written as JSON, and those as YAML; a folder has one of them.
+#: The file name of a workflow in JSON, and all file names; a folder has one of them.
 WORKFLOW_FILE = "workflow.json"
 WORKFLOW_FILES = (WORKFLOW_FILE, "workflow.yaml", "workflow.yml")
-#: Largest such file, in bytes: thousands of states.
+#: The maximum size of such a file, in bytes: thousands of states.
 WORKFLOW_LIMIT = 4 * 1024 * 1024
 
 _FORMS = (
@@ -32,7 +32,7 @@ _FORMS = (
 
 
 def known_form(document: Any) -> Translated:
-    """`document` as a plain DAG or as States Language; ``bad-document`` where it is of no form."""
+    """Return `document` as a plain DAG, States Language or buckets; ``bad-document`` if unknown."""
     if isinstance(document, dict):
         if "States" in document or "tasks" in document or is_buckets(document):
             return Translated(document, {})
@@ -55,7 +55,7 @@ def known_form(document: Any) -> Translated:
 
 
 class Written(NamedTuple):
-    """A document as its file has it, and the lines of what it has; no lines where it is JSON."""
+    """A document as in its file, and the lines of its elements; JSON has no lines."""
 
     file: Path
     document: Any
@@ -63,7 +63,7 @@ class Written(NamedTuple):
 
     @contextmanager
     def placing(self) -> Iterator[None]:
-        """Have ChironErrors of the block say the file, and the lines of their paths."""
+        """Add the file, and the lines of their paths, to ChironErrors of the block."""
         try:
             yield
         except ChironError as error:
@@ -72,7 +72,7 @@ class Written(NamedTuple):
 
 
 def read_written(file: Path) -> Written:
-    """The document in a file: YAML if its name says so, else JSON.
+    """Return the document in a file: YAML if its name ends so, otherwise JSON.
 
     Raises ``missing-file``, ``too-large``, ``bad-json``, ``bad-yaml``, ``duplicate-key``.
     """
@@ -88,7 +88,7 @@ def read_written(file: Path) -> Written:
 
 
 def read_source(source: Path) -> Written:
-    """The file of a workflow, which `source` is or has in it as a folder, and its document."""
+    """Return the document of the workflow in `source`, its file or the folder with its file."""
     file = workflow_file(source) if source.is_dir() else source
     if file is None:
         message = f"folder {source} has no {' or '.join(WORKFLOW_FILES)}: name the workflow's file"
@@ -97,7 +97,7 @@ def read_source(source: Path) -> Written:
 
 
 def workflow_file(folder: Path) -> Path | None:
-    """The file of the workflow in `folder`, None without one; ``two-workflows`` with several."""
+    """Return the workflow's file in `folder`, None without one; ``two-workflows`` for several."""
     there = [folder / name for name in WORKFLOW_FILES if os.path.lexists(folder / name)]
     if len(there) > 1:
         listed = " and ".join(file.name for file in there)
@@ -106,14 +106,14 @@ def workflow_file(folder: Path) -> Path | None:
 
 
 def workflow_folders(base: Path, below: str = "") -> list[Path]:
-    """The folders with the file of a workflow, at the glob pattern `below` of `base`, sorted."""
+    """Return the folders with a workflow's file, at the glob pattern `below` of `base`, sorted."""
     found = {file.parent for name in WORKFLOW_FILES for file in base.glob(f"{below}{name}")}
     return sorted(found)
 
 
 @contextmanager
 def at_origins(origins: dict[str, str]) -> Iterator[None]:
-    """Have ChironErrors of the block, of a translated document, name what it was made of."""
+    """Map the paths in ChironErrors of the block from a translated document to its source."""
 
     def origin(path: str | None) -> str | None:
         above = path or ""

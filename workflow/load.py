@@ -1,4 +1,4 @@
-"""The load of a deployment, and what requests are predicted to take under it."""
+"""The load of a deployment, and the predicted times of requests under load."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from chiron.workflow.documents import Document
 
-#: How many percent of the requests a figure, or an SLO, is for; 100 is every one. Below 1 it is
-#: meant as a share.
+#: The percentage of requests for a figure or an SLO; 100 is all. Values below 1 are refused, as
+#: they are probably meant as a share.
 Percentile = Annotated[float, Field(ge=1, le=100)]
 
-#: How many requests are simulated, and with which random numbers, where nothing is said.
+#: The default number of simulated requests, and the default seed.
 DEFAULT_REQUESTS, DEFAULT_SEED = 10_000, 1
 
 
 class Load(Document):
-    """How requests arrive: at random, `per_s` in the mean (Poisson), or from `clients`.
+    """The arrivals of requests: at random with mean rate `per_s` (Poisson), or from `clients`.
 
-    A client sends its next request as soon as it has the reply to the one before. `requests` are
+    A client sends its next request as soon as it has the reply to the previous one. `requests` are
     simulated; `seed` is that of their random arrivals, payloads and durations.
     """
 
@@ -36,12 +36,12 @@ class Load(Document):
 
     @property
     def shown(self) -> str:
-        """As it is written in tables."""
+        """The text for tables."""
         return f"{self.per_s:g}/s" if self.per_s is not None else f"{self.clients} clients"
 
 
 class LoadTime(Document):
-    """How long requests take under load, and the range of that; no `high_ms`: without bound."""
+    """A time of requests under load, and its range; `high_ms` None means unbounded."""
 
     ms: NonNegativeFloat
     low_ms: NonNegativeFloat
@@ -49,18 +49,18 @@ class LoadTime(Document):
 
 
 class LoadWithin(LoadTime):
-    """What ``percentile`` percent of the requests take at most."""
+    """The ``percentile`` of the latency under load."""
 
     percentile: Percentile
 
 
 class LoadLatency(Document):
-    """The latency that is predicted of a plan under load.
+    """The predicted latency of a plan under load.
 
     Attributes:
-        within: percentiles of the latency; none where the load is more than the plan can do, so
-            that the queue grows without end.
-        mean: the mean of the latency; None if the queue grows without end.
+        within: percentiles of the latency; empty if the load exceeds the plan's capacity, so that
+            the queue grows without end.
+        mean: the mean latency; None if the queue grows without end.
     """
 
     load: Load
@@ -68,11 +68,11 @@ class LoadLatency(Document):
     mean: LoadTime | None = None
 
     def at(self, percentile: float) -> LoadWithin | None:
-        """What that percentage of requests takes at most, if it was predicted."""
+        """Return that percentile of the latency; None if it was not predicted."""
         return next((each for each in self.within if each.percentile == percentile), None)
 
     def shown_at(self, percentile: float) -> str:
-        """That percentile and its range in milliseconds, and the load, as written in tables."""
+        """Return the percentile, its range in milliseconds and the load, as text for tables."""
         found = self.at(percentile)
         if found is None:
             return f"without end at {self.load.shown}"
@@ -82,7 +82,7 @@ class LoadLatency(Document):
 
 
 class Throughput(Document):
-    """Requests per second, and the range of that."""
+    """Requests per second, and their range."""
 
     per_s: NonNegativeFloat
     low_per_s: NonNegativeFloat
@@ -90,15 +90,15 @@ class Throughput(Document):
 
 
 class LoadPrediction(LoadLatency):
-    """What is predicted of a plan under load."""
+    """The prediction for a plan under load."""
 
-    #: Of each wrap, by name.
+    #: The replicas of each wrap, by name.
     replicas: dict[str, Annotated[int, Field(ge=1)]]
-    #: The throughput where requests always wait.
+    #: The throughput if requests always wait.
     saturation: Throughput
-    #: What is done in fact: the rate, or what the clients get.
+    #: The actual throughput: the rate, or that of the clients.
     throughput_per_s: NonNegativeFloat
-    #: CPU time of a request.
+    #: The CPU time of a request.
     cpu_ms: NonNegativeFloat
-    #: Memory of all replicas while each has as many requests as it ever has.
+    #: The memory of all replicas, each at its peak number of requests.
     memory_mib: Annotated[int, Field(ge=1)]

@@ -1,6 +1,6 @@
-"""State machines whose tasks are answered by mocks: a whole one, or a single state.
+"""State machines whose tasks are answered by mocks: a whole machine, or a single state.
 
-The words are AWS's: a single state is tested as by TestState, and the mocks of a machine are the
+The terms are AWS's. A single state is tested as by TestState. The mocks of a machine are the
 MockedResponses of Step Functions Local, by the names of states.
 """
 
@@ -27,11 +27,11 @@ from chiron.wrap.core.statemachine.errors import StatesError
 from chiron.wrap.core.statemachine.maps import reader_of, writer_of
 from chiron.wrap.core.statemachine.retries import names_of, retrier_for
 
-#: What a state answers: JSON, or the error that it fails with.
+#: A state's answer: JSON, or the error with which it fails.
 Mock = str | StatesError
-#: Before the names of the states that follow the one that is tested, which stand for them.
+#: The prefix of placeholders for the successors of the tested state.
 _NEXT = "next: "
-#: The state before the tested one, which assigns the variables, and the one in a mocked branch.
+#: The state before the tested state, which assigns the variables; and the state in a mocked branch.
 _BEFORE, _WITHIN = "(variables)", "(mocked)"
 #: The sections of the context object and their fields (AWS Step Functions Developer Guide,
 #: "Accessing execution data from the Context object in Step Functions").
@@ -46,14 +46,14 @@ _ATTEMPTS = re.compile(r"(\d+)(?:-(\d+))?")
 
 
 class Mocks:
-    """What states answer, by their names and attempts, of which the first is 0."""
+    """The answers of states, by name and attempt, counted from 0."""
 
     def __init__(self, answers: Mapping[str, list[tuple[range, Mock]]]) -> None:
         self.answers = answers
         self._begun = Counter[str]()
 
     def answer(self, state: str) -> str:
-        """What `state` answers, which begins once more. Raises StatesError, ``no-mock``."""
+        """Return the answer to the next attempt of `state`. Raises StatesError, ``no-mock``."""
         attempt = self._begun[state]
         self._begun[state] += 1
         for attempts, mock in self.answers.get(state, ()):
@@ -66,7 +66,7 @@ class Mocks:
 
 
 def read_mocks(document: Any) -> Mocks:
-    """The mocks of a document: state -> attempt, or FIRST-LAST -> Return or Throw."""
+    """Read the mocks of a document: state -> attempt, or FIRST-LAST -> Return or Throw."""
     answers: dict[str, list[tuple[range, Mock]]] = {}
     for state, by_attempt in _object(document, "").items():
         answers[state] = found = []
@@ -82,7 +82,7 @@ def read_mocks(document: Any) -> Mocks:
 
 
 def read_mock(state: str, document: Any) -> Mocks:
-    """The mock of one state for all attempts, as TestState takes it: a result or an errorOutput."""
+    """Read the mock of one state for all attempts, as in TestState: a result or an errorOutput."""
     fields = _object(document, "mock")
     if fields.keys() == {"result"}:
         result = fields["result"]
@@ -96,7 +96,7 @@ def read_mock(state: str, document: Any) -> Mocks:
 
 
 def read_context(document: Any) -> GivenContext:
-    """The fields of a context object, by their sections. Raises ``bad-context``."""
+    """Return the fields of a context object, by section. Raises ``bad-context``."""
     for path, value, known in _sections(document):
         if not isinstance(value, dict):
             raise ChironError("bad-context", "a context has to be an object", path=path)
@@ -109,7 +109,7 @@ def read_context(document: Any) -> GivenContext:
 
 
 def _sections(document: Any) -> Iterator[tuple[str, Any, Collection[str]]]:
-    """The document and its sections, each with its path and the fields that it may have."""
+    """Yield the document and its sections, each with its path and its allowed fields."""
     yield "context", document, _CONTEXT
     for section, fields in document.items():
         yield f"context.{section}", fields, _CONTEXT[section]
@@ -125,7 +125,7 @@ def _mock(answer: Any, path: str) -> Mock:
 
 
 def _error(value: Any, path: str, name: str, cause: str) -> StatesError:
-    """The error of a mock, of which these are the fields."""
+    """Return the error of a mock with the fields `name` and `cause`."""
     fields = {name: "", cause: ""} | _object(value, path)
     if len(fields) > 2 or not all(isinstance(each, str) for each in fields.values()):
         raise ChironError("bad-mock", f"an error has {name} and {cause}, both strings", path=path)
@@ -139,18 +139,19 @@ def _object(value: Any, path: str) -> dict[str, Any]:
 
 
 class _AnyNames(AsWritten):
-    """Names of functions that are never called: also those of services."""
+    """Names of functions that are never called, including those of services."""
 
     def knows(self, given: str) -> bool:
-        """Whether a task may call `given`: yes."""
+        """Return True: a task may call any name."""
         return True
 
 
 class Mocked:
-    """The state machine of a document, which is refused as for a deployment.
+    """The state machine of a document, validated as for a deployment.
 
-    A mock stands for all that a Task would get from its service: that of ``lambda:invoke`` has a
-    Payload. That of NAME.ItemReader is the content of the file: a string, or a value in JSON. The
+    A mock replaces a Task's whole result from its service: that of ``lambda:invoke`` has a Payload.
+    The mock of NAME.ItemReader is the content of the file: a string, or a value in JSON. If a
+    manifest or listing names files, attempt 0 is the list, and the others are the files. The
     function of a ResultWriter needs none.
     """
 
@@ -163,12 +164,12 @@ class Mocked:
             state.pop("Invoke", None)
             state.pop("Functions", None)
         calls = {task for name, state in self._states.items() for task in _calls(name, state)}
-        #: The tasks that read the items of Maps, and those that write their results.
+        #: The tasks that read the items of Maps, and the tasks that write their results.
         self._readers = calls & set(map(reader_of, self._states))
         self._writers = calls & set(map(writer_of, self._states))
 
     def run(self, request: bytes, mocks: Mocks) -> dict[str, str]:
-        """What the whole machine ends with: its status, and output or error and cause."""
+        """Run the whole machine; return its status, and its output or its error and cause."""
         self._check(mocks)
         return _told(self._executed(self._machine, request, mocks, {}).done)
 
@@ -181,12 +182,12 @@ class Mocked:
         retries: int,
         context: GivenContext | None,
     ) -> dict[str, str]:
-        """What the state `name` ends with, as TestState tells it.
+        """Run the state `name`; return its result as TestState reports it.
 
         Args:
-            variables: those that the state sees.
-            retries: how often its retrier has been used.
-            context: the context object that it sees, by sections; None for that of an execution.
+            variables: the variables that the state sees.
+            retries: the number of times that its retrier has been used.
+            context: the context object that it sees, by section; None for that of an execution.
         """
         if name not in self._states:
             raise _unknown(name)
@@ -256,13 +257,13 @@ class Mocked:
 
 
 class _Ran(NamedTuple):
-    """What came of an execution, and the state that follows the tested one."""
+    """The result of an execution, and the successor of the tested state."""
 
     done: Execution
     next: str | None
 
     def told(self, status: str) -> dict[str, str]:
-        """The output under `status`, and the state that is next."""
+        """Return the output under `status`, and the next state."""
         found = {"status": status, "output": self.done.output or ""}
         return found | ({} if self.next is None else {"nextState": self.next})
 
@@ -274,7 +275,7 @@ def _told(done: Execution) -> dict[str, str]:
 
 
 def _calls(name: str, state: dict[str, Any]) -> Iterable[str]:
-    """The tasks that read and write for the state `name`."""
+    """Return the tasks that read and write for the state `name`."""
     return tasks_of(name, state) if state["Type"] == "Map" else ()
 
 
@@ -284,7 +285,7 @@ def _unknown(name: str) -> ChironError:
 
 
 def _answered(state: dict[str, Any], mock: Mock) -> dict[str, Any]:
-    """A state that a mock answers: a Task, or a Parallel with a branch that fails."""
+    """Return a state answered by a mock: a Task, or a Parallel with a failing branch."""
     if state["Type"] == "Parallel" and isinstance(mock, StatesError):
         fails = {"Type": "Fail", "Error": mock.name, "Cause": mock.cause}
         return state | {"Branches": [{"StartAt": _WITHIN, "States": {_WITHIN: fails}}]}
@@ -292,7 +293,7 @@ def _answered(state: dict[str, Any], mock: Mock) -> dict[str, Any]:
 
 
 def _alone(name: str, state: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
-    """A machine of one state, behind the one that assigns `variables`, and of what may follow."""
+    """Return a machine of one state, after one that assigns `variables`, before its successors."""
 
     def leading(holder: dict[str, Any]) -> dict[str, Any]:
         targets = {field: holder[field] for field in ("Next", "Default") if field in holder}
@@ -309,5 +310,5 @@ def _alone(name: str, state: dict[str, Any], variables: dict[str, Any]) -> dict[
 
 
 def _quoted(value: Any) -> str:
-    """`value`, written as JSON, as a string of JSONata."""
+    """Return `value`, written as JSON, as a string literal of JSONata."""
     return json.dumps(json.dumps(value))

@@ -1,4 +1,4 @@
-"""A workflow: tasks, where each takes its input from, and the stages they run in."""
+"""A workflow: tasks, the source of each task's input, and the stages in which they run."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 from chiron.workflow.errors import ChironError
 from chiron.wrap.core.buckets.routes import ALL
 
-#: Where data comes from: None is the workflow's request, a name is that task's output, or
-#: TASK#OUTPUT one that it emits, and a tuple of names is the JSON list of those in that order.
+#: The source of data. None is the workflow's request, TASK is that task's output, and TASK#OUTPUT
+#: is an output that the task emits. A tuple is the JSON list of these outputs in this order.
 Source = None | str | tuple[str, ...]
-#: The source of a task that gets all that it needs as streams: an empty input.
+#: The source of a task that gets all its data as streams: an empty input.
 NOTHING = ""
-#: The name of the output that a function answers.
+#: The name of a function's answer among its outputs.
 ANSWER = "output"
 
 
 class Stream(NamedTuple):
-    """An output, None for the request's, that a task's handler opens as a stream by this name."""
+    """The `name` by which a task's handler opens `output` as a stream; None is the request."""
 
     name: str
     output: str | None
@@ -58,17 +58,18 @@ class Failure:
 
 @dataclass(frozen=True)
 class Workflow:
-    """A DAG of tasks with distinct names; ``output`` is what the workflow answers.
+    """A DAG of tasks with distinct names; ``output`` is the source of the workflow's answer.
 
-    One that decides while it runs has a ``machine``, which says when its tasks run and what they
-    get: a state machine in States Language, as `chiron.workflow.asl` reads it. Its tasks have no
-    sources then, and it has no output. What such a one did for a request is ``decided``: a task is
-    a run of one there, and waits for those before it, whatever data it gets.
+    A workflow that decides at run time has a ``machine``: a state machine in States Language, as
+    `chiron.workflow.asl` reads it. The machine determines when tasks run and which input they get.
+    Such a workflow has no output, and its tasks have no sources. If ``decided``, the workflow
+    records one execution of a machine. Each task there is one run of a task, and waits for the runs
+    before it, whatever data it gets.
 
-    One of buckets has in ``buckets`` what `wrap.core.buckets.flow` goes by. Its tasks are connected
-    as if each bucket fired once, with what the tasks have given that give to it.
+    A workflow of buckets has their definition in ``buckets``, for `wrap.core.buckets.flow`. Its
+    tasks are connected as if each bucket fired once, with the outputs of all tasks that give to it.
 
-    ``warnings`` say what of the document has no effect.
+    ``warnings`` list the parts of the document that have no effect.
 
     Raises ``cycle`` if the tasks' sources form no DAG; the error names the tasks of one cycle.
     """
@@ -89,20 +90,20 @@ class Workflow:
     def stages(self) -> tuple[tuple[str, ...], ...]:
         """Topological generations of task names, each in the order of definition.
 
-        A stage's tasks can run in parallel. With the trigger ``stage`` they start when all of the
-        stage before has ended (Chiron §2.1).
+        A stage's tasks can run in parallel. With the trigger ``stage`` they start when all tasks of
+        the previous stage have ended (Chiron §2.1).
         """
         generations = list(_generations({task.name: task.predecessors for task in self.tasks}))
         return tuple(generations)
 
     def stage_of(self, task: str) -> int:
-        """The number of the stage of the task named `task`, from 0."""
+        """Return the number of the stage of `task`, from 0."""
         return next(number for number, stage in enumerate(self.stages) if task in stage)
 
     @cached_property
     def ancestors(self) -> dict[str, frozenset[str]]:
-        """For every task those that it needs, if only through others."""
-        # Tasks of the same predecessors share a set: there are few of them in large workflows.
+        """The direct and indirect predecessors of every task."""
+        # Tasks with equal predecessors share a set: large workflows have few distinct sets.
         known: dict[tuple[str, ...], frozenset[str]] = {}
         found: dict[str, frozenset[str]] = {}
         for task in chain.from_iterable(self.stages):
@@ -114,7 +115,7 @@ class Workflow:
 
     @cached_property
     def ended_before(self) -> dict[str, frozenset[str]]:
-        """For every task those of its `ancestors` that have surely ended when it begins."""
+        """The `ancestors` of every task that have surely ended when it begins."""
         if not self.emitted:
             return self.ancestors
         found: dict[str, frozenset[str]] = {}
@@ -130,7 +131,7 @@ class Workflow:
 
     @cached_property
     def emitted(self) -> dict[str, tuple[str, ...]]:
-        """For the tasks that emit some, the outputs that others need, as TASK#OUTPUT."""
+        """The outputs that other tasks need, as TASK#OUTPUT, by the task that emits them."""
         sources = chain(*(task.needs for task in self.tasks), names_in(self.output))
         found: dict[str, dict[str, None]] = {}
         for name in sources:
@@ -140,16 +141,16 @@ class Workflow:
 
     @property
     def first(self) -> tuple[Task, ...]:
-        """The tasks whose input is the request; of a machine, those that may get it unchanged."""
+        """The tasks whose input is the request; empty for a state machine and for buckets."""
         if self.machine is not None or self.buckets is not None:
             return ()
         return tuple(task for task in self.tasks if task.source is None)
 
     @property
     def answers(self) -> str | None:
-        """The task whose HTTP answer is the workflow's, where that is one task for every request.
+        """The task whose HTTP answer is the workflow's answer; None if no single task always is.
 
-        Its status may be one of failure then, which is an answer as any other.
+        An error status of that task is then passed on like any other status.
         """
         output = self.output
         if self.machine is not None or self.buckets is not None or self.failure is not None:
@@ -163,7 +164,7 @@ class Workflow:
 
     @cached_property
     def functions(self) -> tuple[str, ...]:
-        """The functions that the tasks use, each once, in the order of first use."""
+        """The distinct functions of the tasks, in the order of first use."""
         return tuple(dict.fromkeys(task.function for task in self.tasks))
 
     def first_using(self, function: str) -> Task:
@@ -171,10 +172,10 @@ class Workflow:
 
     @cached_property
     def emits(self) -> dict[str, tuple[str, ...]]:
-        """For the functions that emit some, the names of the outputs that others need.
+        """The names of the emitted outputs that other tasks need, by function.
 
-        Into buckets any function may emit: all that it does has one name,
-        `chiron.wrap.core.buckets.flow`'s ``ALL``.
+        With buckets, any function may emit: the name ``ALL`` of `chiron.wrap.core.buckets.routes`
+        stands for everything that it emits.
         """
         if self.buckets is not None:
             gives = (task for task, buckets in self.buckets["gives"].items() if buckets)
@@ -186,25 +187,24 @@ class Workflow:
         return {function: tuple(names) for function, names in found.items()}
 
     def function_of(self, task: str) -> str:
-        """The function that the task named `task` uses."""
         return self.by_name[task].function
 
 
 def names_in(source: Source) -> tuple[str, ...]:
-    """The outputs that `source` refers to."""
+    """Return the outputs to which `source` refers."""
     if source is None or source == NOTHING:
         return ()
     return (source,) if isinstance(source, str) else source
 
 
 def source_of(names: Iterable[str]) -> Source:
-    """Where data comes from that is `names` together: the request if there is none."""
+    """Return the source that combines `names`: the request if there is none."""
     found = tuple(names)
     return found if len(found) > 1 else next(iter(found), None)
 
 
 def giver_of(output: str) -> str:
-    """The task that gives an output: what it answers goes by its own name.
+    """Return the task that produces an output; its answer has the task's own name.
 
     >>> giver_of("split"), giver_of("split#left"), giver_of("Pack#2")
     ('split', 'split', 'Pack#2')
@@ -214,12 +214,12 @@ def giver_of(output: str) -> str:
 
 
 def output_name(output: str) -> str:
-    """What the task that emits an output calls it."""
+    """Return the name by which a task emits `output`."""
     return output.rpartition("#")[2]
 
 
 def _generations(predecessors: dict[str, tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
-    import networkx as nx  # loaded on use: it costs more than all else that a verb imports
+    import networkx as nx  # loaded on use: it costs more than all other imports of a command
 
     graph: nx.DiGraph = nx.DiGraph()
     graph.add_nodes_from(predecessors)

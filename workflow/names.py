@@ -1,4 +1,4 @@
-"""Which names functions, workflows and tasks may have."""
+"""The allowed names of functions, workflows and tasks."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from chiron.workflow.errors import ChironError
 
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
-#: What a task emits may be called so; ``output`` is what it answers.
+#: The name of an emitted output; ``output`` is the task's answer.
 OUTPUT_NAME = re.compile(r"(?!output$)[A-Za-z][A-Za-z0-9_-]{0,79}", re.ASCII)
 
-#: Longest name of a state in Amazon States Language, and of a task in the plain form.
+#: The longest name of a state in Amazon States Language, and of a task in the plain form.
 STATE_NAME_LIMIT, TASK_NAME_LIMIT = 80, 1000
 
 
 def check_name(name: object, what: str, path: str) -> str:
-    """`name` if it can name a function or a workflow in OpenFaaS, else ``bad-name``."""
+    """Return `name` if it is valid for a function or workflow in OpenFaaS, else ``bad-name``."""
     if isinstance(name, str) and NAME.fullmatch(name):
         return name
     raise ChironError(
@@ -32,14 +32,14 @@ def check_name(name: object, what: str, path: str) -> str:
 
 
 def workflow_name(name: object, path: str) -> str:
-    """The name of a workflow that calls itself `name`: lower case, hyphens between the words."""
+    """Return the OpenFaaS name of a workflow `name`: lower case, hyphens between the words."""
     if not isinstance(name, str):
         raise ChironError("bad-field", f"{path} has to be a string", path=path)
     return check_name(re.sub(r"[\s_]+", "-", name.strip().lower()), "workflow", path)
 
 
 def as_workflow_name(text: str) -> str:
-    """`text` as OpenFaaS writes names; ``workflow`` if nothing is left of it."""
+    """Convert `text` to an OpenFaaS name; ``workflow`` if nothing is left of it."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     words = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")
     name = words if words[:1].isalpha() else f"workflow-{words}"
@@ -47,7 +47,7 @@ def as_workflow_name(text: str) -> str:
 
 
 def check_task_name(name: str, path: str, most: int = STATE_NAME_LIMIT) -> str:
-    """`name` if printable, not too long and without # (NAME#2 is a second run); ``bad-name``."""
+    """Return a `name` that is printable, short and without # (NAME#2 is a run); ``bad-name``."""
     wrong = next((c for c in name if c == "#" or not c.isprintable()), None)
     if wrong is not None:
         raise ChironError(
@@ -61,12 +61,11 @@ def check_task_name(name: str, path: str, most: int = STATE_NAME_LIMIT) -> str:
 
 
 class FunctionNames:
-    """What tasks call their functions, and how OpenFaaS calls them.
+    """Maps the tasks' names of functions to the functions' names in OpenFaaS.
 
     Args:
-        known: the names in functions.json: what the workflow has -> the function's name.
-        deployed: gives the functions of stack.yaml, of which a proposal names the one that is most
-            alike.
+        known: functions.json: the workflow's name of a function -> the function's name.
+        deployed: returns the functions of stack.yaml, from which a proposal picks the most similar.
     """
 
     def __init__(
@@ -76,23 +75,23 @@ class FunctionNames:
         self._foreign: dict[str, str] = {}
 
     def knows(self, given: str) -> bool:
-        """Whether functions.json names the function that a task calls `given`."""
+        """Return whether functions.json has a function for the task's name `given`."""
         return given in self._known
 
     def named(self) -> dict[str, str]:
-        """What a task may call the functions that functions.json names -> the functions."""
+        """Map all names under which tasks may call functions of functions.json to the functions."""
         its = {given: name for given, name in self._known.items() if ":states:" not in given}
         return {name: name for name in its.values()} | its
 
     def function(self, given: str, path: str) -> str:
-        """The function that a task calls `given`; one that cannot be is refused by `check`."""
+        """Return the function for the task's name `given`; `check` refuses invalid names."""
         name = self._known.get(given, given)
         if not NAME.fullmatch(name):
             self._foreign.setdefault(given, path)
         return name
 
     def check(self) -> None:
-        """Raise ``bad-name`` for all that no function can be called, with a map that mends it."""
+        """Raise ``bad-name`` for all invalid names of functions, with a functions.json as a fix."""
         if not self._foreign:
             return
         proposal = self.proposal(self._foreign, self._deployed())
@@ -106,36 +105,36 @@ class FunctionNames:
 
     @staticmethod
     def proposal(given: Iterable[str], deployed: Collection[str]) -> dict[str, str]:
-        """functions.json for those of `given` names that no function can have."""
+        """Return a functions.json for those of the `given` names that no function can have."""
         return {name: _proposed(name, deployed) for name in given if not NAME.fullmatch(name)}
 
 
-#: The name in what names a function of AWS Lambda, which may have a version or an alias after it.
+#: The name of an AWS Lambda function in its ARN, with an optional version or alias.
 _OF_LAMBDA = re.compile(r"(?:.*:function:|(?!arn:))([^:]+)(:[^:]+)?", re.DOTALL)
 
-#: The end of a service integration that says when its Task is done.
+#: The suffix of a service integration that determines when its Task is done.
 _PATTERN = re.compile(r"(?<=:)(\w+)\.(sync(:2)?|waitForTaskToken)$")
-#: A placeholder of a template, which may ask for an attribute of the function.
+#: A placeholder of a template, with an optional attribute of the function.
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*?)(\.(\w+_)?(arn|name))?\}", re.IGNORECASE)
 
 
 class AsWritten(FunctionNames):
-    """The names of a workflow that is looked at, not run: as its document has them."""
+    """The names of a workflow that is inspected, not run: as in its document."""
 
     def __init__(self) -> None:
         super().__init__({})
 
     def named(self) -> dict[str, str]:
-        """What a task may call a function that it chooses at run time: nobody knows."""
+        """Return a placeholder, as functions chosen at run time are unknown."""
         return {"any": "any"}
 
     def function(self, given: str, _path: str) -> str:
-        """The function that a task calls `given`: that."""
+        """Return `given` unchanged."""
         return given
 
 
 def _proposed(given: str, deployed: Collection[str]) -> str:
-    """A name for `given`: its last part, as OpenFaaS writes it, or the deployed one alike."""
+    """Return a name for `given`: its last part as an OpenFaaS name, or a similar deployed name."""
     plain = _PLACEHOLDER.sub(_plain, _PATTERN.sub(r"\1", given))
     if of_lambda := _OF_LAMBDA.fullmatch(plain):
         plain = of_lambda[1]
@@ -156,10 +155,10 @@ def _plain(placeholder: re.Match[str]) -> str:
 
 
 def check_distinct(names: Iterable[str], path: str) -> None:
-    """Refuse two task names that a reader cannot tell apart.
+    """Refuse two task names that a reader cannot distinguish.
 
-    Names are compared after NFKC, case folding and with runs of spaces, hyphens and underscores
-    taken as one, so that ``Last Px`` and ``last_px`` are alike and ``a-11`` and ``a-1-1`` are not.
+    Names are compared after NFKC and case folding, with runs of spaces, hyphens and underscores
+    treated as one. So ``Last Px`` and ``last_px`` are alike and ``a-11`` and ``a-1-1`` are not.
     """
     seen: dict[str, str] = {}
     for name in names:
@@ -176,12 +175,12 @@ def check_distinct(names: Iterable[str], path: str) -> None:
 
 
 def meant(given: str, known: Collection[str]) -> str:
-    """What was meant instead of `given`, in words: the `known` name most alike, or all of them."""
+    """Return a hint for the unknown name `given`: the most similar `known` name, or all of them."""
     close = get_close_matches(given, known, 1)
     return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
 
 
 def shown(value: object) -> str:
-    """`value` quoted for a message, on one line and never longer than a line."""
+    """Return `value` quoted for a message, in one line of limited length."""
     text = ascii(value) if isinstance(value, str) else f"of type {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,28 +1,28 @@
-"""The paths by which objects get from one wrap to another, and which of them a plan asks for."""
+"""The paths of objects from one wrap to another, and the choice of path in a plan."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-#: How objects get from one wrap to another: over a connection between the two, through the gateway,
-#: or by a store.
+#: The path of objects from one wrap to another: over a connection between the two, through the
+#: gateway, or by a store.
 Path = Literal["direct", "gateway", "store"]
-#: What a plan asks for: directly where that is possible, else through the gateway; always through
-#: it; or by a store.
+#: The choice in a plan: ``auto`` is direct if possible, otherwise through the gateway; ``gateway``
+#: is always through the gateway; ``store`` is by a store.
 PathKind = Literal["auto", "gateway", "store"]
-#: What it asks for where nothing is said.
+#: The default choice.
 DEFAULT_PATH: PathKind = "auto"
 
 
 class PathChoice(NamedTuple):
-    """What follows from the path that a plan asks for."""
+    """The consequences of a plan's choice of path."""
 
-    #: The paths that objects may take; they take the first that is possible.
+    #: The allowed paths of objects, which use the first possible path.
     paths: tuple[Path, ...]
     #: Whether wraps connect to each other for their calls.
     connects: bool = True
-    #: Whether streams go to other wraps while they are written.
+    #: Whether streams are sent to other wraps while they are written.
     streams: bool = False
     #: Whether the wraps need a store.
     by_store: bool = False
@@ -33,7 +33,7 @@ PATHS: Mapping[PathKind, PathChoice] = {
     "gateway": PathChoice(("gateway",), connects=False),
     "store": PathChoice(("store",), by_store=True),
 }
-#: How a sentence says it.
+#: The path as a phrase in messages.
 IN_WORDS: Mapping[Path, str] = {
     "direct": "directly",
     "gateway": "through the gateway",

@@ -1,4 +1,4 @@
-"""The example requests of a workflow: payload.json, payloads/*.json, and how often each comes."""
+"""The example requests of a workflow: payload.json, payloads/*.json, and their weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAYLOAD_FILE, PAYLOADS_FOLDER = "payload.json", "payloads"
 
 @dataclass(frozen=True)
 class Payload:
-    """A request: its file in the workflow folder, its content, its weight among the others."""
+    """A request: its file in the workflow folder, its content, and its relative weight."""
 
     name: str
     content: bytes
@@ -23,9 +23,9 @@ class Payload:
 
 
 def payload_files(folder: Path, weights: Mapping[str, float]) -> dict[str, Path]:
-    """payload.json of `folder`, if it is there, and every ``payloads/*.json``, by name.
+    """Return payload.json of `folder`, if it exists, and every ``payloads/*.json``, by name.
 
-    Raises ``missing-file`` where `weights` has a file that is not there.
+    Raises ``missing-file`` if a file in `weights` does not exist.
     """
     files = [folder / PAYLOAD_FILE, *sorted((folder / PAYLOADS_FOLDER).glob("*.json"))]
     found = {str(file.relative_to(folder)): file for file in files if file.exists()}
@@ -41,11 +41,11 @@ def payload_files(folder: Path, weights: Mapping[str, float]) -> dict[str, Path]
 
 
 def read_payloads(folder: Path, weights: Mapping[str, float]) -> tuple[Payload, ...]:
-    """The payloads of `folder`; ``{}`` where there is none.
+    """Return the payloads of `folder`; ``{}`` if there is none.
 
-    A list in a file is one request that is a list: no request can be mistaken for several.
+    A list in a file is one request that is a list, so it cannot be mistaken for several requests.
 
-    Raises ``missing-file`` if one cannot be read, ``too-large``, and what `payload_files` raises.
+    Raises ``missing-file`` for an unreadable file, ``too-large``, and as `payload_files`.
     """
     return tuple(
         Payload(name, read_file(file, f"payload {file}", FILE_LIMIT), weights.get(name, 1.0))
@@ -54,9 +54,9 @@ def read_payloads(folder: Path, weights: Mapping[str, float]) -> tuple[Payload, 
 
 
 def turns(payloads: Sequence[Payload]) -> Iterator[Payload]:
-    """Which payload comes next, for ever: at any time each came as often as its weight says.
+    """Yield payloads forever; at any time, their frequencies match their weights.
 
-    Each has its turn when it is furthest behind its share (smooth weighted round-robin).
+    The next payload is the one furthest behind its share (smooth weighted round-robin).
     """
     total = sum(payload.weight for payload in payloads)
     behind = [0.0] * len(payloads)

@@ -1,4 +1,4 @@
-"""plan.json: which task runs in which wrap and process, and what that should cost."""
+"""The document plan.json: the placement of tasks in wraps and processes, and its predicted cost."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from chiron.wrap.core.triggers import TriggerKind
 
 #: Unlike one function, a whole workflow may take longer than an hour.
 Milliseconds = Annotated[float, Field(ge=0)]
-#: What drives an execution: the wraps, or the caller, which invokes every task itself.
+#: The driver of an execution: the wraps, or the client, which invokes every task itself.
 Orchestrator = Literal["wrap", "client"]
-#: What tasks wait for where nothing is said.
+#: The default trigger of tasks.
 DEFAULT_TRIGGER: TriggerKind = "data"
-#: Replicas of a wrap, at most.
+#: The maximum number of replicas of a wrap.
 MOST_REPLICAS = 200
-#: How often a task is started, in all, whose process or wrap is lost, where nothing is said.
+#: The default number of starts, in all, of a task whose process or wrap is lost.
 DEFAULT_ATTEMPTS = 2
-#: How many percent of the requests an SLO is for where nothing is said.
+#: The default percentage of requests that must meet an SLO.
 DEFAULT_PERCENTILE = 95.0
 #: The tasks of every process of a wrap, the main process first.
 Processes = tuple[tuple[str, ...], ...]
 
 
 class Demand(Document):
-    """What a wrap's functions take for one request: CPU time, and memory.
+    """The CPU time and memory that a wrap's functions need for one request.
 
-    ``memory_mib`` is what can be there at the same time: all processes with the most that the tasks
-    of each can take at once, as each process stays for its last task; and what further processes
-    take because they share it with no other, beyond the few MiB of any process. ``imports_mib`` is
-    what their modules take for as long as the wrap runs, and the JVM and Node.js that they run in.
+    ``memory_mib`` is the largest memory in use at one time. Each process counts with the most that
+    its tasks can use at once, as it stays until its last task. Further processes add their unshared
+    memory beyond the few MiB of any process. ``imports_mib`` is the memory of imported modules, the
+    JVM and Node.js, which stays while the wrap runs.
     """
 
     cpu_ms: Milliseconds
@@ -47,13 +47,13 @@ class Demand(Document):
 
 
 class Wrap(Document):
-    """Tasks deployed together as one OpenFaaS function; `demand` is there where it was profiled.
+    """Tasks deployed together as one OpenFaaS function; `demand` is None if it was not profiled.
 
-    A process has tasks of any stages, in topological order: that in which they are started where
-    several can be at once. They run as its threads. The first process is the main one. It alone
-    may be empty: then it only starts the others and waits for them, as in SAND. How the wrap gets
-    the others is its `mechanism`; each is there from the first of its tasks to the last. `cpus` and
-    `memory_mib` are those of each of its `replicas`.
+    A process runs its tasks, of any stages, as threads. Their order is topological: tasks that can
+    start at once start in this order. The first process is the main process. Only the main process
+    may be empty: then it starts the other processes and waits for them, as in SAND. `mechanism` is
+    the way to get the other processes, which exist from their first task to their last. `cpus` and
+    `memory_mib` are per replica.
     """
 
     name: Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
@@ -77,9 +77,9 @@ class Wrap(Document):
         return tuple(task for process in self.processes for task in process)
 
     def part(self, tasks: Collection[str]) -> Processes:
-        """The wrap's processes with those of `tasks` alone; none where it has none of them.
+        """Return the wrap's processes restricted to `tasks`; empty if the wrap has none of them.
 
-        The main process comes first, even if it has none; others that have none are left out.
+        The main process comes first, even if empty. Other processes without tasks are left out.
         """
         wanted = frozenset(tasks)
         main, *further = (tuple(t for t in each if t in wanted) for each in self.processes)
@@ -88,7 +88,7 @@ class Wrap(Document):
 
 
 class Within(Document):
-    """What ``percentile`` percent of the requests take at most, and the range of that."""
+    """The predicted latency of the ``percentile``, and its range."""
 
     percentile: Percentile
     ms: Milliseconds
@@ -97,14 +97,15 @@ class Within(Document):
 
 
 class PredictedRange(Document):
-    """The end-to-end latency of requests that is predicted for an idle machine.
+    """The predicted end-to-end latency of requests on an idle machine.
 
     Attributes:
         latency_ms, low_ms, high_ms: the median of all requests, whatever their payload, and the
             range in which it is expected.
-        within: the same of the percentile that plans are judged by; None where nothing was judged.
+        within: the percentile by which plans are judged, with its range; None if not judged.
         mean_ms: the mean of all requests.
-        warnings: why it is not to be relied on, a line each: those of profile and platform.
+        warnings: why the prediction is unreliable, a line each: the warnings of profile and
+            platform.
     """
 
     latency_ms: Milliseconds
@@ -116,31 +117,31 @@ class PredictedRange(Document):
 
     @property
     def expected_ms(self) -> float:
-        """What is held against the mean of what requests took."""
+        """The latency to compare with the mean of measured requests."""
         return self.latency_ms if self.mean_ms is None else self.mean_ms
 
     @property
     def expected_range_ms(self) -> tuple[float, float]:
-        """The range of that, which is as uncertain as the median: by the same part of itself."""
+        """The range of `expected_ms`, with the same relative uncertainty as the median."""
         times = self.expected_ms / self.latency_ms if self.latency_ms else 1.0
         return times * self.low_ms, times * self.high_ms
 
     @property
     def judged_ms(self) -> float:
-        """What is held against an SLO."""
+        """The latency to compare with an SLO."""
         return self.latency_ms if self.within is None else self.within.ms
 
     @property
     def judged_range_ms(self) -> tuple[float, float]:
-        """The range of that."""
+        """The range of `judged_ms`."""
         found = self if self.within is None else self.within
         return found.low_ms, found.high_ms
 
     @property
     def shown(self) -> str:
-        """As it is written in tables; with a star where there are warnings to be written below.
+        """The text for tables, with the range of the last figure.
 
-        The range is that of the last figure.
+        A star marks a prediction with warnings, which are printed below.
         """
         low_ms, high_ms = self.judged_range_ms
         within = f", p{self.within.percentile:g} {self.within.ms:.1f}" if self.within else ""
@@ -155,7 +156,7 @@ class Prediction(PredictedRange):
 
 
 class Unforkable(Document):
-    """A function that cannot run in a process that is forked for the request, and the reason."""
+    """A function that cannot run in a process forked for the request, and the reason."""
 
     function: str
     reason: str
@@ -164,15 +165,13 @@ class Unforkable(Document):
 class Plan(Document):
     """The scheduler's answer.
 
-    With `orchestrator` ``wrap`` the first wrap receives the workflow's requests and calls the
-    others; with ``client`` every wrap is one task, and the client calls them all, when `trigger`
-    says so.
-    `planner` is a label that says how the plan came about, `trigger` what every task waits for,
-    `path` how objects get to other wraps. A task whose process or wrap is lost is started up to
-    `attempts` times in all. `unforkable` is what the scheduler has kept out of processes that are
-    forked for each request, `apart` which functions it has kept out of one process, or one wrap.
-    `cpus` are those of one replica of each wrap. `under_load` is there if the plan was made for a
-    load: then `meets_slo` is about that.
+    With `orchestrator` ``wrap`` the first wrap receives the workflow's requests and calls the other
+    wraps. With ``client`` every wrap is one task, and the client calls each wrap when `trigger`
+    fires. `planner` labels the origin of the plan; `path` is the transport of objects between
+    wraps. A task whose process or wrap is lost is started up to `attempts` times in all.
+    `unforkable` and `apart` list what the scheduler kept out of processes forked per request, and
+    out of one process or wrap. `cpus` counts one replica of each wrap. `under_load` is set if the
+    plan was made for a load; then `meets_slo` refers to that load.
     """
 
     format: Literal[2]
@@ -208,18 +207,18 @@ class Plan(Document):
 
     @property
     def mechanisms(self) -> str:
-        """The mechanisms of its wraps in a word: each once, joined by ``+``."""
+        """The distinct mechanisms of the wraps, joined by ``+``."""
         return "+".join(dict.fromkeys(wrap.mechanism for wrap in self.wraps))
 
     def with_replicas(self, count: int | None) -> Plan:
-        """The same with so many replicas of every wrap; as it is for None."""
+        """Return the plan with `count` replicas of every wrap; unchanged if `count` is None."""
         if count is None:
             return self
         wraps = tuple(wrap.model_copy(update={"replicas": count}) for wrap in self.wraps)
         return self.model_copy(update={"wraps": wraps})
 
     def parts(self, tasks: Collection[str]) -> list[tuple[int, Processes]]:
-        """The wraps that have some of `tasks`, as those of a stage: index and `Wrap.part`."""
+        """Return the index and `Wrap.part` of each wrap with some of `tasks`, such as a stage's."""
         wanted = frozenset(tasks)
         parts = ((index, wrap.part(wanted)) for index, wrap in enumerate(self.wraps))
         return [(index, processes) for index, processes in parts if processes]
@@ -227,8 +226,8 @@ class Plan(Document):
     def check_against(self, workflow: Workflow) -> None:
         """Raise unless every task of `workflow` is in exactly one process.
 
-        Those of one that decides while it runs may be in several, over which their instances go.
-        All of one of buckets are in one wrap, which has the buckets.
+        A task of a state machine may be in several processes, which share its instances. All tasks
+        of a workflow of buckets must be in one wrap, which holds the buckets.
 
         Raises ``unknown-task``, ``repeated-task``, ``missing-task`` or ``several-wraps``.
         """
@@ -268,5 +267,5 @@ def _check_task(task: str, known: Collection[str], seen: Collection[str], path: 
 
 
 def process_name(number: int) -> str:
-    """What users read of the process of a wrap that has this place in the plan."""
+    """Return the name shown to users for the process at index `number` in the plan."""
     return f"process {number + 1}" if number else "main process"

@@ -1,4 +1,4 @@
-"""platform.json: what the place that runs the wraps costs, measured by ``chiron calibrate``."""
+"""The document platform.json: the costs of the place that runs wraps, from ``chiron calibrate``."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from chiron.workflow.documents import Document
 from chiron.workflow.paths import Path
 from chiron.workflow.profile import Milliseconds, rising
 
-#: Constants that depend on how long the function before took.
+#: Constants that depend on the duration of the preceding function.
 Idle = Literal["request_ms", "stage_ms", "rpc_ms"]
-#: After so long a function, in milliseconds, they are as after any longer function.
+#: The duration of a function, in milliseconds, from which these constants no longer grow.
 IDLE_MS = 10.0
 
 
 class PathCost(Document):
-    """What an object takes between wraps: `ms`, and `ms_per_mb`; ``spread`` has the quartiles."""
+    """The cost of an object sent between wraps: `ms` plus `ms_per_mb`; ``spread`` has the
+    quartiles.
+    """
 
     ms: Milliseconds
     ms_per_mb: Milliseconds
@@ -26,7 +28,7 @@ class PathCost(Document):
     )
 
     def at_end(self, end: int) -> PathCost:
-        """The same at the lower ends of the spread, 0, or at the upper ones, 1."""
+        """Return the cost at the lower (0) or upper (1) `end` of the spread."""
         return self.model_copy(update={name: ends[end] for name, ends in self.spread.items()})
 
 
@@ -34,82 +36,76 @@ class Platform(Document):
     """The constants of Chiron's equations (2)-(4) and of the GIL, in milliseconds.
 
     Attributes:
-        place: where it was measured: a gateway's URL, or this machine. Empty where that is not
-            known.
-        cpus: cores that a sandbox can use at most.
-        one_node: whether all sandboxes share those cores, as on a gateway that runs on one machine.
-            Else each has its own, as in the paper.
-        request_ms: what a request costs from the client to the first wrap and back, over the wrap's
-            own work. The paper's equation (1) leaves it out; 0 does so too.
-        stage_ms: what it costs an engine that a bucket fires within a request, and with stages each
-            further one: to take in what others gave, and to begin.
-        instance_ms: what a state machine computes more for each run of a task, to decide what comes
-            next.
-        rpc_ms: T_RPC: one invocation of a remote wrap, directly where wraps can reach each other,
-            else through the gateway.
-        invoke_ms: T_INV: what each further remote wrap of a stage adds.
-        send_ms: how much later, for every wrap that it calls, the wrap that has the request begins
-            with its own functions.
-        paths: what an object from wrap to wrap takes by each path that is possible here. Where
-            nothing is known, objects cost nothing but the calls that bring them, as in the paper.
+        place: the measured place: a gateway's URL, or this machine. Empty if unknown.
+        cpus: the most cores that a sandbox can use.
+        one_node: whether all sandboxes share those cores, as on a gateway on one machine. Otherwise
+            each sandbox has its own cores, as in the paper.
+        request_ms: the cost of a request from the client to the first wrap and back, beyond the
+            wrap's own work. The paper's equation (1) leaves it out; 0 does so too.
+        stage_ms: the engine's cost of each bucket that fires within a request, and with stages of
+            each further stage: to receive the others' outputs, and to begin.
+        instance_ms: the extra cost per run of a task with a state machine, which decides the next
+            state.
+        rpc_ms: T_RPC: one invocation of a remote wrap, directly if wraps can reach each other,
+            otherwise through the gateway.
+        invoke_ms: T_INV: the extra cost of each further remote wrap of a stage.
+        send_ms: the delay of the requested wrap's own functions for every wrap that it calls.
+        paths: the cost of an object between wraps by each available path. Without an entry, objects
+            cost only the calls that carry them, as in the paper.
         ipc_ms: T_IPC: gathering the results of one further process.
-        process_gather_ms: how much longer gathering takes where a forked process gives its first
-            result: what it writes to is still shared with the process that it was forked from.
-        process_startup_ms, process_block_ms: T_Startup and T_Block of mechanism ``fork``: from the
-            call to the first instruction of a forked process, and how long the next fork has to
-            wait for this one.
-        process_first_block_ms: how much longer the first of several forks blocks than those after
-            it: the memory that was written since the last one has to be protected first.
-        process_compute_ms: how much of T_Startup keeps a core busy. Forking, which takes T_Block of
-            it, and the memory that has to be copied then compute; the paper, whose wraps have a
-            core for every process, need not know.
-        main_wait_ms: how much later the main process begins with its own functions where it has
-            others forked, by the process that forks for it; null where it forks itself, one T_Block
-            each, as in the paper.
-        pool_dispatch_ms: the same for mechanism ``pool``: handing out the jobs to workers that
-            wait.
-        pool_core_wait_ms: how long the main process and a worker that it wakes on its own core keep
-            each other from computing, at most, whether another core is free or not.
-        shared_ms_per_mb: how long it takes to give another process of a wrap an output of a million
-            bytes, for which the producer computes; any further process then has it for nothing.
-        body_ms_per_mb: how much longer a request takes for every million bytes of its body, or of
-            its answer.
-        joined_ms_per_mb: how long a process takes to make an input of a million bytes of what
-            several tasks gave.
-        thread_startup_ms: what starting one thread costs the thread that starts it, while it holds
-            the GIL.
-        thread_ready_ms: how long a new thread then needs before it can run, for which its starter
-            waits; null where threads wait already and are only handed their work.
-        switch_interval_ms: how long a thread waits for the GIL before it asks the holder to drop
-            it; CPython knows whole microseconds, at least one.
-        switch_cost_ms: what one change of the GIL's holder costs.
-        short_release_ms: a thread that lets the GIL go for less than this has it back before those
-            that wait for it, where all cores are busy; 0 where these always come first, as in the
+        process_gather_ms: the extra time to gather the first result of a forked process, which
+            still shares the memory that it writes to with its parent.
+        process_startup_ms, process_block_ms: T_Startup and T_Block of mechanism ``fork``: the time
+            from the call to the first instruction of a forked process, and the delay of the next
+            fork.
+        process_first_block_ms: the extra blocking time of the first of several forks: memory
+            written since the last fork must be protected first.
+        process_compute_ms: the part of T_Startup that keeps a core busy: forking, which takes
+            T_Block, and copying memory. The paper needs no such constant, as its wraps have a core
+            per process.
+        main_wait_ms: the delay of the main process's own functions if another process forks for it;
+            null if it forks itself, at one T_Block per fork, as in the paper.
+        pool_dispatch_ms: the same for mechanism ``pool``: sending the jobs to waiting workers.
+        pool_core_wait_ms: the longest time for which the main process and a worker that it wakes on
+            its own core block each other, even if another core is free.
+        shared_ms_per_mb: the producer's computing time to share an output of a million bytes with
+            another process of its wrap; further processes get it for free.
+        body_ms_per_mb: the extra time of a request per million bytes of its body, or of its answer.
+        joined_ms_per_mb: the time of a process to build an input of a million bytes from the
+            outputs of several tasks.
+        thread_startup_ms: the cost of starting one thread, for the starting thread, which holds the
+            GIL.
+        thread_ready_ms: the time until a new thread can run, for which its starter waits; null if
+            waiting threads are reused.
+        switch_interval_ms: the time that a thread waits for the GIL before it asks the holder to
+            drop it; CPython uses whole microseconds, at least one.
+        switch_cost_ms: the cost of one change of the GIL's holder.
+        short_release_ms: a thread that releases the GIL for less than this gets it back before the
+            waiting threads, if all cores are busy; 0 if waiting threads always go first, as in the
             paper.
-        contention_overhead: by what part of itself computing takes longer while more threads want
-            to compute than a wrap has cores, since some idle then all the same; 0 where cores are
-            shared perfectly, as in the paper.
-        cpu_probe_ms: what the CPU-speed probe, a fixed loop, took beside functions meanwhile: how
-            fast the cores were that run them.
-        speed_drift: what nine of ten changes of the machine's speed stayed within while it was
-            calibrated, as a part of what computing took.
-        prediction_error: what nine of ten predictions here of plans whose work is known stay
-            within, relative to what is measured.
-        idle: constant of a request, a stage or a call -> what it costs more after a function of
-            `IDLE_MS`: caches and cores have gone idle meanwhile. After a shorter function it costs
-            proportionally less.
-        work_variation: how many times as long as its median computing takes of a request, in
-            quantiles that stand for as many requests each. Where there are none, requests with one
-            payload are predicted to differ by nothing but their functions.
-        request_variation, idle_variation: what a request's own way takes more or less than its
-            median, in milliseconds, in such quantiles: in a row, and after a function of `IDLE_MS`.
-        spread: constant -> its quartiles when it is measured on several parts of the samples.
-        assumed: the constants that were not measured here: what is known of Linux, CPython and the
-            wrap's runtime stands in for them.
-        others: the share of the cores that other programs had meanwhile; null where that is not
-            known.
-        warnings: why it is not to be relied on, a line each; every prediction for this platform has
-            them too.
+        contention_overhead: the relative slowdown of computing while more threads want to compute
+            than a wrap has cores, as some cores still idle; 0 if cores are shared perfectly, as in
+            the paper.
+        cpu_probe_ms: the time of the CPU-speed probe, a fixed loop, beside the measured functions:
+            a measure of the speed of their cores.
+        speed_drift: the bound on nine of ten changes of the machine's speed during calibration,
+            relative to the computing time.
+        prediction_error: the bound on nine of ten prediction errors here, for plans of known work,
+            relative to the measurement.
+        idle: the extra cost of a request, a stage or a call after a function of `IDLE_MS`, by
+            constant: caches and cores have gone idle. After a shorter function it is proportionally
+            less.
+        work_variation: a request's computing time relative to its median, as quantiles that each
+            represent equally many requests. If empty, requests with one payload are predicted to
+            differ only by their functions.
+        request_variation, idle_variation: the deviation of a request's own overhead from its
+            median, in milliseconds, as such quantiles: for consecutive requests, and after a
+            function of `IDLE_MS`.
+        spread: the quartiles of each constant over measurements on several parts of the samples.
+        assumed: the constants not measured here, taken from what is known of Linux, CPython and the
+            wrap's runtime.
+        others: the share of the cores that other programs used meanwhile; null if unknown.
+        warnings: why the platform is unreliable, a line each; every prediction for it repeats them.
     """
 
     format: Literal[1]

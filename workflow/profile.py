@@ -1,4 +1,4 @@
-"""profile.json: what each function does while it runs alone."""
+"""The document profile.json: the behaviour of each function when it runs alone."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from chiron.workflow.payloads import PAYLOAD_FILE
 from chiron.workflow.trace import Instance
 
 PeriodKind = Literal["cpu", "native", "block"]
-#: What saw the periods: the probe of the GIL inside the process, strace from outside.
+#: The observer of the periods: the GIL probe inside the process, or strace outside it.
 Source = Literal["probe", "strace"]
 
 #: No function of a latency-bound workflow runs for longer than an hour.
 LONGEST_MS = 3_600_000.0
-#: Times are stored rounded to microseconds, so neighbours may miss each other by two of them.
+#: Stored times are rounded to microseconds, so adjacent periods may differ by two microseconds.
 ROUNDING_MS = 0.002
 
-#: Stands for a file of a folder that has another name in each run.
+#: Placeholder for a file whose name differs in each run.
 ANY_NAME = "**"
-#: Of what a function names: its folder in a container, which only a wrap with no other one has.
+#: A path that a function names: its own folder in a container. Only a wrap of one function has it.
 IN_CONTAINER = "a path below /home/app/function"
 #: More cores than any machine has.
 MOST_PARALLELISM = 4096.0
@@ -34,14 +34,14 @@ Milliseconds = Annotated[float, Field(ge=0, le=LONGEST_MS)]
 
 
 class Period(Document):
-    """A stretch of time in which a function does one kind of thing.
+    """A time span in which a function does one kind of work.
 
-    ``cpu`` computes and holds the GIL, ``native`` computes with the GIL released, ``block``
-    waits in a system call (Chiron §3.2 knows the first and the last). A system call that computes
-    has its name in `syscall` too.
+    ``cpu`` computes and holds the GIL. ``native`` computes without the GIL. ``block`` waits in a
+    system call. Chiron §3.2 has only ``cpu`` and ``block``. `syscall` also names a system call that
+    computes.
 
-    `parallelism` is how many cores a period that computes keeps busy on average: more than one
-    where other threads of the function, or processes that it started, compute at the same time.
+    `parallelism` is the mean number of cores that a computing period keeps busy. It exceeds 1 if
+    other threads, or processes that the function started, compute at the same time.
     """
 
     kind: PeriodKind
@@ -52,14 +52,14 @@ class Period(Document):
 
 
 def rising(quantiles: tuple[float, ...]) -> tuple[float, ...]:
-    """`quantiles`, if none is less than the one before; raises ``ValueError`` where one is."""
+    """Return `quantiles`; raise ``ValueError`` if a quantile is less than its predecessor."""
     if any(high < low for low, high in pairwise(quantiles)):
         raise ValueError("quantiles have to rise")
     return quantiles
 
 
 def in_a_row(periods: Sequence[Period], lengths_ms: Sequence[float]) -> tuple[Period, ...]:
-    """`periods` with other lengths, one after another."""
+    """Return `periods` with new lengths, one after another."""
     starts = accumulate(lengths_ms, initial=0.0)
     return tuple(
         period.model_copy(update={"start_ms": start_ms, "duration_ms": length_ms})
@@ -67,14 +67,14 @@ def in_a_row(periods: Sequence[Period], lengths_ms: Sequence[float]) -> tuple[Pe
     )
 
 
-#: Longer than any SLO: what a plan takes that cannot work.
+#: The latency of a plan that cannot work: longer than any SLO.
 _NEVER_MS = 1e8
-#: A part of a function's latency.
+#: A fraction of a function's latency.
 Part = Annotated[float, Field(ge=0, le=1)]
 
 
 class Emission(Document):
-    """An output emitted `after` a part of the latency; written in pieces from `writes_from` on."""
+    """An output emitted `after` a fraction of the latency, in pieces from `writes_from` on."""
 
     after: Part
     bytes: Annotated[int, Field(ge=0)]
@@ -82,49 +82,46 @@ class Emission(Document):
 
 
 class FunctionProfile(Document):
-    """One function's solo run: its latency and the periods that cover it without gap or overlap.
+    """A function's solo run: its latency and the periods that cover it without gap or overlap.
 
     Attributes:
         spread_ms: the interquartile range of the untraced samples.
-        variation: how many times as long as its latency a run takes, at one speed of the machine,
-            in quantiles that stand for as many runs each.
-        forked_ms: the latency in a process that was forked for the request: memory that the
-            function writes to is copied first, and what it keeps between requests, a connection for
-            example, is not there. None where that was not measured.
-        varies: whether its answers to the same request differ.
-        unforkable: why it cannot run in a process that was forked for the request, as a clause;
-            empty where it can.
-        cpu_probe_ms: what a fixed loop took beside the samples: how fast the machine was meanwhile.
-        sources: what saw the periods. Without strace they have nothing shorter than the probe sees,
-            and the profile no files and no ports.
-        memory_mib: the peak over the idle process, with the largest process that the function
+        variation: quantiles of the latency relative to `latency_ms`, at one speed of the machine.
+            Each quantile represents equally many runs.
+        forked_ms: the latency in a process forked for the request. It includes copying the memory
+            that the function writes to. State kept between requests, such as a connection, is
+            missing. None if not measured.
+        varies: whether answers to the same request differ.
+        unforkable: the reason, as a clause, why the function cannot run in a process forked for the
+            request; empty if it can.
+        cpu_probe_ms: the time of a fixed loop run beside the samples, a measure of the machine's
+            speed.
+        sources: the observers of the periods. Without strace, the periods are no shorter than the
+            probe resolves, and the profile lacks files and ports.
+        memory_mib: the peak over the idle process, including the largest process that the function
             starts.
-        runtime_mib: what of that the process of Node.js or the JVM takes without any function, once
-            for all functions that run in it.
-        idle_mib: the process when it has imported the function and runs nothing. None where that
-            was not measured.
-        forked_mib: what a process takes that was forked for the request and shares with no other,
-            at its peak, with the largest process that the function starts: what the function takes,
-            what it imports in its first call, and the memory that it writes to. None where that was
-            not measured.
-        files_read, files_written, ports: files as the function names them; ports that it takes for
-            itself.
-        unshareable: what its runs change of what the whole process shares, such as ``sys.stdout``:
-            what was seen when it ran, and calls in its code that do so, such as ``os.chdir``.
-        set_at_import: what the import of its code sets of that. A wrap with other functions takes
-            it back, and sets it again in processes that run the function.
-        patched_at_import: what the import of its code changes in every process of its wrap.
-        runtime, cooperative, parallel: what it runs in, such as ``python3.11``; whether others of
-            its process run while it waits and never while it computes; and whether they always do.
-        optional_imports: packages that its code uses where they are installed, and does without
-            elsewhere.
-        input_bytes, output_bytes: the size of its request and of its answer; medians where it had
-            several.
-        emits: what it emits before its end and others in the workflow need, by name.
-        writes_from: after which part of its latency it began to write its answer, piece by piece to
-            its end. None where it gave that at once.
-        reads_from, reads_until: after which parts of its latency it began to read its streams, and
-            had got their last pieces. None where it reads none, or that was not seen.
+        runtime_mib: the part of `memory_mib` that Node.js or the JVM uses without any function,
+            counted once for all functions in it.
+        idle_mib: the idle process with the function imported. None if not measured.
+        forked_mib: the peak private memory of a process forked for the request, including the
+            largest process that the function starts. It comprises the function's own memory, its
+            imports on the first call, and the memory that it writes to. None if not measured.
+        files_read, files_written, ports: files as the function names them; ports that it binds.
+        unshareable: changes to process-wide state, such as ``sys.stdout``: those observed in runs,
+            and calls in its code that make such changes, such as ``os.chdir``.
+        set_at_import: process-wide state that importing the code sets. A wrap with other functions
+            undoes it, and sets it again in processes that run the function.
+        patched_at_import: changes that importing the code makes in every process of its wrap.
+        runtime, cooperative, parallel: the runtime, such as ``python3.11``; whether other functions
+            of its process run while it waits but never while it computes; and whether they always
+            do.
+        optional_imports: packages that the code uses if installed and can do without.
+        input_bytes, output_bytes: the size of its request and of its answer; the median of several.
+        emits: outputs that it emits before its end and other tasks need, by name.
+        writes_from: the fraction of its latency after which it began to write its answer in pieces.
+            None if it returned the answer at once.
+        reads_from, reads_until: the fractions of its latency at which it began to read its streams
+            and had received their last pieces. None if it reads no stream, or no read was observed.
     """
 
     latency_ms: Milliseconds
@@ -171,7 +168,7 @@ class FunctionProfile(Document):
                 fault = "leaves a gap before it" if gap > 0 else "overlaps the one before it"
                 raise ValueError(f"period {index} {fault} ({abs(gap):.3f} ms)")
             end = period.start_ms + period.duration_ms
-        latency_ms = known.data.get("latency_ms", end)  # absent where it is refused itself
+        latency_ms = known.data.get("latency_ms", end)  # absent if latency_ms itself is invalid
         if abs(end - latency_ms) > ROUNDING_MS:
             raise ValueError(
                 f"periods end at {end:.3f} ms, latency_ms is {latency_ms:.3f}: "
@@ -180,44 +177,42 @@ class FunctionProfile(Document):
         return periods
 
     def time_ms(self, kind: PeriodKind) -> float:
-        """How long the function does `kind`, in all."""
+        """Return the total time of the periods of `kind`."""
         return sum(period.duration_ms for period in self.periods if period.kind == kind)
 
     @property
     def given_bytes(self) -> int:
-        """The size of all that it gives."""
+        """The size of the answer and all emitted outputs."""
         return self.output_bytes + sum(each.bytes for each in self.emits.values())
 
     @property
     def further_ms(self) -> float:
-        """How much longer it takes in a forked process, as far as that is known."""
+        """The extra latency in a forked process; 0 if not measured."""
         return max(0.0, (self.forked_ms or 0.0) - self.latency_ms)
 
     @property
     def new_process_ms(self) -> float:
-        """What a plan has to reckon with where it puts the function in a forked process.
+        """The extra latency that a plan must assume for the function in a forked process.
 
-        That is so much where it cannot run there that a plan without that is better.
+        For an unforkable function it is so large that any plan without the fork is better.
         """
         return _NEVER_MS if self.unforkable else self.further_ms
 
     @property
     def core_ms(self) -> float:
-        """How long it keeps cores busy, with all its threads and processes."""
+        """The core time of all its threads and processes."""
         computing = (period for period in self.periods if period.kind != "block")
         return sum(period.duration_ms * period.parallelism for period in computing)
 
 
 class PayloadProfile(Document):
-    """What a workflow does with one of its payloads.
+    """The behaviour of a workflow with one of its payloads.
 
     Attributes:
-        name, weight: its file in the workflow folder, and how often it comes relative to the
-            others.
-        answer: what the workflow answers to it: from several runs of its functions, each alone.
-        trace: what a workflow that decides while it runs did with it.
-        functions: its functions' profiles with this payload alone; empty where there is no other
-            payload.
+        name, weight: the payload's file in the workflow folder, and its relative frequency.
+        answer: the workflow's answer, learned from several runs of its functions, each alone.
+        trace: the decisions of a workflow that decides at run time.
+        functions: the functions' profiles with this payload alone; empty if it is the only payload.
     """
 
     name: str
@@ -231,12 +226,12 @@ class Profile(Document):
     """The profiles of a workflow's functions.
 
     Attributes:
-        functions: of several payloads that of their mix: latencies are means, by weight.
-        payloads: what is known of each payload.
-        source, place: a short name for the code and the payloads that were profiled, and where that
-            was. Empty where that is not known.
-        warnings: why the profile is not to be relied on, a line each; every prediction that uses it
-            has them too.
+        functions: for several payloads, the profiles of their mix: latencies are weighted means.
+        payloads: the profile of each payload.
+        source, place: a short identifier of the profiled code and payloads, and the place of the
+            measurement. Empty if unknown.
+        others: the share of the cores that other programs used meanwhile; None if unknown.
+        warnings: why the profile is unreliable, a line each; every prediction from it repeats them.
     """
 
     format: Literal[1]
@@ -249,7 +244,7 @@ class Profile(Document):
     warnings: tuple[str, ...] = ()
 
     def answer_to(self, request: bytes) -> ExpectedAnswer | None:
-        """What the workflow answers to `request`, if it was profiled with it."""
+        """Return the workflow's answer to `request`; None if it was not profiled with it."""
         answers = (each.answer for each in self.payloads)
         return next((answer for answer in answers if answer.answers(request)), None)
 
@@ -265,7 +260,7 @@ class Profile(Document):
         return self.model_copy(update={"functions": functions, "payloads": (payload,)})
 
     def require(self, functions: Iterable[str]) -> None:
-        """Raise ``unknown-function`` for those of `functions` that were not profiled."""
+        """Raise ``unknown-function`` if any of `functions` was not profiled."""
         missing = [name for name in functions if name not in self.functions]
         if missing:
             raise ChironError(
@@ -278,7 +273,7 @@ class Profile(Document):
 
 
 class Share(NamedTuple):
-    """A payload's file, its weight among the payloads, and the profile with it alone."""
+    """A payload's file, its weight among the payloads, and the profile with that payload alone."""
 
     payload: str
     weight: float

@@ -1,10 +1,10 @@
-"""The reference executor: what a workflow answers, found in the simplest way that can be right.
+"""The reference executor: finds a workflow's answer in the simplest way that can be right.
 
-One fresh process runs the handlers one after another in the order of the stages. It is the
-oracle for every deployment, and it knows the input that each inner function really gets. It calls
-functions and hands on their data by code of its own. The rules of state machines and of buckets
-are those of wraps: ``tests/workflow/conformance`` holds machines to documented answers, and
-``tests/workflow/test_execute_independent.py`` to another interpreter.
+One fresh process runs the handlers one after another, in the order of the stages. Its answer is the
+oracle for every deployment, and it records the input of each inner function. It calls functions and
+passes on their data by code of its own. The rules of state machines and of buckets are those of
+wraps: ``tests/workflow/conformance`` compares machines with documented answers, and
+``tests/workflow/test_execute_independent.py`` with another interpreter.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from chiron.workflow.tied import tied
 
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
 
-#: The style of a function that is deployed by itself.
+#: The style of a function deployed on its own.
 REMOTE = "remote"
 
 
 @dataclass(frozen=True)
 class Handler:
-    """Where a function's handler.py is and how it is called.
+    """A function's handler: its folder and its calling convention.
 
-    ``flask`` is ``handle(req)`` as in python3-flask, ``http`` and ``http-debian`` are
-    ``handle(event, context)`` as in python3-http and python3-http-debian, ``command`` is the
-    program and arguments in `command`, ``remote`` is called over HTTP at `url`. Handlers of other
-    languages are called by the program in `reference`. ``environment`` is what stack.yaml gives to
-    the function.
+    ``flask`` is ``handle(req)`` as in python3-flask. ``http`` and ``http-debian`` are
+    ``handle(event, context)`` as in python3-http and python3-http-debian. ``command`` runs the
+    program and arguments in `command`; ``remote`` is called over HTTP at `url`. The program in
+    `reference` calls handlers of other languages. ``environment`` has the function's variables from
+    stack.yaml.
     """
 
     folder: Path
@@ -50,10 +50,9 @@ class Handler:
 
 @dataclass(frozen=True)
 class ReferenceRun:
-    """The workflow's answer, and every task's input and outputs, as `chiron.workflow.data` has
-    them.
+    """The workflow's answer, and every task's input and outputs, encoded by `chiron.workflow.data`.
 
-    Where a task may run several times, TASK#2 is its second run.
+    If a task may run several times, TASK#2 is its second run.
     """
 
     output: str
@@ -70,17 +69,17 @@ def run_reference(
     timeout_s: float = 120.0,
     triggers: Path | None = None,
 ) -> ReferenceRun:
-    """Run `workflow` on `request` in one process of its own, task after task.
+    """Run `workflow` on `request` in a separate process, task after task.
 
     Args:
         handlers: a handler for every function of the workflow.
-        environment: variables for all functions, such as ``gateway_url``. Of this process's own
-            they get those alone that every program needs: the others may be secrets.
-        triggers: the folder of those that the user wrote, where buckets have some.
+        environment: variables for all functions, such as ``gateway_url``. From this process's own
+            environment they get only the variables that every program needs: others may be secrets.
+        triggers: the folder of user-written triggers, if buckets have some.
 
     Raises WorkflowFailedError, ``workflow-failed``, or ``function-failed`` with the function's
     name; ``not-text`` as `chiron.workflow.data.resolve`; ``trigger-failed``; ``timeout``;
-    ``reference-died`` where a handler ended the process.
+    ``reference-died`` if a handler ended the process.
     """
     job = _job(workflow, handlers, request, (triggers or Path()).resolve())
     answer = _answer(_ran(job, dict(environment or {}), timeout_s))
@@ -102,7 +101,7 @@ def run_reference(
 def _job(
     workflow: Workflow, handlers: Mapping[str, Handler], request: bytes, triggers: Path
 ) -> dict[str, Any]:
-    """What `chiron.workflow.reference_process` reads."""
+    """Return the job for `chiron.workflow.reference_process`."""
     return {
         "name": workflow.name,
         "machine": workflow.machine,
@@ -131,7 +130,7 @@ def _job(
 def _ran(
     job: dict[str, Any], environment: dict[str, str], timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
-    """The process of `job`, which has ended."""
+    """Run `job` in a process and return the process when it has ended."""
     try:
         return subprocess.run(
             # Neither import from the current folder nor leave bytecode in the users' folders.

@@ -1,4 +1,4 @@
-"""How the reference executor calls a handler of each kind, and what handlers emit meanwhile."""
+"""Calls of handlers of each kind in the reference executor, and the outputs that handlers emit."""
 
 from __future__ import annotations
 
@@ -32,40 +32,40 @@ from chiron.workflow.errors import ChironError
 from chiron.workflow.model import ANSWER, output_name
 from chiron.wrap.core.statemachine.errors import StatesError, cause_of
 
-#: With this content type, python3-http-debian sends a body as it is.
+#: With this content type, python3-http-debian sends the body unchanged.
 _OCTETS = "application/octet-stream"
-#: What in a command stands for the path of a stream that it reads, or of an output that it writes.
+#: A placeholder in a command: the path of a stream to read, or of an output to write.
 _NAMED = re.compile(r"(\{(in|out):([^{}]+)\})")
 
 
 class StatusError(Exception):
-    """A handler answered 400 or above."""
+    """A handler answered with status 400 or above."""
 
     code = "status"
 
 
 class ExitedError(StatusError):
-    """A command ended with another status than 0."""
+    """A command ended with a status other than 0."""
 
     code = "exited"
 
 
 class Emitted(ModuleType):
-    """What handlers import as ``chiron_io``; keeps what the last one has emitted, and written."""
+    """The module ``chiron_io`` of handlers; stores what the last handler emitted and wrote."""
 
     def __init__(self) -> None:
         super().__init__("chiron_io")
         self.values: dict[str, Any] = {}
         self.streams: dict[str, str] = {}
-        #: What goes into buckets, of a workflow that has some: names, groups and values.
+        #: Names, groups and values emitted into buckets; None if the workflow has no buckets.
         self.objects: list[tuple[str, str | None, Any]] | None = None
 
     def begin(self, streams: dict[str, str]) -> None:
-        """A handler begins that may open `streams`."""
+        """Prepare for a handler that may open `streams`."""
         self.values, self.streams = {}, streams
 
     def emit(self, name: str, value: Any, group: str | None = None) -> None:
-        """Keep the first of that name, or all where they go into buckets."""
+        """Store an emitted value; refuse a repeated name unless the workflow has buckets."""
         if self.objects is None:
             self._keep(name, value)
         else:
@@ -77,18 +77,18 @@ class Emitted(ModuleType):
         self.values[name] = value
 
     def open_input(self, name: str | None = None) -> IO[bytes]:
-        """All of a stream; without a name the only one."""
+        """Open a whole stream; without a name, the only stream."""
         (text,) = self.streams.values() if name is None else (self.streams[name],)
         return io.BytesIO(bytes_of(text))
 
     def open_output(self, name: str = ANSWER) -> IO[bytes]:
-        """Keep what is written."""
+        """Return a file that stores the written output."""
         written = _Written()
         self._keep(name, written)
         return written
 
     def written(self, value: Any) -> bytes | None:
-        """What a handler has written or yielded that returned `value`; None where it has not."""
+        """Return the output that a handler wrote or yielded; None if it did neither."""
         value = self.values.pop(ANSWER, value)
         if isinstance(value, _Written):
             return value.getvalue()
@@ -97,7 +97,7 @@ class Emitted(ModuleType):
         return None
 
     def of(self, app: Flask, task: str, awaited: list[str]) -> dict[str, str]:
-        """Those outputs of `task` that are `awaited`; the next one has none."""
+        """Return the `awaited` outputs of `task`, and forget all emitted values."""
         values, self.values = self.values, {}
         missing = [name for name in awaited if output_name(name) not in values]
         if missing:
@@ -112,14 +112,14 @@ class Emitted(ModuleType):
 
 
 class _Written(io.BytesIO):
-    """What a handler writes, which is there when it has closed it too."""
+    """A buffer for written output that stays readable after the handler closes it."""
 
     def close(self) -> None:
-        """Keep it."""
+        """Do nothing: keep the content."""
 
 
 class Command:
-    """A command in the place of a handler; what it reads and writes are pipes, or files on disk."""
+    """A command instead of a handler; it reads and writes pipes, or files on disk."""
 
     def __init__(
         self, folder: str, environment: dict[str, str], words: list[str], emitted: Emitted
@@ -130,7 +130,7 @@ class Command:
         self._emitted = emitted
 
     def __call__(self, _app: Flask, body: str) -> str:
-        """What it answers to `body`; the only stream that it does not name is its stdin."""
+        """Return the answer to `body`; streams without a placeholder replace it on stdin."""
         with tempfile.TemporaryDirectory() as scratch:
             given, answer = Path(scratch, "in"), Path(scratch, "out")
             whole = "\0".join(self._words)
@@ -163,11 +163,10 @@ class Command:
 
 
 class Function:
-    """One handler whose modules are in ``sys.modules`` only while it runs.
+    """A handler whose modules are in ``sys.modules`` only while it runs.
 
-    Every function may ship modules of the same names, as each has a container of its own in
-    OpenFaaS. Since nothing here runs at the same time, taking them out is all the isolation
-    that is needed.
+    Functions may ship modules of the same names, as each has its own container in OpenFaaS. Only
+    one handler runs at a time, so removing its modules isolates it sufficiently.
     """
 
     def __init__(
@@ -206,7 +205,7 @@ class Function:
 
     @contextmanager
     def _in_place(self) -> Iterator[None]:
-        sys.path.append(self._folder)  # as alone: it hides nothing that is installed
+        sys.path.append(self._folder)  # as in a solo run: it shadows no installed package
         sys.modules.update(self._modules)
         importlib.invalidate_caches()
         before = _swap_environment(self._environment)
@@ -227,7 +226,7 @@ class Function:
 
 
 class Program:
-    """A handler of another language, called by the `program` of that."""
+    """A handler of another language, called by that language's `program`."""
 
     def __init__(
         self, program: list[str], folder: str, style: str, environment: dict[str, str]
@@ -245,7 +244,7 @@ class Program:
 
 
 class Remote:
-    """A function that is deployed by itself, at `url`."""
+    """A function deployed on its own, at `url`."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -261,7 +260,7 @@ class Remote:
             raise StatusError(f"the function answered {error.code}: {said}") from None
 
 
-#: Answers to a body.
+#: A callable that returns the answer to a body.
 Handler = Function | Command | Remote | Program
 
 
@@ -274,7 +273,7 @@ def function_of(
     url: str,
     reference: list[str],
 ) -> Handler:
-    """A function of `style` in `folder`; what it emits goes to `emitted`."""
+    """Return the function of `style` in `folder`; `emitted` stores the outputs that it emits."""
     if reference:
         return Program(reference, folder, style, environment)
     match style:
@@ -286,7 +285,7 @@ def function_of(
 
 
 def _import_package(folder: str) -> None:
-    """The package ``function``, with the user's ``__init__.py`` if there is one."""
+    """Import the package ``function``, with the user's ``__init__.py`` if there is one."""
     init = Path(folder) / "__init__.py"
     loader = SourceFileLoader("function", str(init)) if init.is_file() else None
     spec = ModuleSpec("function", loader, origin=str(init), is_package=True)
@@ -297,7 +296,7 @@ def _import_package(folder: str) -> None:
 
 
 def _swap_environment(environment: dict[str, str]) -> dict[str, str]:
-    """Make `environment` the process's; returns the one that it had."""
+    """Replace the process's environment by `environment`; return the previous environment."""
     before = dict(os.environ)
     os.environ.clear()
     os.environ.update(environment)
@@ -305,10 +304,10 @@ def _swap_environment(environment: dict[str, str]) -> dict[str, str]:
 
 
 def flask_answer(app: Flask, value: Any) -> str:
-    """The body that Flask sends for what a handler returned; raises StatusError."""
+    """Return the body that Flask sends for a handler's return value; raise StatusError."""
     response = app.make_response(value)
     response.direct_passthrough = False
-    if response.status_code in (204, 304):  # no server sends a body with these
+    if response.status_code in (204, 304):  # responses without a body
         return ""
     if response.status_code >= 400:
         raise StatusError(f"the handler answered {response.status_code}: {response.get_data(True)}")
@@ -329,7 +328,7 @@ def _http_answer(style: str, app: Flask, value: Any) -> str:
 
 
 class Answer(NamedTuple):
-    """The status and the body that a handler answers with."""
+    """The status and the body of a handler's answer."""
 
     status: int
     body: bytes
@@ -338,7 +337,7 @@ class Answer(NamedTuple):
 def called(
     program: Sequence[str], folder: str, environment: Mapping[str, str], body: bytes
 ) -> Answer:
-    """What the handler in `folder` answers to `body`; raises StatesError, or ``no-program``."""
+    """Call the handler in `folder` on `body`; raise StatesError or ``no-program``."""
     ours, theirs = os.pipe()
     with os.fdopen(ours, "rb") as answers:
         with os.fdopen(theirs, "wb") as end:

@@ -34,7 +34,7 @@ def _source(value: str | list[str] | None) -> Source:
 
 
 def _decide(job: dict[str, Any]) -> dict[str, Any]:
-    """Run a workflow that decides while it runs."""
+    """Run a state machine."""
     functions = _Functions(job)
 
     def run(name: str, text: str) -> str:
@@ -59,7 +59,7 @@ def _said(error: BaseException | None) -> str:
 
 
 class _FailedError(Exception):
-    """A function whose files are in `folder` has failed: `error` is what Retry and Catch see."""
+    """The failure of a function whose files are in `folder`; Retry and Catch see `error`."""
 
     def __init__(self, function: str, error: BaseException, folder: str) -> None:
         super().__init__(function)
@@ -73,7 +73,7 @@ class _FailedError(Exception):
 
 
 def _states_error(error: BaseException, folder: str) -> StatesError:
-    """The error as a wrap says it."""
+    """Return the error in the form that a wrap reports."""
     if isinstance(error, StatesError):
         return error
     if isinstance(error, StatusError):
@@ -89,7 +89,7 @@ def _states_error(error: BaseException, folder: str) -> StatesError:
 
 
 class _Functions:
-    """Those of a job, each made when it is first called."""
+    """The functions of a job, each created at its first call."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self._app = Flask("reference")
@@ -98,7 +98,7 @@ class _Functions:
         self._made: dict[str, Handler] = {}
 
     def __call__(self, name: str, text: str, streams: dict[str, str] | None = None) -> str:
-        """What one answers to `text`, and to `streams` by their names."""
+        """Return the answer of `name` to `text`, and to `streams` by their names."""
         self._emitted.begin(streams or {})
         try:
             if name not in self._made:
@@ -108,7 +108,7 @@ class _Functions:
             raise self._failed(name, error) from error
 
     def gave(self, name: str, text: str) -> Gave:
-        """What one answers to `text`, and emits into buckets."""
+        """Return the answer of `name` to `text`, and the objects that it emitted into buckets."""
         self._emitted.objects = []
         output = self(name, text)
         try:
@@ -122,7 +122,7 @@ class _Functions:
         return Gave(output, objects)
 
     def emitted(self, name: str, task: str, awaited: list[str]) -> dict[str, str]:
-        """Those outputs of `task` that are `awaited` and that the last call, of `name`, emitted."""
+        """Return the `awaited` outputs of `task`, emitted by the last call, which was of `name`."""
         try:
             with self._app.test_request_context(method="POST"):
                 return self._emitted.of(self._app, task, awaited)
@@ -175,15 +175,15 @@ def _answer(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run the job on stdin; what handlers print goes to stderr, the answer alone to stdout."""
+    """Run the job on stdin; handlers' prints go to stderr, only the answer goes to stdout."""
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     job = json.load(sys.stdin)
-    with ThreadPoolExecutor(1) as thread:  # as alone: no handler runs in the main thread
+    with ThreadPoolExecutor(1) as thread:  # as in a solo run: no handler runs in the main thread
         found = thread.submit(_answer, job).result()
     json.dump(found, answer)
     answer.flush()
-    os._exit(0)  # threads that a handler left behind have no say in when this ends
+    os._exit(0)  # do not wait for threads that a handler left behind
 
 
 if __name__ == "__main__":

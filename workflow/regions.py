@@ -1,4 +1,4 @@
-"""Where paths that part in a graph of steps come together again."""
+"""Find the steps at which forked paths in a graph of steps join again."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _EXIT = object()
 
 @dataclass(frozen=True)
 class Fork:
-    """Branches that run side by side, each by the steps that it begins with, and what is after."""
+    """Branches that run in parallel, each as its first steps, and the step that joins them."""
 
     branches: tuple[tuple[str, ...], ...]
     join: str | None
 
 
 class Regions:
-    """A graph of steps by their successors; ``cycle`` where it has one."""
+    """A graph of steps by their successors; raises ``cycle`` if it has a cycle."""
 
     def __init__(self, successors: Mapping[str, Iterable[str]]) -> None:
-        import networkx as nx  # loaded on use: it costs more than all else that a verb imports
+        import networkx as nx  # loaded on use: it costs more than all other imports of a command
 
         self._graph: Any = nx.DiGraph()
         self._graph.add_nodes_from(successors)
@@ -48,18 +48,18 @@ class Regions:
 
     @property
     def first(self) -> tuple[str, ...]:
-        """The steps that nothing comes before."""
+        """The steps without predecessors."""
         return tuple(name for name in self.order if not self._graph.in_degree(name))
 
     def reduced(self, targets: Iterable[str]) -> tuple[str, ...]:
-        """`targets` without those that come after others of them anyway."""
+        """Return `targets` without those that come after other targets anyway."""
         given = list(dict.fromkeys(targets))
         return tuple(t for t in given if not any(t in self._after[other] for other in given))
 
     def fork(self, targets: tuple[str, ...]) -> Fork:
-        """What begins with several steps at once.
+        """Return the fork that begins with several steps at once.
 
-        Raises ``not-series-parallel`` where the branches need each other's steps.
+        Raises ``not-series-parallel`` if the branches depend on each other's steps.
         """
         join = next(each for each in self._chain(targets[0]) if self._in_all(each, targets))
         branches: list[tuple[list[str], set[str]]] = []
@@ -83,7 +83,7 @@ class Regions:
         return Fork(tuple(tuple(s) for s, _ in branches), None if join is _EXIT else join)
 
     def _chain(self, name: str) -> list[Any]:
-        """The steps that come after `name` on every path, nearest first, and the exit."""
+        """Return the steps after `name` common to all paths, nearest first, and the exit."""
         found: list[Any] = [name]
         while found[-1] is not _EXIT:
             found.append(self._next_common[found[-1]])
@@ -93,6 +93,6 @@ class Regions:
         return all(step in self._chain(target) for target in targets)
 
     def _until(self, name: str, join: Any) -> set[str]:
-        """`name` and what comes after it, before `join`."""
+        """Return `name` and the steps after it, before `join`."""
         after: set[str] = set() if join is _EXIT else {join} | self._after[join]
         return ({name} | self._after[name]) - after

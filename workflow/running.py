@@ -1,6 +1,6 @@
-"""One execution of a state machine, for what runs its tasks: which are ready, which time is next.
+"""One execution of a state machine for a driver that runs its tasks: ready tasks, and timers.
 
-As the machine itself this waits for nothing: it is asked what can begin, and told what has ended.
+Like the machine, it performs no I/O and never waits: the driver asks for tasks and reports ends.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from chiron.wrap.core.statemachine.values import Text, dump
 from chiron.wrap.core.statemachine.visits import Begin, Delay, Step
 from chiron.wrap.values.jsonata import Jsonata
 
-#: What a machine calls values that it hands on.
+#: The content type of values that a machine passes on.
 _JSON = "application/json"
 
-#: Fields of the context object, by their sections.
+#: Fields of the context object, by section.
 GivenContext = Mapping[str, dict[str, Any]]
-#: Tasks and waits that one execution may have: beyond that its loops are taken for endless.
+#: The most tasks and waits of an execution: beyond, its loops count as endless.
 MOST = 200_000
 
 
 class Running:
-    """An execution of `workflow`, which has begun with `request`.
+    """An execution of `workflow`, begun with `request`.
 
     Args:
-        now: the time of day in seconds since 1970.
-        context: fields of the context object that are not as of an execution, section -> field ->
-            value; or a `Context`, which is the whole.
+        now: returns the time of day in seconds since 1970.
+        context: fields that override those of an execution's context object, section -> field ->
+            value; or a `Context`, which replaces the object.
     """
 
     def __init__(
@@ -65,18 +65,18 @@ class Running:
         self._request = text_of(request)
         self._delays: list[tuple[float, int, Delay]] = []
         self._count = 0
-        #: The tasks that can begin, in the order in which they became ready.
+        #: The ready tasks, in the order in which they became ready.
         self.ready = deque[Begin]()
         self._follow(self._machine.start(self._request, now()))
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
+        """Whether the execution has ended."""
         return self._machine.over
 
     @property
     def outcome(self) -> str | StatesError:
-        """What it has ended with: its output, or the error that it failed with."""
+        """The output of the ended execution, or the error with which it failed."""
         outcome = self._machine.outcome
         try:
             return outcome if isinstance(outcome, StatesError) else dump(outcome)
@@ -85,16 +85,16 @@ class Running:
 
     @property
     def due(self) -> float:
-        """When the next time has passed that it waits for; infinite where it waits for none."""
+        """The time of the next timer; infinite without a timer."""
         return self._delays[0][0] if self._delays else math.inf
 
     def begin(self) -> Begin:
-        """The next task that is ready: it begins now."""
+        """Remove and return the next ready task, which begins now."""
         self._counted()
         return self.ready.popleft()
 
     def given(self, begin: Begin) -> str:
-        """What a task gets: the request as it came, where that is its input.
+        """Return the input of a task; the unchanged request if that is its input.
 
         Raises StatesError, which fails the task, if the input cannot be written.
         """
@@ -107,20 +107,20 @@ class Running:
         return Typed(text, "" if isinstance(begin.given, Text) else _JSON)
 
     def ended(self, begin: Begin, output: str) -> list[Begin]:
-        """A task has answered; the tasks that were ready and are dropped by that."""
+        """Report the answer of a task; return the ready tasks that are dropped as a result."""
         return self._follow(self._machine.ended(begin.number, output, self._now()))
 
     def failed(self, begin: Begin, error: StatesError) -> list[Begin]:
-        """A task has failed; the tasks that were ready and are dropped by that."""
+        """Report the failure of a task; return the ready tasks that are dropped as a result."""
         return self._follow(self._machine.failed(begin.number, error, self._now()))
 
     def wait(self) -> Delay:
-        """The next time that it waits for: `passed` says that it is over."""
+        """Remove and return the next timer; `passed` reports its end."""
         self._counted()
         return heapq.heappop(self._delays)[2]
 
     def passed(self, delay: Delay) -> None:
-        """A time has passed."""
+        """Report the end of a timer."""
         self._follow(self._machine.due(delay.number, self._now()))
 
     def _follow(self, step: Step) -> list[Begin]:

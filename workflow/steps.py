@@ -1,8 +1,8 @@
-"""Workflows whose functions name the data that they read, as FaaSFlow and DataFlower have them.
+"""Workflows whose functions name the data that they read, as in FaaSFlow and DataFlower.
 
-Their documents are read as steps, and written as a document of this project: a plain DAG where no
-step says what it reads and none decides, else a state machine. That keeps in one object what the
-functions have answered, by their steps' names, and gives each function an object of what it reads.
+Their documents are read as steps. They are written as a plain DAG if no step names its reads or
+decides, otherwise as a state machine. The machine stores all answers in one object, by step name,
+and passes each function an object of its reads.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Any, NamedTuple
 from chiron.workflow.errors import ChironError
 from chiron.workflow.names import check_task_name, shown
 
-#: What stands for the workflow's request among the steps' names.
+#: The name of the workflow's request among the steps' names.
 REQUEST = "INPUT"
 
 
 class Read(NamedTuple):
-    """One value that a step reads: a field of what another has answered, or of the request."""
+    """A value that a step reads: a field of another step's answer, or of the request."""
 
     step: str
     field: str
-    #: Where the document has it.
+    #: Its path in the document.
     path: str
 
 
 class Condition(NamedTuple):
-    """A comparison of two values, each read or written out; `operator` as Python has it."""
+    """A comparison of two values, each read or a literal; `operator` as in Python."""
 
     left: Any
     operator: str
@@ -37,8 +37,7 @@ class Condition(NamedTuple):
 
 
 class Arm(NamedTuple):
-    """Steps that come next, all of them; where there are several arms, the first whose condition
-    holds is taken. One without a condition always holds."""
+    """Steps that run next, all of them; the first arm whose condition is None or holds is taken."""
 
     targets: tuple[str, ...]
     condition: Condition | None = None
@@ -46,38 +45,38 @@ class Arm(NamedTuple):
 
 @dataclass
 class Step:
-    """A function that is run, or only a place where paths part or join: then `function` is None."""
+    """A function to run, or a point where paths fork or join: then `function` is None."""
 
     name: str
     function: str | None
-    #: Where the document has it.
+    #: Its path in the document.
     path: str
-    #: By argument what the function gets: one value, or the list of several. None: what the step
-    #: before has answered.
+    #: The function's input by argument: one value, or a list of values. None: the answer of the
+    #: previous step.
     reads: dict[str, Read | list[Read]] | None = None
-    #: What comes next.
+    #: The alternative successors.
     arms: list[Arm] = field(default_factory=list)
-    #: The argument of which the function gets one item, run once for every one of them.
+    #: The argument whose items the function gets one at a time, in one run per item.
     each: str | None = None
-    #: Without a function: under which name what it reads is known from there on, whichever of
-    #: several steps that keep by this name has been passed.
+    #: Without a function: the name under which its reads are stored for later steps. Several
+    #: alternative steps may store under one name.
     keeps: str | None = None
 
     @property
     def decides(self) -> bool:
-        """Whether one of several arms is taken, or none."""
+        """Whether any arm has a condition: at most one arm is taken."""
         return any(arm.condition for arm in self.arms)
 
 
 class Translated(NamedTuple):
-    """A document that this project knows, and where the one that it was made of has its parts."""
+    """A document of this project, and the path of each of its parts in the original document."""
 
     document: dict[str, Any]
     origins: dict[str, str]
 
 
 def checked(steps: Sequence[Step]) -> dict[str, Step]:
-    """The steps by name; ``no-tasks``, ``duplicate-state``, ``unknown-next``, ``bad-name`` else."""
+    """Map names to steps; ``no-tasks``, ``duplicate-state``, ``unknown-next`` or ``bad-name``."""
     if not any(step.function for step in steps):
         raise ChironError("no-tasks", "the workflow has no function: add one")
     by_name: dict[str, Step] = {}
@@ -105,9 +104,9 @@ def checked(steps: Sequence[Step]) -> dict[str, Step]:
 
 
 def as_dag(steps: Sequence[Step], name: str | None = None) -> Translated | None:
-    """The plain DAG of steps that neither decide nor say what they read; None for others.
+    """Return the plain DAG of the steps; None if any step decides or names its reads.
 
-    What runs no function has no place there: what comes before it leads to what comes after.
+    Steps without a function are bypassed: their predecessors lead to their successors.
     """
     if any(s.decides or s.reads is not None or s.each for s in steps):
         return None
@@ -133,9 +132,9 @@ _COMPARED = re.compile(r"(?P<left>.+?)\s*(?P<operator>==|!=|<=|>=|<|>)\s*(?P<rig
 
 
 def parse_condition(text: str, own: str | None, path: str) -> Condition | None:
-    """The condition ``STEP.field OPERATOR value``, or ``STEP.field`` alone where it has to be true.
+    """Parse ``STEP.field OPERATOR value``, or ``STEP.field`` alone, which must be true.
 
-    `own` is the step whose fields stand alone. Returns None for ``default``; raises
+    `own` is the step of fields without a step. Returns None for ``default``; raises
     ``bad-condition``.
     """
     if text.strip() == "default":

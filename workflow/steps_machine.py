@@ -1,8 +1,8 @@
-"""The state machine of steps that decide, run for each of several items, or name what they read.
+"""The state machine of steps that decide, run once per item, or name the data that they read.
 
-Its data is an object: the request as INPUT, and what each step has answered by the step's name. A
-Parallel has its branches' objects as a list, by its own name. The last step's answer is the
-machine's, if nothing else is asked for.
+Its data is an object: the request as INPUT, and each step's answer under the step's name. A
+Parallel stores the list of its branches' objects under its own name. Unless another answer is
+declared, the last step's answer is the machine's answer.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _OPERATORS = {
 def as_machine(
     steps: Sequence[Step], name: str | None = None, answer: Mapping[str, Read] | None = None
 ) -> Translated:
-    """The state machine of `steps`; `answer` is what it answers, by field.
+    """Return the state machine of `steps`; `answer` is the machine's answer, by field.
 
-    Raises all faults: ``unknown-read`` for what has not always been answered by then,
+    Raises all faults: ``unknown-read`` for a read of a step that has not always run by then,
     ``not-series-parallel``, and what `checked` raises.
     """
     writer = _Writer(checked(steps), answer)
@@ -44,19 +44,19 @@ def as_machine(
 
 @dataclass(frozen=True)
 class _Known:
-    """What has been answered at some point: the path of each step's answer, and the last one's."""
+    """The answers known at some point: the path of each step's answer, and of the last answer."""
 
     paths: dict[str, str]
     last: str | None
 
     def joined(self, other: _Known) -> _Known:
-        """What is known where either may come before."""
+        """Return what is known where either predecessor may come before."""
         paths = {step: path for step, path in self.paths.items() if step in other.paths}
         return _Known(paths, self.last if self.last == other.last else None)
 
 
 class _Place(dict[str, Any]):
-    """A state that was made of what stands at `path` of the document that is translated."""
+    """A state generated from the element at `path` of the source document."""
 
     path: str
 
@@ -89,7 +89,7 @@ class _Writer:
     def _scope(
         self, starts: tuple[str, ...], stop: str | None, known: _Known, final: bool
     ) -> tuple[dict[str, Any], _Known]:
-        """The states from `starts` to before `stop`, and what is known at their end."""
+        """Return the states from `starts` to before `stop`, and what is known at their end."""
         scope = _Scope(self, stop, final)
         first = scope.follow(starts, known)
         while scope.waiting:
@@ -99,7 +99,7 @@ class _Writer:
         return {"StartAt": first, "States": scope.states}, scope.ended
 
     def _named(self, wanted: str) -> str:
-        """A name for a state that no other state has."""
+        """Return an unused state name."""
         name, count = wanted, 1
         while name in self._taken:
             count += 1
@@ -108,7 +108,7 @@ class _Writer:
         return name
 
     def _path(self, read: Read, known: _Known) -> str:
-        """The JSONPath of what `read` names; notes it where it may not be there."""
+        """Return the JSONPath of `read`; record a fault if its step may not have run."""
         if read.step not in known.paths:
             with self.faults.noting():
                 what = "does not always run before" if read.step in self._steps else "is no step"
@@ -141,19 +141,19 @@ class _Writer:
 
 
 class _Scope:
-    """The states of one list of states, in the making."""
+    """One list of states under construction."""
 
     def __init__(self, writer: _Writer, stop: str | None, final: bool) -> None:
         self._writer, self._stop, self._final = writer, stop, final
         self.states: dict[str, dict[str, Any]] = {}
-        #: What begins next: by the steps, in their order, with what is known on arriving there.
+        #: A heap of the targets to write next, by the order of their steps.
         self.waiting: list[tuple[int, tuple[str, ...]]] = []
         self._arrived: dict[tuple[str, ...], _Known] = {}
         self._names: dict[tuple[str, ...], str] = {}
         self.ended: _Known | None = None
 
     def follow(self, targets: tuple[str, ...], known: _Known) -> str | None:
-        """The name of the state that begins with `targets`, None where the states end there."""
+        """Return the name of the state that begins `targets`; None if the states end there."""
         regions = self._writer._regions
         if not targets or targets == (self._stop,):
             self.ended = known if self.ended is None else self.ended.joined(known)
@@ -169,7 +169,7 @@ class _Scope:
         return self._names[targets]
 
     def write_next(self) -> None:
-        """Write what waits first."""
+        """Write the first waiting state."""
         _, targets = heapq.heappop(self.waiting)
         known, name = self._arrived[targets], self._names[targets]
         if len(targets) > 1:
@@ -229,13 +229,13 @@ class _Scope:
             choice["Choices"].append({**rule, "Next": following})
 
     def _place(self, name: str, step: Step) -> _Place:
-        """A state that is made of `step`, and does nothing yet."""
+        """Add a state for `step` that does nothing yet."""
         state = self.states[name] = _Place(Type="Pass")
         state.path = step.path
         return state
 
     def _inputs(self, step: Step, known: _Known) -> dict[str, Any]:
-        """The template of what a step reads."""
+        """Return the template of the step's reads."""
         inputs: dict[str, Any] = {}
         for argument, read in (step.reads or {}).items():
             if isinstance(read, list):
@@ -246,7 +246,7 @@ class _Scope:
         return inputs
 
     def _work(self, step: Step, known: _Known) -> dict[str, Any]:
-        """What the state of a step does, without what comes next."""
+        """Return the fields of a step's state, without its successor."""
         inputs = self._inputs(step, known)
         task = {"Type": "Task", "Resource": step.function}
         if step.each:
@@ -273,7 +273,7 @@ class _Scope:
         return task | {"InputPath": known.last}
 
     def _nothing(self, name: str, known: _Known) -> str:
-        """A state that ends these where a step decides that nothing comes next."""
+        """Add a state that ends the states if a decision leads to no step; return its name."""
         end = self._writer._named(f"{name}_ends")
         state: dict[str, Any] = {"Type": "Pass", "End": True}
         if self._final and known.last:
@@ -282,14 +282,14 @@ class _Scope:
         return end
 
     def _end(self, state: dict[str, Any], following: str | None, result: str | None) -> None:
-        """Say where the result goes and what comes next."""
+        """Set the state's result path and its successor."""
         if result is not None and not (self._final and following is None):
             state["ResultPath"] = _field("$", result)
         state.update({"Next": following} if following else {"End": True})
 
 
 def _field(path: str, name: str) -> str:
-    """The JSONPath of a field of what is at `path`."""
+    """Return the JSONPath of the field `name` below `path`."""
     if _PLAIN.fullmatch(name):
         return f"{path}.{name}"
     quoted = name.replace("\\", "\\\\").replace("'", "\\'")
@@ -301,7 +301,7 @@ def _ends(states: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _origins(scope: dict[str, Any], path: str, writer: _Writer) -> dict[str, str]:
-    """By the path of each state, where the document that was translated has what it is made of."""
+    """Map the path of each state to the path of its source in the original document."""
     found = {}
     for name, state in scope["States"].items():
         here = f"{path}States.{name}"

@@ -1,4 +1,4 @@
-"""Which streams are read while they are written, so that writer and reader run at the same time."""
+"""Live streams: streams read while they are written, so that writer and reader run concurrently."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from chiron.workflow.paths import PATHS
 from chiron.workflow.plan import Plan
 from chiron.wrap.core.triggers import TASK_TRIGGERS
 
-#: Workflows whose live streams are remembered: a search asks for those of one again and again.
+#: The number of workflows whose live streams are cached: a search needs one workflow's repeatedly.
 _REMEMBERED = 16
 
 
 def live_in(plan: Plan, workflow: Workflow) -> dict[str, tuple[str, ...]]:
-    """The streams that are read while they are written, where `plan` lets tasks run so."""
+    """Return the live streams, if `plan` lets their tasks run concurrently."""
     connected = len(plan.wraps) == 1 or PATHS[plan.path].streams
     if plan.orchestrator == "wrap" and TASK_TRIGGERS[plan.trigger].streams and connected:
         return live_streams(workflow)
@@ -26,14 +26,14 @@ def live_in(plan: Plan, workflow: Workflow) -> dict[str, tuple[str, ...]]:
 
 @lru_cache(_REMEMBERED)
 def live_streams(workflow: Workflow) -> dict[str, tuple[str, ...]]:
-    """Output -> the tasks that read it while it is written.
+    """Map each live output to the tasks that read it while it is written.
 
-    All streams that a task reads are, or none. Tasks that are connected so wait for each other:
-    with all of them, none may wait for the end of one of them, if only through others, or it would
-    never begin; nor may two groups of such tasks wait for each other. Tasks are looked at from
-    first to last, and what would lead to that is not live.
+    Either all streams that a task reads are live, or none. Tasks connected by live streams form a
+    group and run concurrently. A group must not wait, even indirectly, for the end of its own
+    tasks, or for a group that waits for it. A stream that would cause this is not live; tasks are
+    examined from first to last.
 
-    c reads what a and b write, but b begins with the end of a:
+    c reads the streams of a and b, but b begins at the end of a:
 
     >>> from chiron.workflow.dag import parse_dag
     >>> tasks = {"a": "f", "b": "g", "c": "h"}
@@ -55,7 +55,7 @@ def live_streams(workflow: Workflow) -> dict[str, tuple[str, ...]]:
         waiting = {name: {giver_of(each) for each in names_in(task.source)}}
         members = set[str]().union({name}, *(together[giver_of(each)] for each in outputs))
         joined, awaited = together | dict.fromkeys(members, members), awaits | waiting
-        # What waits for nothing is in no circle.
+        # A group that waits for nothing is in no cycle.
         if not any(awaited[each] for each in members) or _all_begin(joined, awaited):
             awaits, together = awaited, joined
             for each in outputs:
@@ -66,9 +66,9 @@ def live_streams(workflow: Workflow) -> dict[str, tuple[str, ...]]:
 def begins_with(
     workflow: Workflow, live: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """For every task the outputs that have to be there when it begins, where streams are `live`.
+    """Return the outputs that must exist when each task begins, if streams are `live`.
 
-    What reads a stream begins when that can be written.
+    The reader of a live stream begins when the stream can be written.
     """
     found = dict[str, tuple[str, ...]]()
     for name in (name for stage in workflow.stages for name in stage):
@@ -83,10 +83,10 @@ def begins_with(
 
 
 def as_begun(workflow: Workflow) -> Workflow:
-    """`workflow` with its tasks after those whose outputs have to be there when they begin.
+    """Return `workflow` with each task after the outputs that must exist when it begins.
 
-    What reads streams while they are written is beside what writes them, in one stage. Outputs that
-    a task only awaits are streams without a name there.
+    Readers of live streams are in one stage with their writers. Outputs that a task only awaits
+    become streams without a name.
 
     >>> from chiron.workflow.dag import parse_dag
     >>> tasks = {"a": "f", "b": "g", "c": "h"}
@@ -105,8 +105,8 @@ def as_begun(workflow: Workflow) -> Workflow:
 def awaited_by(
     task: Task, begins: Sequence[str], live: Mapping[str, tuple[str, ...]]
 ) -> tuple[Stream, ...]:
-    """The outputs that a task awaits which are no part of its input; without a name where it only
-    awaits them. The ends of what it reads while it is written are not among them.
+    """Return the awaited outputs outside the task's input, except the ends of live streams. Outputs
+    that the task only awaits, and does not read, have no name.
     """
     read = [each for each in task.streams if task.name not in live.get(each.output or "", ())]
     known = {*names_in(task.source), *(each.output for each in read)}
@@ -114,7 +114,7 @@ def awaited_by(
 
 
 def _all_begin(together: Mapping[str, set[str]], awaits: Mapping[str, set[str]]) -> bool:
-    """Whether each task begins, where those `together` wait for each other to end."""
+    """Return whether each task can begin, if the tasks `together` wait for each other's ends."""
     waits: dict[int, set[int]] = {}
     for task, needed in awaits.items():
         own = id(together[task])

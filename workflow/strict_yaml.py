@@ -1,4 +1,4 @@
-"""YAML without surprises: no tags, no duplicate keys, no bombs, errors with their line."""
+"""Strict YAML: no tags, no duplicate keys, no alias bombs; errors have their line."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from chiron.workflow.documents import dotted
 from chiron.workflow.errors import ChironError
 from chiron.workflow.names import shown
 
-#: Values of one document, aliases written out: a few lines of them could stand for millions.
+#: The most values of a document after expanding aliases: a few lines could expand to millions.
 MAX_VALUES = 100_000
 _NULL = "tag:yaml.org,2002:null"
 _MERGE = "tag:yaml.org,2002:merge"
 
 
 class _Refused(yaml.MarkedYAMLError):
-    """Something that YAML allows and this loader does not; `code` is the ChironError's."""
+    """An element that YAML allows and this loader refuses; `code` is the ChironError's."""
 
     def __init__(self, code: str, problem: str, mark: Any) -> None:
         super().__init__(problem=problem, problem_mark=mark)
@@ -28,7 +28,7 @@ class _Refused(yaml.MarkedYAMLError):
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """A safe loader that refuses what a reader of the file would not expect."""
+    """A safe loader that refuses constructs that a reader of the file would not expect."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -50,7 +50,7 @@ class _StrictLoader(yaml.SafeLoader):
         return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        # Here and not when it is constructed: by then, merged keys stand beside its own.
+        # Checked before construction, which adds merged keys to its own keys.
         node = super().compose_mapping_node(anchor)
         seen: set[str] = set()
         for key, _ in node.value:
@@ -70,11 +70,11 @@ def _children(node: yaml.Node) -> Iterator[yaml.Node]:
 
 
 class _TextLoader(_StrictLoader):
-    """Keeps scalars such as ``010``, ``1e3`` or ``yes`` as written, as faas-cli does."""
+    """Keeps scalars such as ``010``, ``1e3`` or ``yes`` as text, like faas-cli."""
 
 
 class _JsonLoader(_StrictLoader):
-    """Takes for numbers and booleans what JSON has for them, and all else, and keys, for text."""
+    """Parses numbers and booleans as in JSON; other scalars and keys are text."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -122,19 +122,19 @@ for _kind in ("int", "float"):
 
 
 def load_yaml(text: str, what: str) -> Any:
-    """The mappings, lists and strings (or None) of the YAML document `text`, called `what`.
+    """Return the mappings, lists and strings (or None) of the YAML document `text`, called `what`.
 
-    Raises ``duplicate-key``, or ``bad-yaml`` for what is no YAML, for tags and for too many
-    aliases; both with the line.
+    Raises ``duplicate-key``, or ``bad-yaml`` for invalid YAML, tags and too many aliases; both with
+    the line.
     """
     return _loaded(_TextLoader, text, what)[0]
 
 
 class Lines(dict[str, int]):
-    """The line on which each value of a document begins, from 1, by its path as in errors."""
+    """The first line of each value in a document, from 1, by its path as in errors."""
 
     def of(self, path: str | None) -> str:
-        """`path` with the line of what it leads to, or else of what has to have it."""
+        """Return `path` with the line of its value or, if there is none, of the nearest parent."""
         above = path or ""
         while above and above not in self:
             above = above[: max(above.rfind("."), above.rfind("["), 0)]
@@ -143,16 +143,16 @@ class Lines(dict[str, int]):
 
 
 class Loaded(NamedTuple):
-    """A document, and where in its file what stands."""
+    """A document, and the lines of its values in its file."""
 
     value: Any
     lines: Lines
 
 
 def load_document(text: str, what: str) -> Loaded:
-    """The document that the YAML `text`, called `what`, has: what JSON can have, and no more.
+    """Return the document in the YAML `text`, called `what`, restricted to JSON's types.
 
-    Dates, and words such as ``yes``, are text. Raises what `load_yaml` raises.
+    Dates, and words such as ``yes``, are text. Raises the errors of `load_yaml`.
     """
     value, node = _loaded(_JsonLoader, text, what)
     lines = Lines()
@@ -192,5 +192,5 @@ def _loaded(kind: type[_StrictLoader], text: str, what: str) -> tuple[Any, yaml.
 
 
 def dump_yaml(value: Any) -> str:
-    """`value` as block-style YAML, keys in their order, one line a value."""
+    """Return `value` as block-style YAML, keys in their order, one line per value."""
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=2**31)

@@ -1,8 +1,8 @@
-"""Runs a program that ends when the process which started it does, however suddenly that ends.
+"""Run a program that ends when its parent process ends, however suddenly.
 
-The kernel kills it then (prctl(2), PR_SET_PDEATHSIG). That has to be asked for within the new
-process, where a function that Python calls between fork and exec is not safe beside other threads;
-so this file is run as a program which asks and then becomes the other one.
+The kernel kills the program then (prctl(2), PR_SET_PDEATHSIG). The new process itself must request
+that. A Python function between fork and exec would be unsafe if there are other threads. So this
+file runs as a program that makes the request and then replaces itself by the other program.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _PR_SET_PDEATHSIG = 1
 
 
 def tied(command: Sequence[str]) -> list[str]:
-    """`command` as one whose process ends with the thread that starts it."""
+    """Wrap `command` so that its process ends with the thread that starts it."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 
 def main(parent: str, *command: str) -> None:
-    """Become `command`, unless `parent` is gone already."""
+    """Replace this process by `command`, unless `parent` has ended already."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() == int(parent):
-        os.execvp(command[0], command)  # noqa: S606  (that is what it is for: no shell)
+        os.execvp(command[0], command)  # noqa: S606  (the purpose of this file: no shell)
 
 
 if __name__ == "__main__":

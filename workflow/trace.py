@@ -1,4 +1,4 @@
-"""What a workflow that decides while it runs has done for one request, as a graph of instances."""
+"""The actions of a state machine for one request, as a graph of instances."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from chiron.workflow.model import Task, Workflow
 
 
 class Instance(Document):
-    """A task that was run, or a time that was waited for, where `task` is None.
+    """A run of a task, or a wait if `task` is None.
 
-    ``after`` are the places of those that it waited for, all of them before it. ``work`` is how
-    long it took relative to what the profile of its function says. A task that ran into its time
-    limit has the limit as ``wait_ms``, whatever its function takes. A ``dropped`` one had
-    begun when a task beside it failed: nobody awaits its end.
+    ``after`` are the indices of its predecessors, which come before it. ``work`` is its time
+    relative to the profile of its function. A task that exceeded its time limit has the limit as
+    ``wait_ms``, whatever its function takes. A ``dropped`` instance had begun when a parallel task
+    failed: nothing awaits its end.
     """
 
     task: str | None = None
@@ -30,10 +30,10 @@ class Instance(Document):
 
 
 def unrolled(workflow: Workflow, trace: Sequence[Instance]) -> Workflow:
-    """What a workflow did, as one that decides nothing: an instance is a task, and so is a wait.
+    """Return the actions as a plain workflow, with a task for each instance and wait.
 
-    Of its tasks, NAME#2 is the second instance of NAME; the function of a wait is `wait_of` it.
-    Dropped instances are left out, as the request does not wait for them.
+    NAME#2 is the second instance of NAME; the function of a wait is `wait_of` it. Dropped instances
+    are left out, as the request does not wait for them.
     """
     names, counts, awaited = list[str](), Counter[str](), set[str]()
     tasks = []
@@ -54,15 +54,15 @@ def unrolled(workflow: Workflow, trace: Sequence[Instance]) -> Workflow:
 
 
 def wait_of(instance: Instance) -> str:
-    """The function that stands for a wait in simulations; no other has a space in its name."""
+    """Return the function that represents a wait in simulations; only its name has a space."""
     return f"wait {instance.wait_ms:g} ms"
 
 
 def is_wait(function: str) -> bool:
-    """Whether `function` stands for a wait."""
+    """Return whether `function` represents a wait."""
     return " " in function
 
 
 def task_of(name: str) -> str:
-    """The task of an instance of that name."""
+    """Return the task of the instance `name`."""
     return name.rpartition("#")[0]

@@ -1,4 +1,4 @@
-"""Durations and rates as people write them, and durations as OpenFaaS does."""
+"""Durations and rates as people write them, and durations in OpenFaaS's notation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GO_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|us|h|m|s)", re.ASCII)
 
 
 def parse_duration_ms(text: str, what: str = "duration") -> float:
-    """A positive duration such as ``200ms``, ``1.5s`` or ``800us``, in milliseconds.
+    """Parse a positive duration such as ``200ms``, ``1.5s`` or ``800us`` to milliseconds.
 
     Raises ``bad-duration`` if the unit is missing or unknown, or if the duration is not positive or
     above `LONGEST_S`.
@@ -40,7 +40,7 @@ def parse_duration_ms(text: str, what: str = "duration") -> float:
 
 
 def parse_rate_per_s(text: str, what: str = "rate") -> float:
-    """A positive rate such as ``50/s``, ``0.5/s`` or ``600/m``, in requests per second.
+    """Parse a positive rate such as ``50/s``, ``0.5/s`` or ``600/m`` to requests per second.
 
     Raises ``bad-rate`` if the unit is missing or unknown, or the rate not positive or above a
     million.
@@ -61,14 +61,14 @@ def parse_rate_per_s(text: str, what: str = "rate") -> float:
 
 
 def parse_timeout_s(text: str | None) -> float | None:
-    """The seconds of a timeout that may be left out. Raises as `parse_duration_ms` does."""
+    """Parse an optional timeout to seconds. Raises as `parse_duration_ms` does."""
     return None if text is None else parse_duration_ms(text, "timeout") / 1000
 
 
 def go_duration_s(text: str) -> float | None:
-    """Seconds of a duration of OpenFaaS (``90s``, ``1m30s``, ``60``); None for none, or no limit.
+    """Parse a duration of OpenFaaS (``90s``, ``1m30s``, ``60``) to seconds; None if invalid or 0.
 
-    A longer one than `LONGEST_S` counts as that.
+    A duration above `LONGEST_S` counts as `LONGEST_S`.
 
     >>> go_duration_s("1m30s")
     90.0

@@ -1,6 +1,6 @@
 """The languages of functions that run inside wraps, a module each.
 
-A task may use any other function, too: it stays an OpenFaaS function of its own and is *called*.
+A task may use any other function, too. It stays a separate OpenFaaS function and is *called*.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from chiron.openfaas.stack import StackFile, StackFunction
 from chiron.workflow.names import shown
 
 LANGUAGES: tuple[Language, ...] = (PYTHON, NODE, JAVA, COMMAND)
-#: What `lang` says of functions that run inside wraps.
+#: The values of `lang` of functions that run inside wraps.
 LANGS = tuple(lang for language in LANGUAGES for lang in language.styles)
 
 
 def language_of(function: StackFunction) -> Language | None:
-    """The language of `function`; None if it runs in no wrap."""
+    """Return the language of `function`; None if no wrap runs it."""
     return None if function.outside else _of_lang(function.lang)
 
 
@@ -32,9 +32,9 @@ def _of_lang(lang: str) -> Language | None:
 
 
 def settled(stack: StackFile, folder: Path) -> StackFile:
-    """The `stack` of `folder`, with why no wrap runs functions that their language lets run there.
+    """Mark the functions of `stack` that no wrap can run although their language allows it.
 
-    Such a function is *called* as one of any other language is.
+    Such a function is *called*, like a function of any other language.
     """
     functions = {}
     for name, function in stack.functions.items():
@@ -45,7 +45,7 @@ def settled(stack: StackFile, folder: Path) -> StackFile:
 
 
 def called_in(stack: StackFile, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of `names` that are called: no wrap runs them, or they are not in `stack` at all."""
+    """Return those `names` that are called: no wrap runs them, or they are not in `stack`."""
     return tuple(
         name
         for name in names
@@ -54,10 +54,10 @@ def called_in(stack: StackFile, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def find_handler(stack: StackFile, name: str, folder: Path) -> Handler:
-    """The handler of the function `name` of the stack.yaml in `folder`, checked but not run.
+    """Return the handler of the function `name` of the stack.yaml in `folder`, checked but not run.
 
-    Raises ``unknown-function``, ``bad-lang`` if no wrap runs it, ``bad-copy``, or what
-    `Language.handler` raises, with the function's name.
+    Raises ``unknown-function``, ``bad-lang`` if no wrap runs it, ``bad-copy``, or the errors of
+    `Language.handler`, with the function's name.
     """
     function = stack.function(name)
     language = language_of(function)

@@ -1,4 +1,4 @@
-"""Programs: functions with ``lang: command``, whose fprocess is split into words, for no shell."""
+"""Programs: functions with ``lang: command``; fprocess is split into words, without a shell."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NAMELESS = re.compile(r"\{(?:in|out):\}")
 
 
 def command_of(name: str, function: StackFunction) -> tuple[str, ...]:
-    """The program of `function`, called `name`, and its arguments.
+    """Return the program of `function`, called `name`, and its arguments.
 
-    ``{in}`` and ``{out}`` in them stand for files in place of stdin and stdout, ``{in:a}`` for one
-    with the stream of that name, ``{out:left}`` for one that becomes the output of that name.
+    ``{in}`` and ``{out}`` stand for files instead of stdin and stdout. ``{in:a}`` is a file with
+    the stream of that name, ``{out:left}`` a file that becomes the output of that name.
 
     Raises ``no-command`` or ``bad-command``, with the function's name.
     """
@@ -49,7 +49,7 @@ class Command(Language):
     styles: ClassVar = {"command": "command"}
 
     def handler(self, name: str, function: StackFunction, folder: Path, extra: Extra) -> Handler:
-        """See `Language.handler`; raises what `command_of` raises, too."""
+        """See `Language.handler`; also raises the errors of `command_of`."""
         command = command_of(name, function)
         place = handler_folder(name, function, folder, "that its command runs in")
         return Handler(name, place, "command", command, extra, shares_process=False)

@@ -17,7 +17,7 @@ from chiron.templates import TEMPLATES
 _SOURCES = "src/main/java"
 _HANDLER = f"{_SOURCES}/com/openfaas/function/Handler.java"
 _JARS = "lib*/*.jar"
-#: What the reference run has call a handler: a program, and the folder of the templates' classes.
+#: The reference run's caller of a handler: a program, and the folder of the templates' classes.
 _REFERENCE = (
     "java",
     "-XX:TieredStopAtLevel=1",  # it compiles more than it runs
@@ -27,14 +27,14 @@ _REFERENCE = (
 )
 _PACKAGE = re.compile(r"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
 _IMPORT = re.compile(r"^\s*import\s+(?:static\s+)?([\w.]+\*?)", re.MULTILINE)
-#: What a JDK has, and the templates.
+#: The packages of a JDK and of the templates.
 _JAVAX = (
     "accessibility annotation.processing crypto imageio lang.model management naming net print rmi "
     "script security sound sql swing tools transaction.xa xml"
 )
 _OTHERS = "com.openfaas.model com.sun java jdk org.ietf.jgss org.w3c.dom org.xml.sax"
 _KNOWN = (*_OTHERS.split(), *(f"javax.{each}" for each in _JAVAX.split()))
-#: How long a JVM takes until it has compiled what a handler runs, in seconds.
+#: The time of a JVM to compile the code that a handler runs, in seconds.
 _WARM_UP_S = 3.0
 
 
@@ -83,7 +83,7 @@ JAVA = Java()
 
 
 def _in_jar(jar: Path) -> Iterator[str]:
-    """The classes in a jar; of their packages an asterisk."""
+    """Yield the classes in a jar, and an asterisk for their packages."""
     with zipfile.ZipFile(jar) as file:
         for name in file.namelist():
             if name.endswith(".class"):
@@ -91,12 +91,12 @@ def _in_jar(jar: Path) -> Iterator[str]:
 
 
 def _named(name: str) -> Iterator[str]:
-    """A class, and all of its package."""
+    """Yield a class, and the wildcard of its package."""
     yield from (name, f"{name.rpartition('.')[0]}.*")
 
 
 def _parts(name: str) -> Iterator[str]:
-    """What is imported, and what that begins with up to a dot."""
+    """Yield an imported name, and its prefixes up to a dot."""
     while name:
         yield name
         name = name.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""What a language says of itself: the seam between stack.yaml and what wraps can run."""
+"""The interface of a language: between stack.yaml and the functions that wraps can run."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from chiron.openfaas.stack import StackFunction
 
 
 class Language(ABC):
-    """The functions of one language, which run inside wraps."""
+    """The functions of one language that run inside wraps."""
 
-    #: What `lang` in stack.yaml says -> how a wrap calls the handler.
+    #: The wrap's calling convention of a handler, by `lang` in stack.yaml.
     styles: ClassVar[Mapping[str, str]]
-    #: What starts such a function where it is deployed by itself; empty if it cannot be.
+    #: The start command of a separately deployed function; empty if it cannot be deployed so.
     start: ClassVar[str] = ""
-    #: What else may stand as fprocess of a handler that a wrap calls.
+    #: Other values of fprocess that are equivalent to `start`.
     usual: ClassVar[tuple[str, ...]] = ()
-    #: Whether such functions neither emit outputs nor read streams.
+    #: Whether such functions can neither emit outputs nor read streams.
     only_answers: ClassVar[bool] = False
-    #: Arguments of the Dockerfile of a wrap that runs such functions.
+    #: Build arguments of a wrap that runs such functions.
     build_args: ClassVar[Mapping[str, str]] = {}
     #: Debian packages that such a wrap needs.
     packages: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def handler(self, name: str, function: StackFunction, folder: Path, extra: Extra) -> Handler:
-        """The handler of `function`, called `name`, in the workflow's `folder`, not run.
+        """Return the handler of `function`, called `name`, in the workflow's `folder`, not run.
 
-        Raises ``no-handler``, ``bad-link``, or what the language refuses, with the function's name.
+        Raises ``no-handler``, ``bad-link``, or the language's own errors, with the function's name.
         """
 
     def outside(self, function: StackFunction, folder: Path) -> str:
-        """Why no wrap can run `function` of the workflow's `folder`; empty if nothing is known."""
+        """Return why no wrap can run `function` of the workflow's `folder`; empty if unknown."""
         return ""
 
     def uses_fprocess(self, function: StackFunction) -> bool:
-        """Whether a wrap does what the fprocess of `function` says; if not, a warning tells it."""
+        """Return whether a wrap honours the fprocess of `function`; if not, a warning is shown."""
         return function.fprocess.strip() in ("", self.start, *self.usual)

@@ -9,11 +9,11 @@ from chiron.openfaas.handlers import Extra, Handler, fault, handler_folder, ther
 from chiron.openfaas.languages.language import Language
 from chiron.openfaas.stack import StackFunction
 
-#: What a template requires, as Node finds it.
+#: The files that satisfy a template's ``require``, in Node's order.
 _ENTRIES = ("handler.js", "handler/index.js")
 #: Templates before these answer by a callback alone; node22 has Express 5.
 _NEWER = (12, 14, 16, 17, 18, 20)
-#: What the reference run has call a handler.
+#: The reference run's caller of a handler.
 _REFERENCE = ("node", str(Path(__file__).with_name("node_reference.js")))
 
 

@@ -17,7 +17,7 @@ _PARAMETERS: dict[Style, tuple[str, ...]] = {
     "http": ("event", "context"),
     "http-debian": ("event", "context"),
 }
-#: The modules of handlers of AWS Lambda, and the parameters of these.
+#: The usual modules of AWS Lambda handlers, and the handlers' parameters.
 _ELSEWHERE = ("lambda_function.py", "app.py", "index.py", "main.py")
 _LAMBDA = ["event", "context"]
 
@@ -50,7 +50,7 @@ PYTHON = Python()
 
 
 def _unusable(code: Path, style: Style) -> str | None:
-    """Why ``handle`` in the file `code` cannot be called in `style`, and the mend."""
+    """Return why ``handle`` in the file `code` cannot be called in `style`, and the fix."""
     wanted = f"def handle({', '.join(_PARAMETERS[style])})"
     try:
         tree = ast.parse(code.read_bytes(), filename=str(code))
@@ -75,7 +75,7 @@ def _unusable(code: Path, style: Style) -> str | None:
 
 
 def _addition(bound: Mapping[str, ast.AST], style: Style) -> str:
-    """What to add to a module without a handle; one of AWS Lambda has a handler to call."""
+    """Return the code to add to a module without a handle, calling its Lambda handler if any."""
     wanted = f"def handle({', '.join(_PARAMETERS[style])})"
     for name, each in bound.items():
         if isinstance(each, ast.FunctionDef) and [a.arg for a in each.args.args] == _LAMBDA:
@@ -87,7 +87,7 @@ def _addition(bound: Mapping[str, ast.AST], style: Style) -> str:
 
 
 def _takes(arguments: ast.arguments, count: int) -> bool:
-    """Whether a function with these parameters can be called with `count` positional values."""
+    """Return whether a function with these parameters accepts `count` positional values."""
     positional = len(arguments.posonlyargs) + len(arguments.args)
     required = positional - len(arguments.defaults)
     free_keywords = all(default is not None for default in arguments.kw_defaults)

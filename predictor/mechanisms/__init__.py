@@ -1,8 +1,8 @@
 """The mechanisms: how a wrap gets its further processes, one file each.
 
-The rest of the code asks these objects and knows none by name. A further one is a file here, its
-place in `MECHANISMS`, its constants in `chiron.workflow.platform.Platform`, and a file in the
-template's ``wrap/workers/mechanisms``.
+The rest of the code uses these objects and no mechanism's name. To add a mechanism, add a file
+here, its entry in `MECHANISMS`, its constants in `chiron.workflow.platform.Platform`, and a file in
+the template's ``wrap/workers/mechanisms``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from chiron.workflow.errors import ChironError
 
 #: Every mechanism by its name.
 MECHANISMS: dict[str, Mechanism] = {each.name: each for each in (Fork(), Pool())}
-#: The one that is taken where nothing is said.
+#: The default.
 DEFAULT_MECHANISM = Fork.name
 
 
 def mechanism_of(name: str) -> Mechanism:
-    """The mechanism called `name`, as plans have it.
+    """Return the mechanism called `name` in plans.
 
     Raises ``unknown-mechanism``.
     """

@@ -9,10 +9,10 @@ from chiron.workflow.platform import Platform
 
 
 class Fork(Mechanism):
-    """Processes are forked one after another, each of which makes the next one wait for T_Block.
+    """Processes are forked one after another; each fork delays the next by T_Block.
 
     A process is ready T_Startup after its fork. The first fork may block longer, which the paper
-    does not tell apart: on the published testbed it takes 5 ms and those after it 3. Where another
+    does not distinguish: on the published testbed it takes 5 ms and later forks 3. If another
     process forks for the main process, that does not wait for all of it.
     """
 
@@ -20,10 +20,10 @@ class Fork(Mechanism):
     lasting = False
 
     def costs(self, platform: Platform) -> Costs:
-        """T_Block of equation (4) is computing where that is part of what starting one computes.
+        """Return the costs; T_Block of equation (4) is computing if a start computes at least that.
 
-        What forks then shares the cores with those that it has forked already; else forking takes
-        its time whatever computes.
+        The forking process then shares the cores with its earlier forks. Otherwise forking takes
+        its time independently of other computing.
         """
         blocks_ms = platform.process_first_block_ms + platform.process_block_ms
         return Costs(
@@ -49,9 +49,9 @@ class Fork(Mechanism):
     def constants(
         self, one: NoopTimes, few: NoopTimes, many: NoopTimes, further: int, ipc_ms: float
     ) -> Mapping[str, float]:
-        """A process begins T_Startup late, each further one T_Block after it.
+        """Return the constants: a process begins T_Startup late, each further one T_Block later.
 
-        Starting one is taken for computing as a whole: what it does is copy memory.
+        All of a start counts as computing: it copies memory.
         """
         startup_ms = few.begins_ms[1] - one.begins_ms[0]
         waits = [plan.begins_ms[0] - one.begins_ms[0] for plan in (few, many)]

@@ -1,4 +1,4 @@
-"""What a mechanism has to say of itself: costs, explanation, settings and calibration."""
+"""The interface of a mechanism: costs, explanation, settings and calibration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chiron.workflow.platform import Platform
 
 
 class NoopTimes(Protocol):
-    """What calibration saw of a no-op plan: see `chiron.profiler.constants.Seen`."""
+    """Calibration's measurements of a no-op plan: see `chiron.profiler.constants.Seen`."""
 
     @property
     def begins_ms(self) -> tuple[float, ...]: ...
@@ -21,37 +21,37 @@ class NoopTimes(Protocol):
 
 
 class Costs(NamedTuple):
-    """What further processes of a wrap cost, in milliseconds: Chiron's equations (3) and (4).
+    """The costs of a wrap's further processes, in milliseconds: Chiron's equations (3) and (4).
 
-    Several that are started at once have their turns one after another.
+    Several processes that are started at once have their turns one after another.
     """
 
-    #: From its turn until it can run its functions, but for what is computed meanwhile.
+    #: The time from its turn until it can run its functions, without computing meanwhile.
     ready_ms: float
-    #: How much longer the first one, and how long each, makes the next one wait for its turn.
+    #: How much longer the first process, and how long each, delays the next turn.
     first_block_ms: float = 0.0
     block_ms: float = 0.0
-    #: Whether that is computing, for which all compete.
+    #: Whether that delay is computing, which competes for cores.
     blocks_computing: bool = False
-    #: How much starting one computes in all.
+    #: The total computing time of starting a process.
     computing_ms: float = 0.0
-    #: How long the main process, which exists already, waits before it begins with tasks that are
-    #: triggered together with them; negative where it waits until all have had their turns.
+    #: How long the main process waits before tasks that are triggered together with the others';
+    #: negative: until all have had their turns.
     main_ms: float = -1.0
-    #: How long it and one that it wakes keep each other from computing, at most.
+    #: The longest time that it and a process that it wakes keep each other from computing.
     core_wait_ms: float = 0.0
-    #: What it takes to gather the results of one, and how much longer the first of it.
+    #: The time to gather the results of a process, and the extra time of the first.
     gather_ms: float = 0.0
     first_gather_ms: float = 0.0
 
     def gathering_ms(self, count: int) -> float:
-        """Equation (3): gathering the first results of all of `count` processes but the main."""
+        """Equation (3): return the time to gather first results of all processes but the main."""
         return self.first_gather_ms + self.gather_ms * (count - 1) if count > 1 else 0.0
 
     def delays_ms(self, count: int) -> list[float]:
-        """Equation (4): when each of `count` processes can run its functions.
+        """Equation (4): return when each of `count` processes can run its functions.
 
-        Each has its own core, and all are started at once, save for the main one, the first.
+        Each has its own core, and all are started at once, except the main process, the first.
         """
         if count < 2:
             return [0.0]
@@ -63,37 +63,37 @@ class Costs(NamedTuple):
 
 
 class Mechanism(ABC):
-    """How a wrap gets the processes of a stage besides its main one, the first."""
+    """A way for a wrap to get its further processes, besides its main process."""
 
-    #: As plans, options and the template call it.
+    #: The name in plans, options and the template.
     name: ClassVar[str]
-    #: Whether its processes are there before a request and stay after it. What runs in one that is
-    #: new for the request takes longer: see `chiron.workflow.profile.FunctionProfile.forked_ms`.
+    #: Whether its processes outlive a request. Functions take longer in a process that is new for
+    #: the request: see `chiron.workflow.profile.FunctionProfile.forked_ms`.
     lasting: ClassVar[bool]
 
     @abstractmethod
     def costs(self, platform: Platform) -> Costs:
-        """What its processes cost."""
+        """Return the costs of its processes."""
 
     def stagger_ms(self, platform: Platform) -> float | None:
-        """By how much each further process delays the next; None where all start at once.
+        """Return how much each further process delays the next; None if all start at once.
 
-        Then further wraps are of no use to start processes sooner.
+        If None, more wraps do not start processes sooner.
         """
         return None
 
     @abstractmethod
     def start_in_words(self, platform: Platform) -> str:
-        """What a further process costs, after "a CPU and"."""
+        """Return the cost of a further process in words, after "a CPU and"."""
 
     def stagger_in_words(self, platform: Platform) -> str:
-        """What several processes in one wrap cost each other, after "a call costs"; or nothing."""
+        """Return the delay between a wrap's processes, after "a call costs"; or nothing."""
         return ""
 
     def environment(self, cpus: int, requests: int) -> dict[str, str]:
-        """The variables of a wrap with `cpus` CPUs that runs so many `requests` at once.
+        """Return the variables of a wrap with `cpus` CPUs that runs `requests` at once.
 
-        `requests` is 0 where it is not known how many have room.
+        `requests` is 0 if unknown.
         """
         return {}
 
@@ -101,7 +101,7 @@ class Mechanism(ABC):
     def constants(
         self, one: NoopTimes, few: NoopTimes, many: NoopTimes, further: int, ipc_ms: float
     ) -> Mapping[str, float]:
-        """Its constants of `chiron.workflow.platform.Platform`, where no-op plans took so long.
+        """Return its constants of `chiron.workflow.platform.Platform`, from no-op plans.
 
         Args:
             one, few, many: plans of one process, of two, and of `further` more than two, a no-op in

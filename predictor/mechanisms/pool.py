@@ -1,4 +1,4 @@
-"""Mechanism ``pool``: long-lived workers, each of which has a place in the plan."""
+"""Mechanism ``pool``: long-lived workers, each with a place in the plan."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from chiron.predictor.mechanisms.mechanism import Costs, Mechanism, NoopTimes
 from chiron.workflow.platform import Platform
 
-#: Workers in each place, at least, where it is not known how many have room: while one waits,
-#: another can compute.
+#: The fewest workers of a place, if the concurrency is unknown: one can compute while one waits.
 _FEWEST_WORKERS = 2
-#: And at most for each CPU of the wrap: each is a process.
+#: The most workers of each place for each CPU of the wrap: each is a process.
 _MOST_PER_CPU = 32
 
 
 class Pool(Mechanism):
-    """Workers wait already, so of equation (4) only the dispatch of their jobs remains."""
+    """Workers exist already, so of equation (4) only the dispatch of their jobs remains."""
 
     name = "pool"
     lasting = True
@@ -32,14 +31,14 @@ class Pool(Mechanism):
         return f"a dispatch of {platform.pool_dispatch_ms:.1f} ms"
 
     def environment(self, cpus: int, requests: int) -> dict[str, str]:
-        """A place may have a worker for each request, as far as they can use the CPUs."""
+        """Return the workers of each place: one for each request, if they can use the CPUs."""
         workers = min(requests or max(_FEWEST_WORKERS, cpus), _MOST_PER_CPU * cpus)
         return {"pool_concurrency": str(workers)}
 
     def constants(
         self, one: NoopTimes, few: NoopTimes, many: NoopTimes, further: int, ipc_ms: float
     ) -> Mapping[str, float]:
-        """Until the last of two processes begins; and how much later where both compute at once."""
+        """Return the time until the last of two processes begins, and the delay if both compute."""
         last_ms = max(few.begins_ms)
         return {
             "pool_dispatch_ms": last_ms - one.begins_ms[0],

@@ -1,4 +1,4 @@
-"""For handlers: outputs that leave a function before it ends, and streams.
+"""For handlers: emit outputs before the function ends, and read or write streams.
 
     from chiron_io import emit, open_input, open_output
 
@@ -10,14 +10,14 @@
         with open_input() as lines, open_output() as found:
             found.writelines(line for line in lines if b"error" in line)
 
-What takes `preview` begins when that is emitted, and not when the function has ended. In a workflow
-of buckets, ``emit("words", each, group=each[0])`` puts an object into the bucket `words`, as often
-as it is called. What reads a stream runs at the same time as what writes it, where both can. A
-handler that is a generator writes what it yields.
+Tasks that take `preview` begin when it is emitted, before the function has ended. In a workflow of
+buckets, ``emit("words", each, group=each[0])`` puts an object into the bucket `words`; it may be
+called any number of times. The reader and the writer of a stream run at the same time if both can.
+A handler that is a generator writes the pieces that it yields.
 
-In an ordinary OpenFaaS function, `open_input` has the request and what is written to `open_output`
-is the answer, all of it at the end; what is emitted goes nowhere. To use it there, copy this file
-beside the handler.
+In an ordinary OpenFaaS function, `open_input` returns the request. The bytes written to
+`open_output` become the answer, sent as a whole at the end. Emitted outputs are dropped. To use the
+module there, copy this file beside the handler.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import IO, Any, Protocol
 
-#: What a handler answers.
+#: The name of the output that is the handler's answer.
 OUTPUT = "output"
 
 
 class Attached(Protocol):
-    """What is behind the functions of this module while a handler runs."""
+    """The implementation behind the functions of this module while a handler runs."""
 
     def emit(self, name: str, value: Any, group: str | None) -> None:
-        """As `emit` says."""
+        """Implement `emit`."""
 
     def open_input(self, name: str | None) -> IO[bytes]:
-        """As `open_input` says."""
+        """Implement `open_input`."""
 
     def open_output(self, name: str) -> IO[bytes]:
-        """As `open_output` says."""
+        """Implement `open_output`."""
 
 
 class _Ordinary:
-    """Of a function that is called by itself, with Flask, as OpenFaaS's templates for Python do."""
+    """Used when Flask calls the function directly, as OpenFaaS's Python templates do."""
 
     def emit(self, name: str, value: Any, group: str | None) -> None:
-        """Nobody takes it."""
+        """Drop the value."""
 
     def open_input(self, name: str | None) -> IO[bytes]:
-        """The request."""
+        """Return the body of the request."""
         import flask
 
         return io.BytesIO(flask.request.get_data())
 
     def open_output(self, name: str) -> IO[bytes]:
-        """What becomes the answer, where it is to be that."""
+        """Return a file whose content becomes the answer if `name` is ``output``."""
         import flask
 
         written = _Written()
@@ -73,10 +73,10 @@ class _Ordinary:
 
 
 class _Written(io.BytesIO):
-    """What is there still when it has been closed."""
+    """A file whose content stays readable after `close`."""
 
     def close(self) -> None:
-        """Keep it."""
+        """Keep the content."""
 
 
 _ORDINARY = _Ordinary()
@@ -84,50 +84,50 @@ _attached: ContextVar[Attached] = ContextVar("attached", default=_ORDINARY)
 
 
 def emit(name: str, value: Any, group: str | None = None) -> None:
-    """Send the output `name` now, and go on.
+    """Send the output `name` now; the handler continues.
 
-    To be called by the thread that `handle` runs in, or with its context (`contextvars`).
+    Call it in the thread that runs `handle`, or with that thread's context (`contextvars`).
 
     Args:
-        name: in a workflow of buckets a bucket that the function gives to, or one of the names that
-            the workflow says it emits, by which triggers go.
-        value: what `handle` could return; it must not be changed any more.
-        group: what the trigger ``dynamic-group`` goes by, in place of the field in ``group_from``.
+        name: in a workflow of buckets, a bucket that the function fills; else a name that the
+            workflow declares as emitted, on which triggers depend.
+        value: any value that `handle` could return; do not change it afterwards.
+        group: the group for the trigger ``dynamic-group``; it replaces the field in ``group_from``.
 
-    Raises ValueError if it was emitted before. In a workflow of buckets a function may emit under
-    a name as often as it likes; there it is raised where nothing takes the name.
+    Raises ValueError if the output was emitted before. In a workflow of buckets a function may emit
+    a name any number of times; there, ValueError means that nothing takes the name.
     """
     _attached.get().emit(name, value, group)
 
 
 def open_input(name: str | None = None) -> IO[bytes]:
-    """A binary file to read a stream from, while it is written.
+    """Return a binary file that reads a stream while the stream is written.
 
     Args:
-        name: as the edge of the workflow has it: ``a``, or ``a#left``; it may be left out where
-            there is one.
+        name: the name in the workflow's edge, such as ``a`` or ``a#left``; it may be omitted if
+            there is only one stream.
 
-    Raises ValueError where there is no such stream. To read raises an error of the runtime where
-    the writer has failed.
+    Raises ValueError if there is no such stream. If the writer failed, reading raises an error of
+    the runtime.
     """
     return _attached.get().open_input(name)
 
 
 def open_output(name: str = OUTPUT) -> IO[bytes]:
-    """A binary file to write the output `name` to; ``output`` is what `handle` answers, and what
-    it returns is nothing then.
+    """Return a binary file that writes the output `name`.
 
-    What is written waits in a buffer until there are 64 KiB, or it is flushed; to write waits for
-    those that read. It ends with `close`, or with the handler.
+    ``output`` is the answer of `handle`, whose return value is then ignored. Bytes wait in a buffer
+    until there are 64 KiB or the file is flushed. Writing waits for the readers. The stream ends
+    with `close`, or when the handler ends.
 
-    Raises ValueError if it was opened or emitted before.
+    Raises ValueError if the output was opened or emitted before.
     """
     return _attached.get().open_output(name)
 
 
 @contextmanager
 def attached_to(attached: Attached) -> Iterator[None]:
-    """Have `attached` behind these functions within the block."""
+    """Make `attached` the implementation of these functions within the block."""
     before = _attached.set(attached)
     try:
         yield

@@ -1,4 +1,4 @@
-"""What the watchdog or the gateway starts: serves the wrap in this folder."""
+"""The program that the watchdog or the gateway starts: it serves the wrap in this folder."""
 
 import gc
 import os
@@ -9,7 +9,7 @@ from wrap.http import server
 
 
 def main() -> None:
-    """Serve the wrap. What ends that ends the process, which waits for no handler's thread."""
+    """Serve the wrap. An exception ends the process at once, with all threads of handlers."""
     try:
         _serve()
     except BaseException as error:
@@ -19,13 +19,13 @@ def main() -> None:
 def _serve() -> None:
     """Listen, then import the rest, which takes ten times as long; requests wait meanwhile."""
     arguments = sys.argv[1:]
-    del sys.argv[1:]  # they are none of the functions'
+    del sys.argv[1:]  # functions must not see them
     try:
         # A fork server takes no requests.
         sockets = [] if "--fork-server" in arguments else server.listen(os.environ)
     except OSError as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    gc.disable()  # to look for garbage takes a tenth of the import; `wrap.bootstrap` enables it
+    gc.disable()  # collecting takes a tenth of the import; `wrap.bootstrap` enables it
     from wrap.bootstrap import main as serve
 
     serve(arguments, Path(__file__).resolve().parent, sockets)

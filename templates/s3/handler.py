@@ -4,6 +4,7 @@ The request is ``{"Action": ..., "Parameters": {...}}``, which `chiron.workflow.
 of an ItemReader or a ResultWriter.
 """
 
+import gzip
 import io
 import json
 import os
@@ -19,6 +20,8 @@ _STORE = "chiron_s3"
 _SECRET, _PASSWORD = "chiron-store", "CHIRON_STORE_PASSWORD"
 #: What reading an object takes, in its size: its bytes, their text, and what is made of a part.
 _COPIES = 3
+#: What a file begins with that gzip has compressed, and the bytes of a part that is unpacked.
+_GZIP, _PART = b"\x1f\x8b", 1 << 20
 
 
 def handle(event, context):
@@ -31,21 +34,43 @@ def _get(parameters):
     bucket, key = _text(parameters, "Bucket"), _text(parameters, "Key")
     version = _text(parameters, "VersionId", "") or None
     answer = _client().get_object(bucket_name=bucket, object_name=key, version_id=version)
+    name, held = f"s3://{bucket}/{key}", parameters.get("Held", 0)
     try:
-        _check_size(f"s3://{bucket}/{key}", int(answer.headers.get("Content-Length", 0)))
-        return str(answer.read(), "utf-8-sig")
+        _check_size(name, int(answer.headers.get("Content-Length", 0)), held)
+        body = answer.read()
     finally:
         answer.close()
         answer.release_conn()
+    if body.startswith(_GZIP):
+        body = _unpacked(name, body, held)
+    try:
+        return str(body, "utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{name} is no text in UTF-8, nor one that gzip has compressed") from None
 
 
-def _check_size(name, size):
-    """Raise ValueError rather than take more memory than the wrap may."""
+def _unpacked(name, body, held):
+    with gzip.open(io.BytesIO(body)) as file:
+        parts, size = [], 0
+        while part := file.read(_PART):
+            parts.append(part)
+            size += len(part)
+            _check_size(name, size, held)
+    return b"".join(parts)
+
+
+def _check_size(name, size, held):
+    """Raise ValueError rather than take more memory than the wrap may.
+
+    `held` is the size of the files that the Map has read before.
+    """
     most_mib = int(os.environ.get("WRAP_MEMORY_MIB") or 0)
-    if most_mib and size * _COPIES > most_mib << 20:
+    if most_mib and held + size * _COPIES > most_mib << 20:
+        before = f" beside {held >> 20} MiB of files before" if held else ""
         raise ValueError(
             f"{name} has {size >> 20} MiB, which take {_COPIES} times as much of the "
-            f"{most_mib} MiB of the wrap: split the object, or raise limits.memory of a function"
+            f"{most_mib} MiB of the wrap{before}: split the object, or raise limits.memory of a "
+            "function"
         )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -121,6 +124,60 @@ def test_a_map_reads_which_objects_there_are(run) -> None:
     assert isinstance(first["LastModified"], int)
 
 
+def inventory(*keys: str) -> str:
+    """A manifest of these files."""
+    manifest = {"destinationBucket": f"arn:aws:s3:::{BUCKET}", "fileFormat": "CSV"}
+    files = [{"key": key, "size": 1, "MD5checksum": ""} for key in keys]
+    return json.dumps(manifest | {"fileSchema": "Bucket, Key", "files": files})
+
+
+def put_bytes(emptied: Any, key: str, body: bytes) -> None:
+    from minio import Minio  # takes a quarter of a second
+
+    host = urlsplit(emptied.place.url).netloc.partition("@")[2]
+    password = emptied.place.password
+    client = Minio(endpoint=host, access_key="key", secret_key=password, secure=False)
+    client.put_object(bucket_name=BUCKET, object_name=key, data=io.BytesIO(body), length=len(body))
+
+
+@MOTO
+def test_a_map_reads_the_packed_files_that_a_manifest_names(run, emptied) -> None:
+    put(run, "manifest.json", inventory("1.csv.gz", "2.csv"))
+    put_bytes(emptied, "1.csv.gz", gzip.compress('"s","é"\n"s","b"\n'.encode()))
+    put(run, "2.csv", '"s","c"\n')
+    reader = READER | {"ReaderConfig": {"InputType": "MANIFEST"}}
+    done = executed(run, machine(ItemReader=reader), "manifest.json")
+    assert done.error is None
+    items = json.loads(done.output or "")
+    assert items == [{"Bucket": "s", "Key": key} for key in ("é", "b", "c")]
+
+
+@MOTO
+def test_the_files_of_a_manifest_take_no_more_memory_than_there_is(
+    run, emptied, monkeypatch
+) -> None:
+    put(run, "manifest.json", inventory("1", "2", "3"))
+    row = f"s,{'k' * 97}\n"
+    put(run, "1", row * 2_200)
+    put(run, "2", row * 2_200)
+    put_bytes(emptied, "3", gzip.compress((row * 2_200).encode()))
+    reader = READER | {"ReaderConfig": {"InputType": "MANIFEST"}}
+    monkeypatch.setenv("WRAP_MEMORY_MIB", "1")  # each file fits alone, as do the first two
+    error = executed(run, machine(ItemReader=reader), "manifest.json").error
+    assert error is not None
+    assert error.name == "States.ItemReaderFailed"
+    assert "s3://objects/3" in error.cause
+    assert "files before" in error.cause
+
+
+@MOTO
+def test_an_object_that_is_no_text_is_an_error_that_says_so(run, emptied) -> None:
+    put_bytes(emptied, "in", b"\x28\xb5\x2f\xfd")
+    error = executed(run, machine(), "in").error
+    assert error is not None
+    assert "no text in UTF-8" in error.cause
+
+
 @MOTO
 def test_a_map_writes_its_results(run, emptied) -> None:
     put(run, "in", '["a", "é"]')
@@ -152,8 +209,11 @@ def test_what_cannot_be_read_is_an_error_that_a_catch_takes(run, monkeypatch) ->
 def test_a_wrap_answers_as_the_reference(
     emptied, run, write_folder, plan_by_hand, tmp_path, monkeypatch
 ) -> None:
-    put(run, "in", '{"a": 1}\n{"b": 2}\n')
-    reader = READER | {"ReaderConfig": {"InputType": "JSONL"}}
+    put(run, "in", f"s3://{BUCKET}/1\ns3://{BUCKET}/2\n")
+    put(run, "1", '{"a": 1}\n')
+    put(run, "2", '{"b": 2}\n')
+    config = {"ManifestType": "ATHENA_DATA", "InputType": "JSONL"}
+    reader = READER | {"ReaderConfig": config}
     folder = write_folder(tmp_path / "demo", machine(ItemReader=reader), ECHO, {})
     plan = plan_by_hand({"demo": [["Map.ItemReader", "Each"]]}, workflow="demo", trigger="data")
     request = b'{"key": "in"}'

@@ -8,9 +8,10 @@ import pytest
 
 from chiron.openfaas.variables_read import read_of
 
-VARIABLES = {"MODE", "APP_MODE", "TZ", "https_proxy", "OPENAI_API_KEY", "AWS_REGION"}
 #: Those that any code may read without naming them.
-ANY = {"TZ", "https_proxy"}
+ANY = {"TZ", "https_proxy", "PYTHONWARNINGS", "LD_PRELOAD"}
+NAMED = {"MODE", "APP_MODE", "OPENAI_API_KEY", "AWS_REGION", "NODE_ENV", "JAVA_TOOL_OPTIONS"}
+VARIABLES = ANY | NAMED
 ROWS: dict[str, tuple[str, set[str]]] = {
     "nothing": ("def handle(req):\n    return req", set()),
     "a name that is none of a variable": ("X = 'MODE'", set()),
@@ -38,10 +39,11 @@ def test_variables_that_code_reads(code: str, found: set[str], tmp_path: Path) -
     ("file", "code", "found"),
     [
         ("run.sh", "echo $MODE", {"MODE"}),
-        ("handler.js", "const m = process.env.MODE;", {"MODE"}),
+        ("handler.js", "const m = process.env.MODE;", {"MODE", "NODE_ENV"}),
+        ("handler.js", "const c = require('openai');", {"OPENAI_API_KEY", "NODE_ENV"}),
         ("handler.js", "const { MODE } = process.env;", VARIABLES),
         ("handler.js", "process.env[name]", VARIABLES),
-        ("Handler.java", 'System.getenv("MODE");', {"MODE"}),
+        ("Handler.java", 'System.getenv("MODE");', {"MODE", "JAVA_TOOL_OPTIONS"}),
         ("Handler.java", "System.getenv().get(name);", VARIABLES),
         ("notes.txt", "os.environ['MODE']", set()),
     ],

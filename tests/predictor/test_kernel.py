@@ -143,6 +143,23 @@ def test_nothing_pays_for_llvm_before_it_simulates_nor_for_numba_once_the_kernel
     assert loaded(planned) == "{'llvmlite'}"
 
 
+def test_the_compiler_only_links_while_it_is_told_to_and_as_usual_afterwards():
+    code = """
+import chiron.predictor.compiling as compiling, numba
+def twice(number):
+    total = 0
+    for _ in range(2):
+        total += number
+    return total
+with compiling._without_machine_code():
+    linked = numba.njit("int64(int64)")(twice)
+usual = numba.njit("int64(int64)")(twice)
+allocated = [str(each.inspect_llvm()).count("alloca") for each in (linked, usual)]
+print(allocated[0] > 2 * allocated[1], usual(3))
+"""
+    assert loaded(code) == "True 6"
+
+
 @pytest.fixture
 def places(monkeypatch, tmp_path) -> Iterator[list[Path]]:
     """Two files for the machine code, and a compiler that need not compile it anew."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from chiron.deployment import background_load
 from chiron.deployment.invoke import Answer
 from chiron.deployment.launcher import Launcher
 from chiron.openfaas.client import Gateway
@@ -259,13 +260,22 @@ def test_a_bad_calibration_is_repeated_once_and_the_better_one_is_kept(
     assert [line for line in said if "warning" in line] == [f"warning: {w}" for w in found[kept]]
 
 
-@pytest.mark.parametrize(("quiet", "kept"), [(True, 0.1), (False, 0.5)])
-def test_what_waits_for_nothing_is_repeated_on_a_quiet_machine_only(
-    platform_of: Platform, monkeypatch: pytest.MonkeyPatch, quiet: bool, kept: float
+@pytest.mark.parametrize(
+    ("others", "quiet", "kept"),
+    [(0.4, True, 0.1), (0.4, False, 0.5), (0.01, True, 0.5), (None, True, 0.5)],
+)
+def test_what_waits_for_nothing_is_repeated_where_others_have_left_a_quiet_machine(
+    platform_of: Platform,
+    monkeypatch: pytest.MonkeyPatch,
+    others: float | None,
+    quiet: bool,
+    kept: float,
 ) -> None:
-    monkeypatch.setattr(calibration, "is_quiet", lambda: quiet)
+    monkeypatch.setattr(background_load, "is_quiet", lambda: quiet)
     attempts = [
-        platform_of.model_copy(update={"warnings": ("off",), "prediction_error": error})
+        platform_of.model_copy(
+            update={"warnings": ("off",), "prediction_error": error, "others": others}
+        )
         for error in (0.5, 0.1)
     ]
     said = list[str]()

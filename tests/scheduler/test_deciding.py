@@ -87,6 +87,17 @@ def test_a_prediction_has_what_each_payload_takes_and_its_waits(known, platform)
     assert plan.predicted.within.ms == eight_ms
 
 
+@pytest.mark.parametrize(("trace", "least_ms"), [((), 0), ((Instance(wait_ms=2000),), 2000)])
+@pytest.mark.parametrize("planner", ["pgp", "sand", "faasflow", "one-to-one"])
+def test_a_payload_may_have_no_task_run(planner, trace, least_ms, known, platform):
+    none, some = known.payloads
+    none = none.model_copy(update={"trace": trace, "functions": {}})
+    other = known.model_copy(update={"payloads": (none, some)})
+    plan = schedule(WORKFLOW, other, platform(), 5000.0, Choices(planner=planner))
+    assert least_ms <= plan.predicted.payloads_ms["none"] < least_ms + 10
+    assert {task for wrap in plan.wraps for task in wrap.tasks} == {"Look", "Each"}
+
+
 def test_an_item_that_takes_longer_than_others_is_waited_for(known, platform):
     plan = schedule(WORKFLOW, known, platform(), 5000.0)
     some = known.payloads[1]

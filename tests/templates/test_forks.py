@@ -205,10 +205,10 @@ class Sent:
     def __init__(self) -> None:
         from wrap.net.messages import Ident, Request
         from wrap.values.value import Object
-        from wrap.workers.worker import Process
+        from wrap.workers.worker import WorkerProcess
 
         ours, self.theirs = socket.socketpair()
-        self.process = Process(ours, lambda: "was killed", 1 << 20)
+        self.process = WorkerProcess(ours, lambda: "was killed", 1 << 20)
         self.number = 5
         self.process.post(Request(Ident(number=self.number), [0, 1], {None: Object("x")}))
 
@@ -231,19 +231,19 @@ def sent() -> Iterator[Sent]:
 
 
 def test_the_results_of_an_execution_are_taken_once(sent: Sent) -> None:
-    from wrap.workers.worker import ProcessDiedError
+    from wrap.workers.worker import WorkerDiedError
 
     assert [result.task for result in sent.receive(sent.number, 1)] == [1]
     assert sent.process.owed == {0}
-    with pytest.raises(ProcessDiedError, match="another execution"):
+    with pytest.raises(WorkerDiedError, match="another execution"):
         sent.receive(sent.number, 1)
 
 
 @pytest.mark.parametrize(("later", "task"), [(-1, 0), (1, 0), (0, 7)])
 def test_the_result_of_another_execution_is_none(sent: Sent, later: int, task: int) -> None:
-    from wrap.workers.worker import ProcessDiedError
+    from wrap.workers.worker import WorkerDiedError
 
-    with pytest.raises(ProcessDiedError, match="another execution"):
+    with pytest.raises(WorkerDiedError, match="another execution"):
         sent.receive(sent.number + later, task)
     assert sent.process.owed == {0, 1}
 

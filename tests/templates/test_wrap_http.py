@@ -53,6 +53,8 @@ ANSWERS = """
     def handle(req):
         if req == "created":
             return "made", 201, {"Location": "/orders/7", "X-Rate": "9"}
+        if req == "octets":
+            return b"\\x89\\xff", {"Content-Type": "image/png"}
         if req == "redirect":
             return redirect("http://example.test/there")
         if req == "empty":
@@ -304,6 +306,9 @@ def test_a_state_machine_answers_as_its_last_task_where_nothing_changes_that(
     server = start(wrap_image(handlers, instances=2, entry=entry, inputs={}))
     answer = server.request(body="created")
     assert (answer.status, answer.text, answer.headers["Location"]) == (201, "made", "/orders/7")
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8", "as Flask says alone"
+    answer = server.request(body="octets")
+    assert (answer.body, answer.headers["Content-Type"]) == (b"\x89\xff", "image/png")
     answer = server.request(body="broken")  # both fail with it, and nothing catches the second
     assert (answer.status, answer.json["code"]) == (500, "status")
 

@@ -14,6 +14,7 @@ import pytest
 from chiron.workflow.asl import parse_states
 from chiron.workflow.execute import execute
 from chiron.wrap.core.statemachine import map_run
+from chiron.wrap.core.statemachine.distributed import Tolerance
 from chiron.wrap.core.statemachine.errors import StatesError
 
 PROCESSOR = {
@@ -119,6 +120,18 @@ def test_many_results_are_in_several_files(monkeypatch: pytest.MonkeyPatch) -> N
     files, _ = exported(["aa", "bb", "x" * 10, "c"], {"Transformation": "COMPACT"})
     bodies = [files[f"SUCCEEDED_{number}.json"] for number in range(4)]
     assert bodies == ['["aa"]', '["bb"]', '["xxxxxxxxxx"]', '["c"]']
+
+
+def test_a_long_input_takes_less_memory_until_it_is_written() -> None:
+    run = map_run.MapRun("a/M", Tolerance(0, 0), {}, map_run.Destination("b", ""), lambda: "u")
+    given = {"Items": [{"n": n, "name": f"\ud800 {n}"} for n in range(500)]}
+    run.began(0, given, 0.0)
+    child = run.ended(0, "SUCCEEDED", None, 1.0)
+    text = json.dumps(given, separators=(",", ":"))
+    assert len(child.given) < len(text) / 3
+    run.write([child], (), None)
+    (record,) = json.loads(next(run.files)["Body"])
+    assert json.loads(record["Input"]) == given
 
 
 def test_an_execution_has_its_times() -> None:

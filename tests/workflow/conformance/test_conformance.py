@@ -5,8 +5,8 @@ them it may have an `expression`, the output of a Pass, or a `rule` of a Choice,
 `gives` is the machine's output, `fails` the name of its error, `refused` the path of the field
 that is refused. `says` has to be in the message. `answers` are what the Tasks answer, by function
 and attempt: values, or the `Error` and `Cause` that they fail with. `given` is what they get.
-`file` is what the function ``file`` answers. `waits` are the seconds that pass, each a number or
-the bounds of one.
+`file` is what the function ``file`` answers: a text, or a list with one for each call. `waits` are
+the seconds that pass, each a number or the bounds of one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Functions:
     ``file`` answers a text.
     """
 
-    def __init__(self, answers: dict[str, list[Any]], file: str) -> None:
+    def __init__(self, answers: dict[str, list[Any]], file: str | list[str]) -> None:
         self._calls = Counter[str]()
         self._answers = answers
         self._file = file
@@ -51,7 +51,8 @@ class Functions:
                 raise StatesError(answer["Error"], answer.get("Cause", ""))
             return json.dumps(answer)
         if function == "file":
-            return self._file
+            each = [self._file] if isinstance(self._file, str) else self._file
+            return each[self._calls[function] - 1]
         if function == "raise":
             raise StatesError("Bad", text)
         if function == "late":

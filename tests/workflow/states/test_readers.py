@@ -37,6 +37,16 @@ def test_of_an_array(items: list[Any], indent: Any) -> None:
     assert [*items_in(text, {}, 2)] == items[:2]
 
 
+@given(st.dictionaries(st.text(max_size=3), values), st.sampled_from([None, 0, 1, "\t"]))
+def test_of_an_object(items: dict[str, Any], indent: Any) -> None:
+    text = json.dumps(items, indent=indent)
+    assert [*items_in(f"\n{text} ", {}, None)] == [*items.items()]
+    for name, value in items.items():
+        pointer = "/" + name.replace("~", "~0").replace("/", "~1")
+        if isinstance(value, list):
+            assert [*items_in(text, {"ItemsPointer": pointer}, None)] == value
+
+
 @given(st.lists(values, max_size=6), st.sampled_from(["\n", "\r\n", "\n \n"]), st.booleans())
 def test_of_lines(items: list[Any], newline: str, ends: bool) -> None:
     text = newline.join(map(json.dumps, items)) + newline * ends
@@ -62,15 +72,21 @@ def test_of_rows(rows: list[list[str]], quoting: Any, newline: str, by: tuple[st
 
 
 @pytest.mark.parametrize(
-    ("kind", "begin", "line"),
-    [("JSONL", "", '{"a": 1}\n'), ("CSV", "a\n", "1\n"), ("JSON", "[0", ',{"a": 1}\n')],
+    ("config", "begin", "line", "end"),
+    [
+        ({"InputType": "JSONL"}, "", '{"a": 1}\n', ""),
+        ({"InputType": "CSV"}, "a\n", "1\n", ""),
+        ({}, "[0", ',{"a": 1}\n', "]"),
+        ({}, '{"n": 0', ',"a": {"a": 1}\n', "}"),
+        ({"ItemsPointer": "/a/1"}, '{"a": [0, [0', ',{"a": 1}\n', "]]}"),
+    ],
 )
-def test_items_are_not_kept(kind: str, begin: str, line: str) -> None:
+def test_items_are_not_kept(config: dict[str, str], begin: str, line: str, end: str) -> None:
     count = 20_000
-    text = begin + line * count + ("]" if kind == "JSON" else "")
+    text = begin + line * count + end
     tracemalloc.start()
     try:
-        items = items_in(text, {"InputType": kind}, None)
+        items = items_in(text, config, None)
         assert sum(1 for _ in items) >= count
         made = tracemalloc.take_snapshot()
     finally:
@@ -82,7 +98,7 @@ def test_items_are_not_kept(kind: str, begin: str, line: str) -> None:
     assert 0 < held < 24 * count  # two places, and what an array has in reserve
 
 
-@pytest.mark.parametrize("config", [{}, {"ItemsPointer": "/a"}, {"InputType": "JSONL"}])
+@pytest.mark.parametrize("config", [{}, {"ItemsPointer": "/0"}, {"InputType": "JSONL"}])
 def test_a_file_that_is_nested_too_deep_is_an_error_that_a_catch_takes(
     config: dict[str, str],
 ) -> None:

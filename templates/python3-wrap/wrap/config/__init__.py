@@ -1,1 +1,1 @@
-"""What the deployment says of this wrap: its spec, its settings, its sandbox."""
+"""The configuration of a wrap: its spec, its settings, its sandbox."""

@@ -1,7 +1,7 @@
-"""What the sandbox allows: its cores, kept to, and its memory; what the kernel killed for that.
+"""The limits of the sandbox: cores, which the wrap keeps to, memory, and the kernel's OOM kills.
 
-The cpuset is what the kernel lets this process run on. The CPU quota and the memory limit are
-those of its control groups, version 1 or 2, and of the groups around them. Where processes are not
+The cpuset is the set of cores on which the kernel runs this process. The CPU quota and the memory
+limit are those of its control groups, version 1 or 2, and of their parents. If processes are not
 put into groups, ``MEMORY_LIMIT_BYTES`` has the memory limit.
 """
 
@@ -16,20 +16,20 @@ from math import inf
 from pathlib import Path
 
 _MOUNT = "sys/fs/cgroup"
-#: Version 1 writes a number near the largest one where there is no limit.
+#: Version 1 writes a number near the largest possible if there is no limit.
 _NO_LIMIT = 1 << 62
-#: What both versions call the number of processes that were killed.
+#: The name of the number of killed processes, in both versions.
 _KILLS = "oom_kill"
 
 
 def cores(root: Path = Path("/")) -> int:
-    """How many cores the sandbox may keep busy: those of its cpuset, or of its quota if fewer."""
+    """Return how many cores the sandbox may keep busy: the cpuset's, or the quota's if fewer."""
     quotas = [*_quotas_v2(root), *_quotas_v1(root)]
     return max(1, min([len(os.sched_getaffinity(0)), *map(math.ceil, quotas)]))
 
 
 def memory_bytes(root: Path = Path("/")) -> int:
-    """The most memory that the sandbox may take: what the machine has where nothing limits it."""
+    """Return the most memory that the sandbox may take: the machine's if there is no limit."""
     told = os.environ.get("MEMORY_LIMIT_BYTES", "")
     return min(
         kernel_memory_bytes(root), int(told) if told.isdecimal() and int(told) else _NO_LIMIT
@@ -37,16 +37,16 @@ def memory_bytes(root: Path = Path("/")) -> int:
 
 
 def kernel_memory_bytes(root: Path = Path("/")) -> int:
-    """Above what the kernel kills: the control groups' memory limit, or the machine's memory."""
+    """Return the bytes above which the kernel kills: the groups' limit, or the machine's memory."""
     limits = [*_numbers(root, "", "memory.max"), *_numbers(root, "memory", "memory.limit_in_bytes")]
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min([machine, *(limit for limit in limits if 0 < limit < _NO_LIMIT)])
 
 
 def memory_kills(root: Path = Path("/")) -> int:
-    """How many processes of this control group the kernel has killed for want of memory.
+    """Return how many processes of this control group the kernel has killed for lack of memory.
 
-    The first folder that says so is the group's own; those around it count others' too.
+    The first folder with the number is the group's own; enclosing groups count others' too.
     """
     for controller, name in (("", "memory.events"), ("memory", "memory.oom_control")):
         for group in _groups(root, controller):
@@ -76,10 +76,10 @@ def _numbers(root: Path, controller: str, name: str) -> Iterator[int]:
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """Folders of this process's group of `controller` ("" is version 2) and those around it.
+    """Yield the folders of this process's group of `controller` ("": version 2) and its parents.
 
-    In a container the mount may begin at the group itself, so that its path leads nowhere: all
-    folders on the way are looked at, and those that are not there say nothing.
+    In a container the mount may begin at the group itself, so that the group's path does not exist.
+    So all folders on the path are tried, and missing folders yield nothing.
     """
     for line in _lines(root / "proc/self/cgroup"):
         _, names, path = line.split(":", 2)
@@ -101,16 +101,16 @@ def _lines(file: Path) -> list[str]:
 
 
 class MemoryKills:
-    """Counts from its making on; looked at only where a request has failed."""
+    """Counts OOM kills since it was made; it checks only when a request has failed."""
 
     def __init__(self) -> None:
         self._count = memory_kills()
         self._noticed = -inf
 
     def during(self, arrived: float) -> str | None:
-        """What is to be said of a failed request that came at `arrived`; None where none was.
+        """Return the cause of a failed request that came at `arrived`; None without a kill.
 
-        What was not noticed before is put down to it. All that were in flight are told.
+        A kill that was not noticed before is assigned to it. All requests in flight get the cause.
         """
         count = memory_kills()
         if count > self._count:
@@ -122,12 +122,12 @@ class MemoryKills:
 
 
 def keep_to_cores(cpus: int | None) -> None:
-    """Have this process, and all that it starts, run on `cpus` of the cores that it may use.
+    """Bind this process, and all that it starts, to `cpus` of the cores that it may use.
 
-    A CPU quota stops a wrap that runs on more cores at once for the rest of its period, up to
-    0.1 s; on no more cores than it has quota it never is, so that a smaller quota wins. Which ones
-    is left to chance, so that the wraps of a machine do not all choose the same; a sandbox that
-    has no more cores than that is left as it is. Before the functions are imported, as libraries
+    If a wrap uses more cores at once than its CPU quota, the kernel stops it for the rest of the
+    period, up to 0.1 s. On no more cores than its quota it is never stopped, so a smaller quota
+    wins. The cores are chosen at random, so that the wraps of a machine do not all choose the same.
+    A sandbox without more cores is not changed. Call it before functions are imported, as libraries
     count cores then.
     """
     allowed = sorted(os.sched_getaffinity(0))
@@ -136,5 +136,5 @@ def keep_to_cores(cpus: int | None) -> None:
         return
     try:
         os.sched_setaffinity(0, random.sample(allowed, count))
-    except OSError as error:  # not every sandbox lets its processes choose
+    except OSError as error:  # not every sandbox allows this
         print(f"cannot keep to {count} of {len(allowed)} cores: {error}")

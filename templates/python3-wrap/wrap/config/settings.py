@@ -12,28 +12,28 @@ from pathlib import Path
 from wrap.config import redaction, sandbox
 from wrap.core import memory_shares
 
-#: The variable of the key without which nothing is traced.
+#: The variable with the key that requests need to be traced.
 TRACE_KEY = "chiron_trace_key"
-#: The secret without which wraps call each other by the gateway alone.
+#: The secret that direct calls between wraps need; without it, calls go through the gateway.
 DIRECT_SECRET = "chiron-direct"  # noqa: S105 (its name)
-#: The variable of the store by which objects get to other wraps; the secret with its password.
+#: The variable with the store for objects to other wraps; the secret with its password.
 STORE, STORE_SECRET = "chiron_store", "chiron-store"
-#: The variable of the wrap that is to answer instead, from the start.
+#: The variable with the entry wrap that answers instead, from the start.
 ROUTE = "chiron_route"
-#: The variable of the gateway's URL, which functions know it by too.
+#: The variable with the gateway's URL, which functions may read too.
 GATEWAY_URL = "gateway_url"
-#: The variable with the milliseconds that an execution waits for processes before it is another
-#: replica's.
+#: The variable with the milliseconds that an execution waits for workers before it is offloaded to
+#: another replica.
 OFFLOAD_AFTER_MS = "WRAP_OFFLOAD_AFTER_MS"
-#: The variable of the SLO that metrics are laid beside.
+#: The variable with the SLO, which is exported with the metrics.
 SLO_MS = "WRAP_SLO_MS"
-#: faasd's name for the gateway, which it writes into the hosts file of each function.
+#: faasd's name for the gateway, which it writes into each function's hosts file.
 _FAASD_GATEWAY, _HOSTS = "gateway", Path("/etc/hosts")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the deployment may choose (README.md has the table); mechanisms read their own."""
+    """The settings of a deployment (README.md has the table); mechanisms read their own."""
 
     gateway_url: str
     threads: int
@@ -54,7 +54,7 @@ class Settings:
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
-        """The settings. Raises ValueError for a number that is none, or is not above 0."""
+        """Read the settings. Raises ValueError for a number that is invalid or not above 0."""
         memory_bytes = _memory_bytes(_given(environment, "WRAP_MEMORY_MIB"))
         budget_mib = _given(environment, "WRAP_OBJECTS_MIB")
         return cls(
@@ -78,13 +78,13 @@ class Settings:
 
 
 def _direct_key(environment: Mapping[str, str]) -> bytes:
-    """What wraps of this build prove to each other; empty where they have no secret."""
+    """Return the key that wraps of this build prove to have; empty if there is no secret."""
     secret = _secret(DIRECT_SECRET)
     return hmac.digest(secret, environment.get(TRACE_KEY, "").encode(), "sha256") if secret else b""
 
 
 def _secret(name: str) -> bytes:
-    """A secret of the deployment; empty where there is none."""
+    """Return a secret of the deployment; empty if there is none."""
     try:
         return (redaction.SECRETS / name).read_bytes().strip()
     except OSError:
@@ -92,7 +92,7 @@ def _secret(name: str) -> bytes:
 
 
 def gateway_url(hosts: Path) -> str:
-    """Where the gateway is if no setting names it, without a slow look-up: faasd, or Kubernetes."""
+    """Return the gateway's URL if no setting has it, by a fast look-up: faasd or Kubernetes."""
     with contextlib.suppress(OSError):
         lines = (line.partition("#")[0].split() for line in hosts.read_text().splitlines())
         if any(_FAASD_GATEWAY in names[1:] for names in lines):
@@ -101,7 +101,7 @@ def gateway_url(hosts: Path) -> str:
 
 
 def traces_url(environment: Mapping[str, str]) -> str:
-    """Where spans are sent, by OpenTelemetry's variables; empty for nowhere."""
+    """Return the URL for spans, from OpenTelemetry's variables; empty for none."""
     if url := environment.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"):
         return url
     base = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -109,13 +109,13 @@ def traces_url(environment: Mapping[str, str]) -> str:
 
 
 def _memory_bytes(mib: int | None) -> int:
-    """What the wrap may take: its sandbox may allow less than it was told."""
+    """Return the memory that the wrap may take: the setting, or the sandbox's limit if less."""
     allowed = sandbox.memory_bytes()
     return min(mib << 20, allowed) if mib else allowed
 
 
 def _slo_s(environment: Mapping[str, str]) -> float | None:
-    """In how many seconds a request is to be answered; None where nobody has said so."""
+    """Return the objective for the time to an answer, in seconds; None if not set."""
     text = environment.get(SLO_MS, "")
     if not text:
         return None
@@ -133,7 +133,7 @@ def _given(environment: Mapping[str, str], name: str) -> int | None:
 
 
 def count(environment: Mapping[str, str], name: str, default: int) -> int:
-    """The whole number above 0 that variable `name` has. Raises ValueError where it has another."""
+    """Return variable `name` as a whole number above 0. Raises ValueError if it is none."""
     text = environment.get(name) or str(default)
     if not text.isdecimal() or int(text) == 0:
         raise ValueError(f"{name} is {text!r}: set it to a whole number above 0")

@@ -1,4 +1,4 @@
-"""What runs where: the declaration that a generated ``function/handler.py`` makes of its wrap."""
+"""The declaration of a wrap, made by its generated ``function/handler.py``: what runs where."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from wrap.core.dag import Graph, Part
 from wrap.core.program import Component, Key, Place, Source, Streamed, keys
 from wrap.core.recovery import connected
 
-#: How many different requests of other wraps are remembered.
+#: How many different requests of other wraps are cached.
 _PARTS = 256
-#: The longest time of a request: above 24.8 days sockets raise OverflowError.
+#: The longest timeout of a request: above 24.8 days sockets raise OverflowError.
 _LONGEST_S = 21 * 24 * 3600.0
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def is_name(text: str) -> bool:
-    """Whether a function may be called so."""
+    """Return whether `text` is a valid name of a function."""
     return _NAME.fullmatch(text) is not None
 
 
 class InBuckets(NamedTuple):
-    """What the buckets of a workflow call a task, and what they are."""
+    """A task's name in a workflow of buckets, and the declaration of the buckets."""
 
     task: str
     declared: dict[str, Any]
@@ -36,25 +36,25 @@ class InBuckets(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry(EntryDeclaration):
-    """What the entry wrap knows beside its own tasks."""
+    """The additional fields of the entry wrap."""
 
     @cached_property
     def in_buckets(self) -> dict[int, InBuckets]:
-        """The tasks of a workflow of buckets; of any other none."""
+        """The tasks of a workflow of buckets; empty for any other workflow."""
         if self.buckets is None:
             return {}
         return {number: InBuckets(name, self.buckets) for name, number in self.states.items()}
 
     @property
     def is_durable(self) -> bool:
-        """Whether what its buckets hold is to outlive its process."""
+        """Whether the contents of its buckets outlive its process."""
         return self.buckets is not None and bool(self.buckets["durable"])
 
 
 class Seen(Enum):
-    """Who gets the status and the headers of what a task answers.
+    """Who gets the status and the headers of a task's answer.
 
-    Of a state machine that decides while it runs, any task may turn out to be the last one.
+    If a state machine decides while it runs, any task may turn out to be the last.
     """
 
     BY_NOBODY, PERHAPS, BY_CLIENT = range(3)
@@ -62,7 +62,7 @@ class Seen(Enum):
 
 @dataclass(frozen=True)
 class Wrap(WrapDeclaration):
-    """One wrap: functions, tasks and their processes; ValueError if they contradict each other."""
+    """One wrap: functions, tasks and processes. Raises ValueError if they contradict each other."""
 
     entry: Entry | None = None
 
@@ -71,32 +71,32 @@ class Wrap(WrapDeclaration):
             raise ValueError(f"wrap {self.name}: {problem}")
 
     def names(self, tasks: Iterable[int]) -> str:
-        """The functions of some tasks, its own or remote ones, in one word of an error."""
+        """Return the functions of some tasks, its own or remote ones, in one word of an error."""
         known = self.tasks | self._remote_tasks
         own = map(self.task_of, tasks)
         return ", ".join(sorted({known[task] for task in own if task in known}))
 
     def task_of(self, number: int) -> int:
-        """The task of that number, or of the instance of that number."""
+        """Return the task of a number, which may be that of an instance."""
         return number % self.instances if self.instances else number
 
     def function_of(self, number: int) -> str:
-        """The function of its task of that number, or of the instance of that number."""
+        """Return the function of its task, or task instance, of that number."""
         return self.tasks[self.task_of(number)]
 
     def name_of(self, number: int) -> str:
-        """How the task of that number is called, or of the instance of that number."""
+        """Return the name of the task, or task instance, of that number."""
         task = self.task_of(number)
         return self.task_names.get(task) or self.tasks.get(task) or self._remote_tasks[task]
 
     def runs(self, number: int) -> bool:
-        """Whether it is one of its tasks, or an instance of one."""
+        """Return whether the number is that of one of its tasks, or of an instance."""
         return self.task_of(number) in self.tasks
 
     def run_for(self, numbers: list[int]) -> list[int]:
-        """The tasks to run where `numbers` begin, in the order of the plan.
+        """Return the tasks to run when `numbers` begin, in the order of the plan.
 
-        An output is there when what emits it runs.
+        The number of an emitted output stands for the task that emits it.
         """
         if self.emits:
             numbers = list(dict.fromkeys(self.emits.get(each, (each,))[0] for each in numbers))
@@ -106,19 +106,19 @@ class Wrap(WrapDeclaration):
 
     @cached_property
     def _ranks(self) -> dict[int, int]:
-        """The places of tasks in their processes."""
+        """The positions of tasks in their processes."""
         return {task: rank for tasks in self.processes for rank, task in enumerate(tasks)}
 
     @cached_property
     def outputs_of(self) -> dict[int, dict[str, int]]:
-        """Task -> by their names, the outputs that it emits."""
+        """Task -> the outputs that it emits, by name."""
         found: dict[int, dict[str, int]] = {}
         for number, (task, name) in self.emits.items():
             found.setdefault(task, {})[name] = number
         return found
 
     def giver_of(self, output: int) -> int:
-        """The task that gives the output of that number."""
+        """Return the task that gives an output."""
         return self.emits.get(output, (output,))[0]
 
     @cached_property
@@ -128,12 +128,12 @@ class Wrap(WrapDeclaration):
 
     @cached_property
     def graph(self) -> Graph:
-        """The tasks that it knows, each after those whose outputs it needs."""
+        """The graph of all tasks that it knows; each task follows those whose outputs it needs."""
         return Graph(self.buckets, _sources(self, {}), self.instances)
 
     @cached_property
     def live_graph(self) -> Graph:
-        """The same, where streams are read while they are written."""
+        """The same graph if streams are read while they are written."""
         if not self.live:
             return self.graph
         sources = _sources(self, self.live)
@@ -141,12 +141,12 @@ class Wrap(WrapDeclaration):
 
     @cached_property
     def components(self) -> dict[int, Component]:
-        """Task -> those that live streams connect it with, also in other wraps, and itself."""
+        """Task -> the tasks, in any wrap, that live streams connect it with, and itself."""
         return connected(self.live, self.giver_of, self.emits)
 
     @cached_property
     def part_of(self) -> Callable[[tuple[int, ...], frozenset[int]], Part]:
-        """For tasks of its own and those that give something, the part that these are."""
+        """Returns the part that consists of its given tasks, of which some give outputs; cached."""
 
         @lru_cache(_PARTS)
         def part(tasks: tuple[int, ...], gives: frozenset[int]) -> Part:
@@ -156,9 +156,9 @@ class Wrap(WrapDeclaration):
 
     @cached_property
     def share_of(self) -> Callable[[frozenset[int], frozenset[int]], Part]:
-        """The part of its own tasks, by which of their objects the coordinator wants.
+        """Returns the part of its own tasks, by the tasks whose objects the coordinator wants.
 
-        What they need from other wraps comes in the course of the execution.
+        Objects from other wraps arrive during the execution.
         """
 
         @lru_cache(_PARTS)
@@ -170,12 +170,12 @@ class Wrap(WrapDeclaration):
 
     @cached_property
     def process_of(self) -> dict[int, Place]:
-        """Its own tasks, each with the number of its process."""
+        """Its own tasks -> the numbers of their processes."""
         return {task: number for number, tasks in enumerate(self.processes) for task in tasks}
 
     @cached_property
     def place_of(self) -> dict[int, Place]:
-        """All tasks of the workflow, as this wrap knows them."""
+        """All tasks of the workflow -> process or wrap, as this wrap knows them."""
         remotes = self.remotes.items()
         return self.process_of | {task: name for name, its in remotes for task in its}
 
@@ -208,7 +208,7 @@ class Wrap(WrapDeclaration):
 
     @cached_property
     def crossing(self) -> set[Key]:
-        """What crosses wraps if this is the coordinator: objects of tasks, and the request's."""
+        """The objects that cross wraps if this is the coordinator; None is the request's."""
         found: set[Key] = {task for task, to in self.takers.items() if any(to.values())}
         found |= self.needed - self.tasks.keys() - {None}
         remote = (task for its in self.remotes.values() for task in its)
@@ -216,7 +216,7 @@ class Wrap(WrapDeclaration):
 
     @cached_property
     def places_of(self) -> dict[int, list[Place]]:
-        """Where each task may run, as the entry wrap knows it."""
+        """Task -> the processes and wraps where it may run, as the entry wrap knows them."""
         found: dict[int, list[Place]] = {}
         everywhere: list[tuple[Place, Iterable[int]]]
         everywhere = [*enumerate(self.processes), *self.remotes.items()]
@@ -227,13 +227,13 @@ class Wrap(WrapDeclaration):
 
     @cached_property
     def forked(self) -> list[str]:
-        """The functions that further processes run."""
+        """The functions that worker processes run."""
         further = chain(*self.processes[1:])
         return list(dict.fromkeys(self.tasks[task] for task in further))
 
     @property
     def slots(self) -> int:
-        """The number of further processes."""
+        """The number of worker processes in the plan."""
         return len(self.processes) - 1
 
 

@@ -15,7 +15,7 @@ from wrap.core.program import Call
 from wrap.core.run import WORKER_DIED, located
 from wrap.core.workers import Worker
 from wrap.net.messages import Request
-from wrap.workers.worker import Process, ProcessDiedError
+from wrap.workers.worker import WorkerDiedError, WorkerProcess
 
 if TYPE_CHECKING:
     from wrap.dispatch.execution import Execution
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class _Taken:
     """A worker that the execution has taken."""
 
-    process: Process
+    process: WorkerProcess
     #: When the worker was requested.
     asked: float
     #: Its objects and its calls.
@@ -150,7 +150,7 @@ class WorkerCalls:
         self._taken[number] = taken
         return taken
 
-    def _give(self, number: int, process: Process) -> None:
+    def _give(self, number: int, process: WorkerProcess) -> None:
         self._runtime.mechanism.give(number - 1, process, sound=not process.owed)
 
     def _renew(self, taken: _Taken) -> None:
@@ -184,7 +184,7 @@ class WorkerCalls:
         process = taken.process
         try:
             results = process.receive()
-        except ProcessDiedError as error:
+        except WorkerDiedError as error:
             taken.died = str(error)
             process.owed.update(process.owed or self._part.tasks_at(number))
             return execution.tell(WorkerLost(number, process.owed, execution.is_answering))

@@ -11,7 +11,9 @@ from wrap.values.value import JSON, Object
 
 
 def _object(text: str, is_json: bool) -> Object:
-    return Object(text, JSON if is_json else "")
+    """Surrogates in `text` stand for bytes that are no UTF-8."""
+    value = text if text.isascii() else text.encode(errors="surrogateescape")
+    return Object(value, JSON if is_json else "")
 
 
 WORLD = World(time.time, time.monotonic, SystemRandom(), Jsonata, _object)

@@ -1,1 +1,1 @@
-"""What a wrap runs on: its event loop, its threads, and who notices that either stands still."""
+"""The basis of a wrap: its event loop, its threads, and checks that both are alive."""

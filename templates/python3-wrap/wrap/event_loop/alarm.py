@@ -1,4 +1,4 @@
-"""One timer for many times: it is set for the earliest."""
+"""One timer for many times, set for the earliest of them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from wrap.event_loop.loop import Timer, Timers
 
 
 class Alarm:
-    """Calls `action` at the earliest of the times that it is set for.
+    """Calls `action` at the earliest of the times that were set.
 
-    Whoever calls a method has a lock, which `action` takes before it calls `clear` and looks at
-    what is due. What a timer calls stays in memory until then, so a timer each would keep more.
+    The caller of a method holds a lock. `action` takes it too, calls `clear`, and checks what is
+    due. A timer's callback stays in memory until its time, so many timers would keep more.
     """
 
     def __init__(self, timers: Timers, action: Callable[[], None]) -> None:
@@ -22,14 +22,14 @@ class Alarm:
         self._timer: Timer | None = None
 
     def set_for(self, when: float) -> None:
-        """Call `action` then, in seconds of the monotonic clock, unless it is called before."""
+        """Call `action` at `when`, in seconds of the monotonic clock, or at an earlier set time."""
         if when < self._when:
             self.clear()
             self._when = when
             self._timer = self._timers.call_at(when, self._action)
 
     def clear(self) -> None:
-        """Call nothing at the times that it was set for."""
+        """Cancel all set times."""
         if self._timer is not None:
             self._timer.cancel()
         self._when, self._timer = math.inf, None

@@ -1,6 +1,6 @@
-"""Ends a server that would hang: a thread that it cannot work without ends the process.
+"""Ends a server that would hang: if an essential thread fails, the process ends.
 
-What ends a server whose loops stand still is in `wrap.core.heartbeat`.
+`wrap.core.heartbeat` has the rule that ends a server whose loops stand still.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import NoReturn
 
 #: Seconds from one beat to the next.
 BEAT_S = 1.0
-#: The server ends at this signal, whatever holds the GIL, with the traceback of each thread.
+#: The server ends at this signal, even if code holds the GIL, with the traceback of each thread.
 END_SIGNAL = signal.SIGRTMAX - 3
 _leave = os._exit  # `wrap.functions.exit_guard` replaces it for handlers
 
 
 def essential(target: Callable[[], None], name: str) -> threading.Thread:
-    """A started thread that runs `target`; the process ends if `target` raises."""
+    """Start a thread that runs `target`; the process ends if `target` raises."""
 
     def run() -> None:
         try:
@@ -46,10 +46,10 @@ def _end(name: str) -> NoReturn:
 
 
 def end_at_signal() -> None:
-    """Have this process end at `END_SIGNAL`, also where it is the first one of its sandbox.
+    """Make this process end at `END_SIGNAL`, even if it is the first of its sandbox.
 
     The first process of a sandbox ignores signals that it does not handle, and a handler in Python
-    needs the GIL. So the C library's ``_exit`` is the handler, behind the one of faulthandler.
+    needs the GIL. So the C library's ``_exit`` is the handler; faulthandler calls it after its own.
     """
     libc = ctypes.CDLL(None)
     libc.signal.argtypes, libc.signal.restype = [ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p

@@ -16,76 +16,76 @@ from typing import Protocol
 
 from wrap.event_loop.liveness import BEAT_S, essential
 
-#: Called by the loop, with whether the channel takes more and whether there is something to read.
+#: Called by the loop, with whether the channel is writable and whether it is readable.
 OnReady = Callable[[bool, bool], None]
-#: Cancelled times are thrown away when there are more than so many, and more than others.
+#: Cancelled timers are removed when there are more than so many, and more than half of all.
 _CANCELLED = 100
-#: An event that takes longer holds up all others, in seconds.
+#: An event that takes longer than this delays all others, in seconds.
 _STALL_S = 0.005
-#: Why an event took so long: the loop computed; it waited for the GIL, a lock, a disk or a core.
+#: The cause of a stall: the loop computed; or it waited for the GIL, a lock, a disk or a core.
 CPU, WAIT = "cpu", "wait"
 
 
 class Channel(Protocol):
-    """What can be waited for."""
+    """A channel that the loop can watch."""
 
     def fileno(self) -> int:
         """The descriptor to wait on."""
 
     @property
     def sending(self) -> bool:
-        """Whether there is more to send when it takes it."""
+        """Whether there are bytes to send when the channel is writable."""
 
     @property
     def receiving(self) -> bool:
-        """Whether to be told when there is something to read."""
+        """Whether to call back when the channel is readable."""
 
 
 class Timer:
-    """Something that is to be done at a time, unless it is cancelled before."""
+    """An action at a time, unless it is cancelled before."""
 
     def __init__(self, action: Callable[[], None], cancelled: Callable[[], None]) -> None:
         self.action: Callable[[], None] | None = action
         self._cancelled = cancelled
 
     def cancel(self) -> None:
-        """Do nothing, and keep nothing of what was to be done."""
+        """Cancel the action, and drop the reference to it."""
         if self.action is not None:
             self.action = None
             self._cancelled()
 
 
 class Timers(Protocol):
-    """What calls at a time: the loop; in tests a clock that they set."""
+    """Calls actions at times: the loop, or in tests a clock that they set."""
 
     def call_at(self, when: float, action: Callable[[], None]) -> Timer:
         """Call `action` at `when`, in seconds of the monotonic clock."""
 
 
 class Loop:
-    """Its methods may be called by any thread; what it calls has to be done soon."""
+    """An event loop. Any thread may call its methods; the callbacks must be short."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wake, select.EPOLLIN)
         self._ready: dict[int, OnReady] = {}
-        #: Descriptors that are reported once, until they are renewed.
+        #: Descriptors that are reported once, until renewed.
         self._once: set[int] = set()
         self._lock = threading.Lock()
         self._times: list[tuple[float, int, Timer]] = []
         self._numbers = count()
         self._cancelled = 0
         self._waits_until = 0.0
-        #: How often it has turned, which it does at least once a beat.
+        #: The number of its turns; it turns at least once a beat.
         self.turns = 0
-        #: How many events have held up all others, by why.
+        #: The number of events that delayed all others, by cause.
         self.stalls = {CPU: 0, WAIT: 0}
         self._thread: threading.Thread | None = None
         os.register_at_fork(after_in_child=self._let_go)
 
     def _let_go(self) -> None:
-        """In a process that a handler has forked: keep nothing of it."""
+        """In a process that a handler has forked: close the inherited descriptors."""
         with contextlib.suppress(OSError):
             self._epoll.close()
             os.close(self._wake)
@@ -101,9 +101,9 @@ class Loop:
         return threading.current_thread() is self._thread
 
     def watch(self, channel: Channel, on_ready: OnReady, *, once: bool = False) -> None:
-        """Call `on_ready` when there is something to read from `channel`, or it takes more.
+        """Call `on_ready` when `channel` is readable, or writable while it is sending.
 
-        If that is to be `once`, it is not called again before `renew`.
+        With `once`, it is not called again before `renew`.
         """
         self._begin()
         descriptor = channel.fileno()
@@ -118,12 +118,12 @@ class Loop:
             raise
 
     def renew(self, channel: Channel) -> None:
-        """Note that `channel` has something to send now, or nothing more, or is wanted again."""
+        """Update the events of `channel` after a change of its properties; re-arm `once`."""
         self._epoll.modify(channel.fileno(), self._events(channel))
 
     def forget(self, channel: Channel) -> None:
-        """Watch `channel` no longer; it still has its descriptor."""
-        if self._ready.pop(channel.fileno(), None):  # there may have been no memory to watch it
+        """Stop watching `channel`, which must still have its descriptor."""
+        if self._ready.pop(channel.fileno(), None):  # `watch` may have failed for lack of memory
             self._once.discard(channel.fileno())
             self._epoll.unregister(channel.fileno())
 
@@ -155,7 +155,7 @@ class Loop:
                 self._cancelled = 0
 
     def _begin(self) -> None:
-        """Start the thread, once: a wrap has none before the fork server is forked."""
+        """Start the thread, once: a wrap must have none before the fork server is forked."""
         if self._thread is None:
             with self._lock:
                 if self._thread is None:
@@ -178,7 +178,7 @@ class Loop:
                     self._do(action)
 
     def _patience_s(self) -> float:
-        """Seconds to wait: no longer than a beat, as each turn is a sign of life."""
+        """Return the seconds to wait: at most a beat, as each turn is a sign of life."""
         with self._lock:
             self._waits_until = self._times[0][0] if self._times else math.inf
             return min(max(0.0, self._waits_until - time.monotonic()), BEAT_S)
@@ -192,7 +192,7 @@ class Loop:
         return due
 
     def _do(self, action: Callable[..., None], *arguments: bool) -> None:
-        """Call `action`; where it lacks memory, say, all others go on."""
+        """Call `action`; if it raises, for example for lack of memory, the loop continues."""
         began, cpu_s = time.monotonic(), time.thread_time()
         try:
             action(*arguments)

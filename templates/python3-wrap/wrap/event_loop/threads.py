@@ -1,4 +1,4 @@
-"""Threads that are used again, unless their work was cancelled when its deadline had passed."""
+"""Threads that are reused, unless their work was cancelled because its deadline had passed."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from queue import SimpleQueue
 
-#: Idle threads that are kept; more, after a burst, end.
+#: Idle threads to keep; further threads, after a burst, end.
 _kept = 64
-#: Has as `work` what a thread does, and as `inbox` where a thread of a pool gets more.
+#: Has `work`, the present work of a thread, and `inbox`, the queue of further work if pooled.
 _own = threading.local()
 
 
 def keep_idle(count: int) -> None:
-    """Keep so many idle threads from now on."""
+    """Keep up to `count` idle threads from now on."""
     global _kept
     _kept = count
 
 
 class Cancelled(BaseException):
-    """Raised within a thread whose task has been given up."""
+    """Raised within a thread whose task has been cancelled."""
 
 
 class Work:
@@ -41,21 +41,20 @@ class Work:
 
     @property
     def lost(self) -> bool:
-        """Whether its thread goes on although the work has been cancelled."""
+        """Whether its thread still runs although the work was cancelled."""
         return self._cancelled and not self.over
 
     @property
     def over(self) -> bool:
-        """Whether its thread is done with it, in whatever way."""
+        """Whether its thread has finished it, in whatever way."""
         return self._ended or (self._thread is not None and not self._thread.is_alive())
 
     def cancel(self) -> None:
-        """Give the work up: a loop in Python ends, a system call ends when it returns.
+        """Cancel the work: a loop in Python ends; a system call ends when it returns.
 
-        Python cannot kill a thread. It can raise an exception in it, which is noticed at the
-        next bytecode, so C code that does not return goes on and keeps its thread, and so does
-        a handler that catches BaseException in a loop; all that is certain is that no caller waits
-        for it.
+        Python cannot kill a thread. It can raise an exception in it, which is noticed at the next
+        bytecode. So C code that does not return keeps its thread running, as does a handler that
+        catches BaseException in a loop. It is only certain that no caller waits for the work.
         """
         with self._lock:
             self._cancelled = True
@@ -65,11 +64,11 @@ class Work:
                 )
 
     def undisturbed(self) -> AbstractContextManager[object]:
-        """A block of its thread in which `cancel` does not reach it; the block has to be short."""
+        """Return a context in which `cancel` does not reach the work; the block must be short."""
         return self._lock
 
     def execute(self) -> bool:
-        """Do the work in this thread; whether the thread can be used again."""
+        """Do the work in this thread; return whether the thread can be reused."""
         _own.work = self
         with self._lock:
             self._thread = threading.current_thread()
@@ -79,25 +78,25 @@ class Work:
         try:
             self._work()
         finally:
-            del self._work  # and what it holds: what keeps this wants no more than its state
+            del self._work  # free what it holds: callers keep this object only for its state
         with self._lock:
             self._ended = True
             return not self._cancelled
 
 
 def own_work() -> Work | None:
-    """What the calling thread does, if it is one of a pool."""
+    """Return the work of the calling thread, if it belongs to a pool."""
     return getattr(_own, "work", None)
 
 
 class ThreadPool:
-    """As many threads as are wanted at once; each waits for more work when it is done."""
+    """As many threads as are needed at once; each waits for more work when it is done."""
 
     def __init__(self) -> None:
         self._idle: list[SimpleQueue[Work]] = []
 
     def start(self, work: Callable[[], None], name: str = "") -> Work:
-        """Run `work` on a thread that has nothing else to do."""
+        """Run `work` on an idle thread, else on a new one."""
         given = Work(work, name)
         try:
             inbox = self._idle.pop()
@@ -108,10 +107,10 @@ class ThreadPool:
         return given
 
     def start_next(self, work: Callable[[], None], name: str = "") -> Work:
-        """Run `work` on the calling thread, of a pool, as soon as it is done with what it does.
+        """Run `work` on the calling thread, of a pool, as soon as its present work is done.
 
-        That is to be soon, and is not to be cancelled. No thread has to be woken then. A thread of
-        no pool has another one run it.
+        The present work must end soon, and must not be cancelled. Then no other thread has to be
+        woken. If the caller is not a pool's thread, another thread runs it.
         """
         inbox: SimpleQueue[Work] | None = getattr(_own, "inbox", None)
         if inbox is None or not inbox.empty():
@@ -129,4 +128,4 @@ class ThreadPool:
                         return
                     self._idle.append(inbox)
         except Cancelled:
-            return  # it may arrive at any bytecode: a thread that was cancelled is not reused
+            return  # it may arrive at any bytecode, so a cancelled thread is not reused

@@ -1,1 +1,1 @@
-"""The HTTP face of a wrap."""
+"""The HTTP interface of a wrap."""

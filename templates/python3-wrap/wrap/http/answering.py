@@ -1,4 +1,4 @@
-"""Runs the execution of a request, and answers it when that has ended, or piece by piece."""
+"""Runs the execution of a request, and answers it at the end or piece by piece."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Answering:
 
     Args:
         respond: makes the answer when the execution has ended.
-        hander: hands the whole request on or back if another wrap is of another build; None if it
-            may not be.
+        hander: hands the whole request on or back if another wrap is of another build; None if this
+            is not allowed.
     """
 
     def __init__(
@@ -63,9 +63,9 @@ class Answering:
     def execute(
         self, program: Program, objects: dict[Key, Object], coordinator: Coordinator | None = None
     ) -> None:
-        """Begin the execution; `coordinator` has the other wraps if these take part.
+        """Begin the execution; `coordinator` reaches the other wraps if they take part.
 
-        It is not kept: it knows the execution, which knows this.
+        No reference to it is kept: it refers to the execution, which refers to this object.
         """
         if coordinator is not None and self._runtime.store is not None:
             number = self._ident.number
@@ -102,7 +102,7 @@ class Answering:
                 response = self._respond(execution, outcome)
         except TaskError as error:
             failure = error.with_traceback(None)
-        except Exception as error:  # no memory for the answer
+        except Exception as error:  # for example, no memory for the answer
             failure = lack(error)
         if failure is not None:
             seen = results if ident.watch.traced else ()
@@ -110,13 +110,13 @@ class Answering:
         answered = time.monotonic()
         if self._pieces is not None:
             self._pieces.end(failure is not None)
-        # What has come piece by piece is answered, unless it failed before the first of them.
+        # An answer sent piece by piece is complete, unless the task failed before the first piece.
         if self._pieces is None or failure is not None:
             self._answer(response)
         runtime.transport.release(ident)
         if runtime.store is not None and self._crossing:
             store_path.delete(runtime.store, self._crossing)
-            if isinstance(outcome, TaskError):  # what still runs elsewhere may put more there
+            if isinstance(outcome, TaskError):  # tasks elsewhere may still store objects
                 _delete_later(runtime, runtime.store, self._crossing, self._deadline + GRACE_S)
         if runtime.wrap.entry is not None:
             export(runtime, ident, results, arrived, answered, response, failure)
@@ -124,12 +124,12 @@ class Answering:
             runtime.spans.part(ident, results)
 
     def _answer(self, response: Response) -> bool:
-        """Answer, unless that has been done; whether it had not."""
+        """Answer unless that was done before; return whether it was not."""
         if not self._unanswered.acquire(blocking=False):
             return False
         if self._forwarded:
             response.headers.append((ANSWERED_HEADER, self._runtime.wrap.name))
-        # To send may take the kernel some milliseconds, in which it also does the receiver's part.
+        # Sending may take some milliseconds, as the kernel also does the receiver's part.
         self._later(response, elsewhere=self._runtime.loop.is_here)
         return True
 
@@ -140,7 +140,7 @@ class Answering:
     def _send(self, body: Pieces) -> None:
         try:
             status, kind, headers = body.begin()
-        except TaskError:  # the outcome is answered
+        except TaskError:  # `_reply` answers with the outcome
             body.close()
             return
         if not self._answer(Response(body, status, headers, kind)):

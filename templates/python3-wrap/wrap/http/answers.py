@@ -1,4 +1,4 @@
-"""Answers: of what has ended, of what has failed, of another entry."""
+"""Makes answers: for results, for errors, and from another entry's answers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from wrap.observe import log
 from wrap.observe.timeline import timeline
 from wrap.values.value import JSON, Object
 
-#: After how many seconds a request may be sent again for which there was no memory.
+#: Seconds after which to retry a request for which there was no memory.
 _RETRY_S = "1"
-#: The headers that a request loses which another wrap answers in this one's place.
+#: The headers to remove from a request that another wrap answers in this one's place.
 _NOT_PASSED_ON = (
     *("Connection", "Content-Length", "Host", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding"),
     *("Upgrade", "Expect", CALL_HEADER, TIMEOUT_HEADER),
@@ -35,7 +35,7 @@ _NOT_PASSED_ON = (
 def not_begun(runtime: Runtime, environ: Environ, error: TaskError, arrived: float) -> Response:
     mark = asked_mark(environ)
     response = failed(runtime, error, arrived, mark)
-    if runtime.wrap.entry is not None and not runtime.route.target:  # else another one tells it
+    if runtime.wrap.entry is not None and not runtime.route.target:  # else the target exports it
         ident = Ident(mark=mark, trace=trace_of(environ, runtime.spans is not None))
         export(runtime, ident, [], arrived, time.monotonic(), response, error)
     return response
@@ -44,7 +44,7 @@ def not_begun(runtime: Runtime, environ: Environ, error: TaskError, arrived: flo
 def failed(
     runtime: Runtime, error: TaskError, arrived: float, mark: str, seen: Sequence[Result] = ()
 ) -> Response:
-    """The answer; an entry's log has why, where that is not what the client has sent.
+    """Return the answer to an error; an entry logs it unless the client caused it.
 
     The answer has the timeline of the results `seen`, if there are any.
     """
@@ -93,12 +93,12 @@ def uncopied(
     status: int | str = 200,
     headers: Sequence[tuple[str, str]] = (),
 ) -> Response:
-    """An answer that is sent from where its pieces are, as `wrap.http.server` does."""
+    """Return an answer whose pieces `wrap.http.server` sends without a copy."""
     return Response(pieces, status, headers, content_type)
 
 
 def asked_by(environ: dict[str, Any], body: bytes | bytearray) -> Forwarded:
-    """The request of a WSGI environment, whose body that is, as another entry may answer it."""
+    """Return the request of a WSGI environment, with that body, for another entry to answer."""
     headers = {name: v for name, v in headers_of(environ).items() if name not in _NOT_PASSED_ON}
     if kind := environ.get("CONTENT_TYPE"):
         headers["Content-Type"] = kind
@@ -107,7 +107,7 @@ def asked_by(environ: dict[str, Any], body: bytes | bytearray) -> Forwarded:
 
 
 def passed_back(answered: Answered) -> Response:
-    """The answer of another entry, as this entry's."""
+    """Return the answer of another entry as this entry's answer."""
     status, pairs, body = answered
     left_out = OF_SERVER | {ANSWERED_HEADER.lower()}
     sent = [each for each in pairs if each[0].lower() not in left_out]

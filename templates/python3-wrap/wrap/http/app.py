@@ -1,4 +1,4 @@
-"""The wrap's HTTP face: the workflow's requests, and calls of other wraps."""
+"""The WSGI application of a wrap: the workflow's requests, and calls of other wraps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wrap.dispatch.execution import Execution
 from wrap.dispatch.runtime import Runtime
 from wrap.dispatch.world import WORLD
 from wrap.functions.answers import METHODS
-from wrap.functions.styles import unless_failed
+from wrap.functions.styles import UNSAID, unless_failed
 from wrap.http.answering import Answering
 from wrap.http.answers import (
     asked_by,
@@ -81,11 +81,11 @@ def create_app(
     events: Events | None = None,
     participant: Participant | None = None,
 ) -> Callable[..., Iterable[Any]]:
-    """The application of a wrap that is ready to run.
+    """Return the application of a wrap that is ready to run.
 
     It is healthy as long as the event loop turns, which `pulse` observes. With `events`, requests
-    are those of buckets. If other wraps call it directly, `listener` accepts their connections and
-    `participant` answers their calls.
+    are events for buckets. If other wraps call it directly, `listener` accepts their connections
+    and `participant` answers their calls.
     """
     entry = runtime.wrap.entry
     whole = None
@@ -98,7 +98,7 @@ def create_app(
     methods = _methods(entry)
 
     def run(environ: Environ) -> Response | None:
-        """The answer of a request; None if that comes later."""
+        """Answer a request; return None if the answer comes later."""
         arrived = environ.get(ARRIVED) or time.monotonic()
         try:
             seconds = seconds_of(environ.get(TIMEOUT))
@@ -110,7 +110,7 @@ def create_app(
             return _workflow(runtime, environ, whole, events, arrived, deadline)
         except TaskError as error:
             return not_begun(runtime, environ, error, arrived)
-        except Exception as error:  # no thread, descriptor or memory could be had
+        except Exception as error:  # no thread, descriptor or memory was left
             return not_begun(runtime, environ, lack(error), arrived)
 
     views = probes(runtime, pulse, listener, events, participant)
@@ -119,7 +119,7 @@ def create_app(
     routed = cache(partial(_by_flask, views, run, methods))
 
     def application(environ: Environ, start_response: Any) -> Iterable[Any]:
-        """Most requests have a path, a method and a host that Flask need not look at."""
+        """Most requests have a path, a method and a host that need no routing by Flask."""
         method = environ["REQUEST_METHOD"]
         view = views.get(("GET" if method == "HEAD" else method, environ["PATH_INFO"]))
         if view is None or not _HOST(environ.get("HTTP_HOST", "")):
@@ -133,7 +133,7 @@ def create_app(
 def _by_flask(
     views: Mapping[tuple[str, str], View], run: View, methods: list[str]
 ) -> Callable[..., Iterable[Any]]:
-    """The application for other paths and hosts: what they mean is Flask's to say, as alone."""
+    """Return the application for other paths and hosts, which Flask interprets."""
     from flask import Flask, request
 
     app = Flask("wrap")
@@ -151,8 +151,8 @@ def _by_flask(
 
 
 def _methods(entry: Entry | None) -> list[str]:
-    """The methods that the templates of all functions serve that get the request."""
-    if entry is None or entry.buckets is not None:  # no function gets it
+    """Return the methods that the templates of all functions that get the request serve."""
+    if entry is None or entry.buckets is not None:  # no function gets the request
         return ["POST"]
     served = [METHODS.get(style, METHODS["http"]) for style in entry.styles]
     return [each for each in METHODS["http"] if all(each in its for its in served)]
@@ -166,7 +166,7 @@ def _workflow(
     arrived: float,
     deadline: float,
 ) -> Response | None:
-    """The answer of a request of the workflow; None if that comes later."""
+    """Answer a request of the workflow; return None if the answer comes later."""
     entry = runtime.wrap.entry
     if entry is None:
         message = f"this wrap only runs a part of {runtime.wrap.workflow}: call its entry wrap"
@@ -212,13 +212,13 @@ def _workflow(
 
 
 def _not_taken(runtime: Runtime) -> Response:
-    """Leave a request to the entry that handed it on."""
+    """Return the answer that leaves a request to the entry that handed it on."""
     refusal = {"code": OTHER_BUILD, "wrap": runtime.wrap.name}
     return Response(json.dumps(refusal), NOT_TAKEN, content_type=JSON)
 
 
 def _given(wrap: Wrap, request: Object) -> dict[Key, Object]:
-    """The objects that come with a request: of a task that is called by itself, its streams too."""
+    """Return the objects of a request; for a task called by itself, also its streams."""
     named = (each for its in wrap.streams.values() for each in its.items())
     with_request = {name: number for name, number in named if number < 0}
     if not with_request:
@@ -245,7 +245,7 @@ def _events(
     arrived: float,
     deadline: float,
 ) -> None:
-    """Hold events, or handle them by themselves."""
+    """Add events to their buckets, or handle them by themselves."""
     watch = watch_of(environ, runtime.trace_key)
     alone, mark = watch.traced or ALONE in environ, asked_mark(environ)
     ident = Ident(watch, mark, trace=trace_of(environ, runtime.spans is not None))
@@ -282,7 +282,7 @@ def _events(
 def _coordinator(
     runtime: Runtime, wanted: frozenset[int], ident: Ident, deadline: float
 ) -> Coordinator | None:
-    """This wrap as the coordinator of an execution, where all others can be reached directly."""
+    """Return a coordinator in this wrap; None unless all other wraps can be reached directly."""
     peer_protocol = runtime.peer_protocol
     routes = peer_protocol and peer_protocol.routes(ident.number)
     if not peer_protocol or not routes:
@@ -293,7 +293,7 @@ def _coordinator(
 def _answer(
     runtime: Runtime, entry: Entry, arrived: float, execution: Execution, results: list[Result]
 ) -> Response:
-    """What the client gets of the workflow."""
+    """Return the workflow's answer to the client."""
     if entry.fail is not None:
         raise workflow_failed(*entry.fail)
     output = execution.data.resolve(entry.output)
@@ -305,13 +305,15 @@ def _answer(
             unless_failed(int(output.head[0][:3]), output, Seen.BY_NOBODY)
         return traced(runtime, output, results, arrived)
     if isinstance(output.head, tuple):
-        status, headers = output.head
-        return uncopied([output.view()], output.content_type, status, headers)
+        (status, headers), kind = output.head, output.content_type
+        if runtime.wrap.instances and "Content-Type" not in dict(headers):
+            kind = kind or UNSAID  # which is left out where another task may follow
+        return uncopied([output.view()], kind, status, headers)
     return uncopied([output.view()], output.answer_type())
 
 
 def _call(runtime: Runtime, environ: Environ, arrived: float, deadline: float) -> None:
-    """Run what another wrap asks for through the gateway."""
+    """Run the tasks that another wrap requests through the gateway."""
     build, callers = build_of(runtime.trace_key), environ.get(BUILD, "")
     check_caller(runtime.wrap.name, build, callers)
     asked = request_of(body_of(environ))

@@ -1,4 +1,4 @@
-"""What who has the key of a build may have its wrap do: hand requests on, show dead letters."""
+"""Controls for the holder of a build's key: confirm the build, switch traffic, dead letters."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from wrap.values.value import JSON
 if TYPE_CHECKING:
     from wrap.dispatch.sessions import Events
 
-#: Where dead letters are.
+#: The path of dead letters.
 _LETTERS = "/_/dead-letters"
 
 
 def controls(
     runtime: Runtime, events: Events | None, methods: list[str]
 ) -> dict[tuple[str, str], View]:
-    """What answers by method and path, of the application whose parameters these are.
+    """Return the views of the controls by method and path; the parameters are the application's.
 
-    `methods` are those of requests.
+    `methods` are the methods of requests.
     """
     allowed = ", ".join([*methods, *(["HEAD"] if "GET" in methods else []), "OPTIONS"])
 
     def build(environ: Environ) -> Response:
-        """Who has deployed a build asks for that one: the one before may answer meanwhile."""
+        """Confirm the build for which a client has the key: an older build may still answer."""
         if TRACE not in environ:
             return Response(headers=[("Allow", allowed)])
         own = [(ANSWERED_HEADER, runtime.wrap.name)]
@@ -42,7 +42,7 @@ def controls(
         return Response(status=OF_BUILD, headers=own)
 
     def route(environ: Environ) -> Response:
-        """Have another entry wrap answer from now on; the empty name stands for this one."""
+        """Make another entry wrap answer from now on; the empty name stands for this one."""
         if runtime.wrap.entry is None or not watch_of(environ, runtime.trace_key).traced:
             return Response("only an entry takes this, with its key\n", 403)
         try:
@@ -52,7 +52,7 @@ def controls(
         return Response(status=204)
 
     def letters(environ: Environ) -> Response:
-        """Show, run again or forget dead letters; the body has the verb and names, by lines."""
+        """Show, retry or discard dead letters; the lines of the body are the verb and names."""
         if events is None or not events.is_durable:
             return Response("its buckets are not durable: there are no dead letters\n", 404)
         if not watch_of(environ, runtime.trace_key).traced:

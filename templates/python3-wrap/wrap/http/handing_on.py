@@ -14,18 +14,18 @@ from wrap.http.request_fields import HANDED, Environ
 from wrap.net.gateway_client import HANDED_HEADER, OK, TRACE_HEADER, code_of
 from wrap.net.transport import Answered, Forwarded
 
-#: What a replica answers that has the key of the build that it is asked for.
+#: The status with which a replica confirms that it is of the requested build.
 OF_BUILD = 204
-#: How long to wait for other wraps that are asked for their build, in seconds.
+#: Timeout for the answers of other wraps about their build, in seconds.
 _ASKING_S = 2.0
-#: The answer of an entry that has begun nothing.
+#: The status of an entry that refuses a request and has begun nothing.
 NOT_TAKEN = 421
-#: Bytes of the longest request that is kept until its answer, so that it can be handed on.
+#: Bytes of the longest request to keep until its answer, so that it can be handed on.
 _LONGEST = 1 << 20
 
 
 class HandedOnError(TaskError):
-    """The end of an execution in whose place another entry answered the request."""
+    """The end of an execution whose request another entry answered."""
 
     def __init__(self, answered: Answered) -> None:
         super().__init__(OTHER_BUILD, "an entry of another build answers")
@@ -33,7 +33,7 @@ class HandedOnError(TaskError):
 
 
 class Hander:
-    """Hands on one request, at most once at a time, and as often as its tasks may begin elsewhere.
+    """Hands on one request, one call at a time, as often as its tasks may begin elsewhere.
 
     Args:
         environ, body: the request's.
@@ -49,14 +49,14 @@ class Hander:
         self._begun = 0
 
     def __call__(self) -> None:
-        """Have an entry of another build answer: HandedOnError; or TaskError, ``timeout``."""
+        """Hand on. Raises HandedOnError with the answer; or TaskError, ``timeout``."""
         left = may_retry(self._begun, self._runtime.wrap.attempts)
         if not left or not self._handing.acquire(blocking=False):
             return
         asked = asked_by(self._environ, self._body)
         headers = {**asked.headers, HANDED_HEADER: build_of(self._runtime.trace_key)}
         try:
-            # Entries of all builds have one name: the gateway picks who answers.
+            # Entries of all builds have one name; the gateway picks the replica.
             answered = self._runtime.transport.forward(
                 self._runtime.wrap.name, asked._replace(headers=headers), self._deadline
             )
@@ -73,13 +73,13 @@ class Hander:
 
 
 class GivesBack:
-    """Gives one request back to the entry that has handed it on."""
+    """Gives a request back to the entry that handed it on."""
 
     def __init__(self) -> None:
         self._since: float | None = None
 
     def __call__(self) -> None:
-        """Raise TaskError, ``other-build``, if another wrap is not of this build for too long."""
+        """Raise TaskError, ``other-build``, if another wrap is of another build for too long."""
         now = time.monotonic()
         self._since = self._since or now
         if is_given_back(self._since, now):
@@ -89,11 +89,10 @@ class GivesBack:
 def hander_of(
     runtime: Runtime, environ: Environ, body: bytes | bytearray, deadline: float
 ) -> Hander | GivesBack | None:
-    """Hands the request with that body on, or back; None if nothing of it can be of another build,
-    or an entry of another build may not get it."""
+    """Return what hands the request on or back; None if it must be answered here."""
     wrap, build = runtime.wrap, build_of(runtime.trace_key)
     if environ.get(HANDED):
-        # Two entries would hand it back and forth.
+        # Otherwise two entries could hand it back and forth.
         return GivesBack()
     if not wrap.remotes or len(body) > _LONGEST or not may_hand_on(build, wrap.attempts):
         return None
@@ -101,9 +100,9 @@ def hander_of(
 
 
 def can_be_taken(runtime: Runtime, deadline: float) -> bool:
-    """Whether all other wraps are of this build, so that a request that was handed on ends here.
+    """Return whether all other wraps are of this build, so that a handed-on request can run here.
 
-    Else its entry keeps it: this build may be the one that is being replaced.
+    If not, its entry keeps it: this build may be the one that is being replaced.
     """
     asked = Forwarded("OPTIONS", "/", {TRACE_HEADER: runtime.trace_key}, b"")
     until = min(deadline, time.monotonic() + _ASKING_S)

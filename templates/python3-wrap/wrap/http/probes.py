@@ -1,4 +1,4 @@
-"""What a wrap tells of itself, also a busy one: health, name, address, metrics."""
+"""The probes of a wrap, which a busy wrap answers too: health, name, address, metrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: The paths.
 PROBES = ("/_/health", "/_/wrap", ADDRESS, "/metrics")
-#: What answers requests of a method and a path; None of it if the answer comes later.
+#: Answers a request of a method and a path; returns None if the answer comes later.
 View: TypeAlias = Callable[[Environ], Response | None]
 
 
@@ -32,7 +32,7 @@ def probes(
     events: Events | None,
     participant: Participant | None,
 ) -> dict[tuple[str, str], View]:
-    """What answers by method and path, of the application whose parameters these are."""
+    """Return the views of probes by method and path; the parameters are the application's."""
     replica = uuid4().hex
 
     def health(_: Environ) -> Response:

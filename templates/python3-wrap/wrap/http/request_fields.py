@@ -1,4 +1,4 @@
-"""What a request says: its caller, its time, its body."""
+"""Reads the fields of a request: caller, timeout, body."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from wrap.net.messages import UNWATCHED, Request, Watch
 from wrap.observe import trace_context
 from wrap.observe.trace_context import TraceContext
 
-#: What the header of a trace may ask for behind the key: a probe beside each handler, whose ticks
-#: are in the timeline; the CPU-speed probe before and after each, whose times are.
+#: What the trace header may request after the key: a probe beside each handler, whose ticks are in
+#: the timeline; the CPU-speed probe before and after each handler; state changes; memory.
 _PROBE, _CPU_SPEED, _STATE_CHANGES, _MEMORY = "probe", "cpu-speed", "state", "memory"
 _ID_HEADER = "X-Call-Id"
-#: Of W3C Trace Context.
+#: The headers of W3C Trace Context.
 _PARENT_HEADER, _STATE_HEADER = "Traceparent", "Tracestate"
-#: Where a WSGI environment has the headers; to look there takes a fifth of the time of Flask's way.
+#: The keys of the headers in a WSGI environment; a look-up takes a fifth of Flask's time.
 CALL, TIMEOUT, TRACE, BUILD, HANDED, CALL_ID, _PARENT, _STATE = (
     "HTTP_" + name.upper().replace("-", "_")
     for name in (
@@ -34,19 +34,19 @@ CALL, TIMEOUT, TRACE, BUILD, HANDED, CALL_ID, _PARENT, _STATE = (
         *(_ID_HEADER, _PARENT_HEADER, _STATE_HEADER),
     )
 )
-#: The header of events that are handled by themselves, and answered when they have been.
+#: The header of events that are handled by themselves, and answered afterwards.
 ALONE = "HTTP_X_CHIRON_ALONE"
-#: Characters of an id that log lines have: of random ones, enough to tell those of a log apart.
+#: Characters of an id in log lines: enough to distinguish the random ids of one log.
 _SHOWN_OF_ID = 8
 
 
-#: The WSGI environment of a request. Flask's `request` has the same and more, for half of the time
-#: that a request takes here.
+#: The WSGI environment of a request. Flask's `request` has the same and more, but takes half of the
+#: time that a request takes here.
 Environ = dict[str, Any]
 
 
 def watch_of(environ: Environ, trace_key: str) -> Watch:
-    """What the caller is to be told; to one that does not know the key, nothing."""
+    """Return what to report to the caller; nothing to a caller without the key."""
     key, _, more = environ.get(TRACE, "").partition(" ")
     if not key or not hmac.compare_digest(key.encode(), trace_key.encode()):
         return UNWATCHED
@@ -54,7 +54,7 @@ def watch_of(environ: Environ, trace_key: str) -> Watch:
 
 
 def trace_of(environ: Environ, is_exported: bool) -> TraceContext | None:
-    """The trace that the request is part of, or that begins with it if it is exported."""
+    """Return the trace of the request, or a new trace if it is exported."""
     parent = environ.get(_PARENT)
     given = trace_context.given(parent, environ.get(_STATE, "")) if parent else None
     return trace_context.exported(given) if is_exported else given
@@ -65,13 +65,13 @@ def asked_mark(environ: Environ) -> str:
 
 
 def mark_of(ident: str) -> str:
-    """The beginning of a call's id, by which the log names it; empty for what could forge lines."""
+    """Return the first characters of a call's id, for the log; empty if they could forge lines."""
     shown = ident[:_SHOWN_OF_ID]
     return shown if shown.isascii() and shown.replace("-", "").isalnum() else ""
 
 
 def body_of(environ: Environ) -> bytes | bytearray:
-    """The request's body; a large one is not copied for that."""
+    """Return the request's body; a large body is not copied."""
     stream = environ["wsgi.input"]
     if isinstance(stream, LargeBody):
         return stream.whole()

@@ -1,4 +1,4 @@
-"""An answer of the wrap's own, which is a WSGI application."""
+"""An answer of the wrap itself, which is a WSGI application."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from wrap.functions.styles import UNSAID, may_have_body, status_line
 
 _Body = bytes | bytearray | memoryview
-#: The headers that an answer without a body of its own (304) does not have, in lower case.
+#: The headers that an answer with status 304 must not have, in lower case.
 _OF_BODY = {
     *("allow", "content-encoding", "content-language", "content-length", "content-md5"),
     *("content-range", "content-type", "last-modified"),
@@ -17,11 +17,10 @@ _UNMODIFIED = 304
 
 
 class Response:
-    """What the client gets.
+    """An answer to the client.
 
     Args:
-        body: what is sent: in one piece, or in those of a list; of other pieces the length is not
-            known.
+        body: one piece, or a list of pieces; for another iterable no length is sent.
         status: a number, or a status line.
         headers: all but the content type and the length.
         content_type: empty if the answer has none.

@@ -1,7 +1,7 @@
-"""Which entry wrap answers requests: this one, or one of another version that it was told of.
+"""Which entry wrap answers requests: this one, or an entry of another version.
 
-A provider that ends a function before it starts it anew answers no request in between. There the
-entry that clients call stays, and hands its requests on.
+Some providers end a function before they start it anew, and no request is answered in between. With
+those, the entry that clients call stays and hands its requests on.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class Route:
 
     @property
     def target(self) -> str:
-        """The name of another entry wrap; empty where this one answers."""
+        """The name of another entry wrap; empty if this one answers."""
         return self._target
 
     @property
     def threads(self) -> int:
-        """How many requests may be in hand at once."""
+        """How many requests may be served at once."""
         return served_at_once(self._own_threads, forwards=bool(self._target))
 
     def change(self, target: str) -> None:
-        """Have `target` answer from now on, also when the program begins anew; ValueError."""
+        """Make `target` answer from now on, even after a restart. Raises ValueError."""
         if target and not is_name(target):
             raise ValueError(f"{target!r} is no name of a function")
         with self._changing:

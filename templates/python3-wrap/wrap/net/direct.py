@@ -1,4 +1,4 @@
-"""Calls other wraps over connections of their own; through the gateway where there are none."""
+"""Calls other wraps over direct connections, or through the gateway if there are none."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from wrap.net.replicas import Replicas
 from wrap.net.transport import GRACE_S, Answered, Forwarded
 from wrap.values.shared_memory import Shared
 
-#: What asks a wrap to run tasks and to give back what comes of them.
+#: The kind of a message that asks a wrap to run tasks and return their results.
 CALL = "call"
-#: The kind of all answers: their field is a status.
+#: The kind of all answers; their field is a status.
 ANSWER = "answer"
-#: What a replica answers that is ending, and takes on no more.
+#: The status with which a replica that is ending refuses a request.
 ENDING = 503
 
 
 class Direct:
-    """Reaches the replicas of other wraps, whose addresses it learns through the gateway.
+    """Reaches the replicas of other wraps, whose addresses it gets from the gateway.
 
     The other parameters are those of `wrap.net.peer_pool.PeerPool`.
     """
@@ -44,7 +44,7 @@ class Direct:
         self._lock = threading.Lock()
 
     def replicas(self, wrap: str) -> Replicas:
-        """Those of another wrap."""
+        """Return the replicas of another wrap."""
         with self._lock:
             if wrap not in self._replicas:
                 ask = partial(self._gateway.address, wrap)
@@ -62,10 +62,10 @@ class Direct:
     def call(
         self, wrap: str, request: Request, deadline: float, sent: Callable[[], None]
     ) -> list[Result]:
-        """As `wrap.net.transport.Transport.call` says.
+        """Implement `wrap.net.transport.Transport.call`.
 
-        A connection that breaks before the answer leaves it open whether the tasks have run: they
-        are called again through the gateway if attempts are left.
+        If a connection breaks before the answer, the tasks may or may not have run. They are then
+        called again through the gateway, if attempts are left.
         """
         replicas = self.replicas(wrap)
         losses = 0
@@ -90,7 +90,7 @@ class Direct:
     def _ask(
         self, wrap: str, address: str, request: Request, deadline: float, sent: Callable[[], None]
     ) -> Received | None:
-        """The answer of a replica; None where the connection broke. Raises TaskError, timeout."""
+        """Return a replica's answer; None if the connection broke. Raises TaskError: timeout."""
         remaining = left_s(time.monotonic(), deadline)
         answers = SimpleQueue[Received | None]()
         call = Message(CALL, [remaining], request.frames())
@@ -103,20 +103,20 @@ class Direct:
             raise too_late(f"wrap {wrap}") from None
 
     def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
-        """As `Transport.forward` says: a whole request goes through the gateway."""
+        """Forward through the gateway, as every whole request goes."""
         return self._gateway.forward(wrap, request, deadline)
 
     def release(self, execution: Ident) -> None:
-        """As `wrap.net.transport.Transport.release` says: there is nothing."""
+        """Do nothing: nothing is kept of an execution."""
 
 
 def is_refused(answer: Received) -> bool:
-    """Whether a replica that is ending has left what was asked for to others."""
+    """Return whether the replica refused the request because it is ending."""
     return answer.fields[0] == ENDING and not answer.content
 
 
 def answered(wrap: str, answer: Received, request: Request, asked: float) -> list[Result]:
-    """The results of a request that went at `asked`. Raises TaskError."""
+    """Return the results of a request that was sent at `asked`. Raises TaskError."""
     status = int(answer.fields[0])
     if status != OK:
         (said,) = answer.content

@@ -1,9 +1,9 @@
 """Length-prefixed frames: how bytes of any size cross a socket or an HTTP body.
 
-A frame is its length (4 bytes, big endian) and that many bytes; between processes it may be shared
-memory, whose descriptor comes with a number in place of the length. Nothing here waits for a whole
-message before it lets the other side go on, so no size of result can make two sides wait for
-each other.
+A frame is its length (4 bytes, big endian), followed by that many bytes. Between processes it may
+be shared memory: its descriptor is sent with a special number in place of the length. No function
+waits for a whole message before the other side may continue. So no result is large enough to make
+two sides wait for each other.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ from wrap.http.server import unfilled
 from wrap.values.memfd_pool import MEMFDS, Memfd
 from wrap.values.shared_memory import Shared
 
-#: A frame as it was received.
+#: A received frame.
 Frame = bytearray | memoryview
-#: A frame that is to be sent: bytes, or a text that is ASCII.
+#: A frame to send: bytes, or an ASCII text.
 Unsent = bytes | memoryview | str
-#: What goes out at once: bytes, and the memory whose number they end with, if any.
+#: Bytes to send at once, and the shared memory that their last number announces, if any.
 _Piece = tuple[bytes | memoryview, Shared | None]
 
 _LENGTH = struct.Struct("!I")
-#: Longer frames are taken for garbage that something else wrote into the socket.
+#: A longer frame is treated as garbage that something else wrote into the socket.
 LONGEST = 1 << 30
 _SMALL = 1 << 16
-#: In place of a length: shared memory with bytes, with a text that is ASCII.
+#: In place of a length: shared memory with bytes, or with an ASCII text.
 _SHARED_BYTES, _SHARED_ASCII = 0xFFFFFFFE, 0xFFFFFFFF
-#: Room for as many descriptors as Linux sends at once.
+#: Buffer size for the most descriptors that Linux sends at once.
 _ANCILLARY = socket.CMSG_SPACE(253 * array.array("i").itemsize)
-#: A text is encoded so much at a time: what the processor's cache holds, and the other side reads
-#: the first of it while the rest is encoded.
+#: Characters of a text that are encoded at a time: they fit into the processor's cache, and the
+#: other side reads the first of them while the rest is encoded.
 _AT_ONCE = 1 << 18
 
 
 def unsent(text: str) -> Unsent:
-    """`text` as a frame. Of ASCII the length is known before it is encoded."""
+    """Return `text` as a frame. The length of an ASCII text is known before it is encoded."""
     return text if text.isascii() else text.encode()
 
 
 def length(frames: Iterable[Unsent]) -> int:
-    """How many bytes `pieces` makes of them."""
+    """Return the number of bytes that `pieces` makes of the frames."""
     return sum(_LENGTH.size + len(frame) for frame in frames)
 
 
 def pieces(frames: Iterable[Unsent]) -> Iterator[bytes | memoryview]:
-    """The frames, each after its length: small ones travel together, large ones are not copied."""
+    """Yield the frames, each after its length. Small frames are joined, large ones not copied."""
     return (piece for piece, _ in _pieces(frames))
 
 
@@ -80,7 +80,7 @@ def _pieces(frames: Iterable[Unsent | Shared]) -> Iterator[_Piece]:
 
 
 def split(body: bytes | bytearray) -> list[Frame]:
-    """The frames of a whole body, not copied. Raises ValueError where it ends within one."""
+    """Return the frames of a whole body, not copied. Raises ValueError if it ends within one."""
     found: list[Frame] = []
     rest = memoryview(body)
     while rest:
@@ -95,12 +95,12 @@ def split(body: bytes | bytearray) -> list[Frame]:
 
 
 class Inflow:
-    """Puts frames together from the pieces in which they arrive; they take memory as they do.
+    """Assembles frames from the pieces that arrive. A frame takes memory only as it arrives.
 
     Args:
-        longest: bytes that a frame may have.
-        share_from: frames from so many bytes on are received into memory that further processes can
-            share.
+        longest: most bytes of a frame.
+        share_from: frames of at least this many bytes are received into memory that other processes
+            can share.
     """
 
     def __init__(self, longest: int = LONGEST, share_from: int | None = None) -> None:
@@ -114,15 +114,14 @@ class Inflow:
 
     @property
     def begun(self) -> bool:
-        """Whether a part of a frame has come, and not yet the rest."""
+        """Whether a frame has arrived in part."""
         return self._frame is not None or bool(self._length)
 
     def receive(self, channel: socket.socket) -> list[bytearray | Shared] | None:
-        """The frames that one read of `channel` completes; None at its end.
+        """Return the frames that one read of `channel` completes; None at its end.
 
-        Raises ValueError: the length of a frame is impossible, or there is no memory where some is
-        announced.
-        Raises OSError: as the socket does: BlockingIOError where there is nothing to read now.
+        Raises ValueError if a frame's length is impossible, or if announced shared memory is
+        missing. Raises OSError as the socket does: BlockingIOError if there is nothing to read now.
         """
         if self._frame is None or len(self._frame) - self._filled < _SMALL:
             piece, came, _, _ = channel.recvmsg(_SMALL, _ANCILLARY)
@@ -135,7 +134,7 @@ class Inflow:
         return self._feed(b"") if count else None
 
     def _note(self, came: list[tuple[int, int, bytes]]) -> None:
-        """Take in the descriptors that came with what was read; they are of frames in it."""
+        """Keep the descriptors that came with the bytes just read; they belong to their frames."""
         for level, kind, numbers in came:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                 self._descriptors.extend(array.array("i", numbers))
@@ -209,7 +208,7 @@ class Inflow:
 
 
 class Outflow:
-    """Bytes on their way to a socket that takes them only piece by piece."""
+    """Bytes on their way to a socket that accepts them piece by piece."""
 
     def __init__(self) -> None:
         self._piece = memoryview(b"")
@@ -227,12 +226,12 @@ class Outflow:
             self._next()
 
     def flush(self, channel: socket.socket) -> None:
-        """Send what `channel` takes: all of it if it blocks. Raises OSError when it is closed."""
+        """Send as much as `channel` accepts: all if it blocks. Raises OSError if it is closed."""
         while self._piece:
             try:
                 if self._shared is None:
                     sent = channel.send(self._piece)
-                else:  # it travels with the first byte
+                else:  # the descriptor is sent with the first byte
                     sent = socket.send_fds(channel, [self._piece], [self._shared.fileno()])
                     self._shared = None
             except BlockingIOError:
@@ -247,11 +246,11 @@ class Outflow:
 
 
 def read(channel: socket.socket) -> Iterator[bytearray | Shared]:
-    """The frames that arrive over a blocking socket, until its other end is closed."""
+    """Yield the frames that arrive over a blocking socket, until its other end is closed."""
     inflow = Inflow()
     while (frames := inflow.receive(channel)) is not None:
         frames.reverse()
-        while frames:  # none is kept while the next one is waited for
+        while frames:  # keep no frame while waiting for the next
             yield frames.pop()
 
 

@@ -1,6 +1,6 @@
-"""How objects get to other wraps: over HTTP through the OpenFaaS gateway.
+"""Calls other wraps over HTTP, through the OpenFaaS gateway.
 
-The library, which takes 20 ms and 2 MiB, is imported by what first calls: most wraps call none.
+urllib3 takes 20 ms and 2 MiB to import. It is imported at the first call, as most wraps call none.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager, Retry
 
 CONTENT_TYPE = "application/x-chiron-frames"
-#: Says that the body is a request of another wrap's.
+#: Marks a body that is the request of another wrap.
 CALL_HEADER = "X-Chiron-Call"
 TIMEOUT_HEADER = "X-Chiron-Timeout"
-#: Tells another entry that a wrap answers, and no gateway in its place.
+#: Shows another entry that a wrap answered, not a gateway in its place.
 ANSWERED_HEADER = "X-Chiron-Answered"
-#: The builds of the wrap that calls, and of the entry that hands on a whole request.
+#: The build of the calling wrap, and of the entry that hands on a whole request.
 BUILD_HEADER, HANDED_HEADER = "X-Chiron-Build", "X-Chiron-Handed"
-#: The path that tells where a replica takes calls directly.
+#: The path that returns the address at which a replica accepts direct calls.
 ADDRESS = "/_/address"
-#: Its value is the key of the build, perhaps with what else is to be told behind it.
+#: Its value is the key of the build, optionally followed by what else to report.
 TRACE_HEADER = "X-Chiron-Trace"
 _CONNECTIONS = 64
-#: How long a connection to the gateway may take, in seconds.
+#: Timeout of a connection to the gateway, in seconds.
 CONNECT_S = 5.0
-#: The status of an answer that is none of an error.
+#: The status of an answer without an error.
 OK = 200
 _NO_ADDRESS = 404
 _SHOWN = 200
-#: Bytes of a host and a port.
+#: The most bytes of a host and a port.
 _LONGEST_ADDRESS = 1 << 16
 
 
 def retries() -> Retry:
-    """Only what cannot have reached the wrap is sent again without being counted."""
+    """Return a policy that retries, uncounted, only requests that cannot have reached the wrap."""
     from urllib3 import Retry
 
     return Retry(total=None, connect=1, read=0, redirect=0, status=0, other=0)
@@ -59,8 +59,8 @@ class Gateway:
 
     Args:
         url: the gateway's URL.
-        trace_key: what wraps of the same build want to see before they trace a request.
-        longest: bytes that an answer may have.
+        trace_key: the key that wraps of the same build require before they trace a request.
+        longest: most bytes of an answer.
         attempts: how often a task may begin.
     """
 
@@ -73,7 +73,7 @@ class Gateway:
 
     @cached_property
     def connections(self) -> PoolManager:
-        """Those to the gateway, of which none is made yet."""
+        """The pool of connections to the gateway; it is empty at first."""
         from urllib3 import PoolManager
 
         return PoolManager(maxsize=_CONNECTIONS, retries=retries())
@@ -86,13 +86,13 @@ class Gateway:
         sent: Callable[[], None],
         losses: int = 0,
     ) -> list[Result]:
-        """The results of `request` in `wrap`, with times on this machine's clock.
+        """Return the results of `request` in `wrap`, with times on this machine's clock.
 
-        A call that breaks leaves it open whether the tasks have run. It is made again as soon as
-        the wrap can be reached, as often as `wrap.core.retry.is_called_again` says; so many calls
-        were lost before.
+        If a call breaks, its tasks may or may not have run. The call is repeated as soon as the
+        wrap can be reached, as often as `wrap.core.retry.is_called_again` allows. `losses` is the
+        number of calls that broke before.
 
-        Raises TaskError: the wrap's own error; ``timeout``; ``remote`` when it cannot be reached.
+        Raises TaskError: the wrap's own error; ``timeout``; ``remote`` if it cannot be reached.
         """
         while True:
             try:
@@ -105,7 +105,7 @@ class Gateway:
                 self._await(wrap, deadline, error.reason)
 
     def _await(self, wrap: str, deadline: float, lost: TaskError) -> None:
-        """Return once `wrap` can be reached. Raises `lost` at the deadline."""
+        """Wait until `wrap` can be reached. Raises `lost` at the deadline."""
         while time.monotonic() < deadline:
             try:
                 self.address(wrap)
@@ -132,15 +132,15 @@ class Gateway:
         return results_of(wrap, answered, request, asked)
 
     def address(self, wrap: str) -> str | None:
-        """Where a replica of `wrap` takes messages; None where it takes none.
+        """Return the address at which a replica of `wrap` accepts messages, or None.
 
-        Raises TaskError where it cannot be reached now.
+        Raises TaskError if it cannot be reached now.
         """
         import urllib3
 
         url = f"{self._url}/function/{wrap}{ADDRESS}"
         try:
-            # Over a connection of its own another replica may answer.
+            # A new connection lets the gateway pick another replica.
             answer = urllib3.request(
                 "GET", url, timeout=CONNECT_S, retries=False, preload_content=False
             )
@@ -179,7 +179,7 @@ class Gateway:
         return answer
 
     def release(self, execution: Ident) -> None:
-        """As `wrap.net.transport.Transport.release` says: there is nothing."""
+        """Do nothing: nothing is kept of an execution."""
 
     def _request(
         self,
@@ -225,10 +225,10 @@ class _BrokenError(Exception):
 
 
 def bounded(who: str, response: BaseHTTPResponse, longest: int) -> bytes:
-    """The body of an answer, whose connection is used again; TaskError where it is too long."""
+    """Return the body of an answer and free its connection. Raises TaskError if it is too long."""
     length = response.headers.get("Content-Length", "")
     if length.isdecimal() and int(length) <= longest:
-        return response.data  # which is no longer than that
+        return response.data  # at most `length` bytes
     data = b"" if length.isdecimal() else response.read(longest + 1)
     if length.isdecimal() or len(data) > longest:
         response.close()
@@ -238,7 +238,7 @@ def bounded(who: str, response: BaseHTTPResponse, longest: int) -> bytes:
 
 
 class _Body:
-    """The frames of a request, as often as it is sent; says when they are."""
+    """The frames of a request, iterated once for each sending; calls `sent` after the last."""
 
     def __init__(self, unsent: Sequence[framing.Unsent], sent: Callable[[], None]) -> None:
         self._unsent = unsent
@@ -250,7 +250,7 @@ class _Body:
 
 
 def failure(wrap: str, status: int, body: bytes | bytearray | memoryview) -> TaskError:
-    """The error of a remote wrap, or of the gateway in front of it."""
+    """Return the error of a remote wrap, or of the gateway in front of it."""
     fields = _told(body)
     if fields:
         return TaskError.from_dict(fields, status if status in (503, 504) else 500)
@@ -259,13 +259,13 @@ def failure(wrap: str, status: int, body: bytes | bytearray | memoryview) -> Tas
 
 
 def code_of(body: bytes | bytearray | memoryview) -> str | None:
-    """The code of the error that a wrap answered; None where it was none, or no wrap's."""
+    """Return the error code in a wrap's answer; None if there is no error, or no wrap answered."""
     fields = _told(body)
     return None if fields is None else str(fields["code"])
 
 
 def _told(body: bytes | bytearray | memoryview) -> dict[str, Any] | None:
-    """What a wrap says of an error; None where it was no wrap that answered."""
+    """Return the fields of a wrap's error; None if the body is not a wrap's error."""
     try:
         fields = json.loads(str(body, "utf-8"))
     except ValueError:
@@ -275,7 +275,7 @@ def _told(body: bytes | bytearray | memoryview) -> dict[str, Any] | None:
 
 
 def answer(results: list[Result], arrived: float) -> list[framing.Unsent]:
-    """The frames of a wrap's answer to another one's request that arrived at `arrived`."""
+    """Return the frames of the answer to another wrap's request that arrived at `arrived`."""
     clock = json.dumps([arrived, time.monotonic()])
     return [clock, *(frame for result in results for frame in result.frames())]
 
@@ -283,7 +283,7 @@ def answer(results: list[Result], arrived: float) -> list[framing.Unsent]:
 def results_of(
     wrap: str, answered: Sequence[framing.Frame | Shared], request: Request, asked: float
 ) -> list[Result]:
-    """What `answer` to `request` says, by this machine's clock; TaskError, ``remote``."""
+    """Decode an `answer` to `request`, with times of this clock. Raises TaskError, ``remote``."""
     now = time.monotonic()
     try:
         clock, *rest = answered
@@ -295,7 +295,7 @@ def results_of(
         (request.ident.number, task) for task in request.tasks
     ):
         raise TaskError("remote", f"wrap {wrap} sent the results of another execution")
-    # Clocks of two machines differ; the time on the way is taken to be equal both ways.
+    # The clocks of two machines differ; the delay is assumed to be equal both ways.
     shift = (asked + now) / 2 - (arrived + left) / 2
     for result in results:
         result.shifted(shift)

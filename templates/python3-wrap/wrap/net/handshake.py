@@ -1,7 +1,7 @@
-"""How two wraps that connect prove to each other that they belong together.
+"""The handshake of two wraps that connect: each proves that they belong together.
 
-Both prove that they have the secret of the deployment and are of one build. A proof covers nonces
-of both sides, so that it is of no use on another connection.
+Both prove that they have the deployment's secret and are of one build. A proof covers the nonces of
+both sides, so it is useless on another connection.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ import time
 from collections.abc import Generator
 
 _NONCE, _PROOF = 16, 32
-#: How long a handshake may take as a whole, in seconds.
+#: Timeout of a whole handshake, in seconds.
 CONNECT_S = 1.0
-#: A connection whose other side's host is gone or cannot be reached ends after 6 s: 3 s without a
-#: packet, and three probes without an answer. What has been sent and not received delays that.
+#: If the peer's host is gone or unreachable, the connection ends after 6 s: 3 s without a packet,
+#: then three probes without an answer. Bytes sent and not received delay that.
 _KEEPALIVE = {
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE): 1,
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE): 3,
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL): 1,
     (socket.IPPROTO_TCP, socket.TCP_KEEPCNT): 3,
 }
-#: Yields what is to be sent, and how many bytes have to come then; gets these.
+#: Yields the bytes to send and how many bytes to receive next; is sent the received bytes.
 _Steps = Generator[tuple[bytes, int], bytes, None]
 
 
 class Handshake:
-    """One side of a handshake: bytes go in, bytes come out.
+    """One side of a handshake, without I/O: bytes go in, bytes come out.
 
     Attributes:
-        first: what is to be sent before anything has come.
-        wanted: how many bytes have to come next; 0 when the other side has proved that it has the
+        first: the bytes to send before any have been received.
+        wanted: how many bytes to receive next; 0 when the other side has proved that it has the
             key.
     """
 
@@ -43,19 +43,19 @@ class Handshake:
 
     @classmethod
     def called(cls, key: bytes) -> Handshake:
-        """The side that was called."""
+        """Return the side that accepted the connection."""
         return cls(_called(key, os.urandom(_NONCE)))
 
     @classmethod
     def calling(cls, key: bytes) -> Handshake:
-        """The side that has connected."""
+        """Return the side that opened the connection."""
         return cls(_calling(key, os.urandom(_NONCE)))
 
     def hear(self, piece: bytes) -> bytes:
-        """What is to be sent for the next bytes, of which no more than `wanted` may come at once.
+        """Take received bytes, at most `wanted`, and return the bytes to send.
 
-        Raises ConnectionError: there are none: the other side has ended the connection.
-        Raises ValueError: the other side does not have the key.
+        Raises ConnectionError if `piece` is empty: the other side has closed the connection. Raises
+        ValueError if the other side does not have the key.
         """
         if not piece:
             raise ConnectionError("it ended before it had said what it is")
@@ -83,7 +83,7 @@ def _calling(key: bytes, ours: bytes) -> _Steps:
 
 
 def introduce(channel: socket.socket, key: bytes, until: float) -> None:
-    """Go through the handshake, as the side that has connected.
+    """Perform the handshake, as the side that opened the connection.
 
     Raises OSError and ValueError; TimeoutError from `until` on, a time of the monotonic clock.
     """
@@ -97,7 +97,7 @@ def introduce(channel: socket.socket, key: bytes, until: float) -> None:
 
 
 def prepare(channel: socket.socket) -> None:
-    """Have small messages go out at once, and the end of the other side's host noticed."""
+    """Send small messages at once, and detect that the other side's host is gone."""
     channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for option, value in _KEEPALIVE.items():
         channel.setsockopt(*option, value)
@@ -111,7 +111,7 @@ def _left_s(until: float) -> float:
 
 
 def _proof(key: bytes, side: bytes, nonces: bytes) -> bytes:
-    """That a side has the key, for this connection alone."""
+    """Return the proof that a side has the key, valid for this connection alone."""
     return hmac.digest(key, side + nonces, "sha256")
 
 

@@ -1,6 +1,6 @@
 """HTTP connections whose waits end when their thread is cancelled.
 
-The exception that cancels a thread does not end a system call in it (see
+The exception that cancels a thread does not interrupt a system call in it (see
 `wrap.event_loop.threads.Work.cancel`). So such a connection waits in many short calls.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import urllib3
 from urllib3.connection import HTTPConnection
 
-#: How long a call may wait, and so how late a cancelled thread ends, in milliseconds.
+#: The longest wait of one call, and so the delay until a cancelled thread ends, in milliseconds.
 _LOOK_MS = 250
 _KEPT = 64
 
@@ -55,9 +55,9 @@ class _Pool(urllib3.HTTPConnectionPool):
 
 
 def pool_manager(retries: urllib3.Retry) -> urllib3.PoolManager:
-    """Connections that are kept, each of which waits as this module says.
+    """Return a pool of connections that wait as this module describes.
 
-    Every request needs a timeout. Over TLS a wait ends at its timeout alone.
+    Every request needs a timeout. Over TLS a wait ends only at its timeout.
     """
     manager = urllib3.PoolManager(maxsize=_KEPT, retries=retries)
     manager.pool_classes_by_scheme = manager.pool_classes_by_scheme | {"http": _Pool}

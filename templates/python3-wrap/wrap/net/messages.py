@@ -1,8 +1,8 @@
-"""What processes and wraps say to each other: calls (tasks and objects) and results.
+"""The messages between processes and wraps: calls (tasks and objects) and results.
 
-The same frames cross the socket to a further process and the HTTP body to another wrap, but that
-large objects are in shared memory between processes. Objects are frames of their own, never inside
-JSON and never pickles. Of one that a store has, the header has the name, and its frame is empty.
+The socket to a worker and the HTTP body to another wrap carry the same frames; between processes,
+large objects are in shared memory. Each object is a frame of its own, never inside JSON and never a
+pickle. If a store has the object, the header has its name and the frame is empty.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from wrap.values.value import Object, received
 
 
 class Watch(NamedTuple):
-    """What is to be told of handlers beside their answers."""
+    """What to measure of handlers, and to report beside their answers."""
 
-    #: When they ran, and for how long they had no core.
+    #: When they ran, and for how long they waited for a core.
     traced: bool = False
     #: Also the ticks of the probe.
     probed: bool = False
-    #: Also how fast their core was: what the CPU-speed probe took right before and after.
+    #: Also the speed of their core: the time of the CPU-speed probe right before and after.
     cpu_probed: bool = False
-    #: Also what they change of what their process shares.
+    #: Also their changes to the state that their process shares.
     observed: bool = False
-    #: Also how much memory their process has had by itself.
+    #: Also the most memory that their process had unshared.
     weighed: bool = False
 
 
-#: As usual.
+#: Nothing is measured.
 UNWATCHED = Watch()
-#: What executions are numbered with: another server's begin elsewhere.
+#: The numbers of executions; each server begins at a random number.
 _NUMBERS = count(int.from_bytes(os.urandom(7), "big"))
 
 
@@ -50,9 +50,9 @@ _NUMBERS = count(int.from_bytes(os.urandom(7), "big"))
 class Ident:
     """An execution in one wrap.
 
-    Its results say its `number`: no other is taken for one of them. `mark` is what the lines that
-    are printed meanwhile begin with; empty for nothing. `trace` is the trace that its request is
-    part of, if it is part of one.
+    Results carry its `number`, so that they are not taken for those of another execution. `mark` is
+    the prefix of lines that are printed meanwhile; empty for no prefix. `trace` is the trace that
+    the request is part of, if any.
     """
 
     watch: Watch = UNWATCHED
@@ -62,7 +62,7 @@ class Ident:
 
     @property
     def is_exported(self) -> bool:
-        """Whether its tasks are spans of a trace."""
+        """Whether its tasks become spans of a trace."""
         return self.trace is not None and self.trace.is_exported
 
 
@@ -71,31 +71,31 @@ class Request:
     """Tasks that a process or a wrap is to run for an execution."""
 
     ident: Ident
-    #: A group: what runs when among them, the place sees for itself.
+    #: A group of tasks; the receiver decides their order.
     tasks: Sequence[int]
-    #: What they need from elsewhere that the place has not got yet; None is the request's.
+    #: The inputs from elsewhere that the receiver lacks, by task; None is the request.
     objects: dict[Key, Object]
-    #: The tasks whose objects are to be sent back.
+    #: The tasks whose outputs to send back.
     gives: frozenset[int] = frozenset()
-    #: How many tasks the place will be called for later in this execution.
+    #: How many tasks of this execution the receiver will be called for later.
     rest: int = 0
-    #: Whether nothing else can run there meanwhile.
+    #: Whether nothing else can run in the receiver meanwhile.
     alone: bool = False
     #: The number of the process.
     process: int = 0
-    #: Whether streams are read while they are written.
+    #: Whether streams are read while being written.
     live: bool = False
-    #: Whether the client gets what the task that answers gives piece by piece.
+    #: Whether the client gets the answering task's output piece by piece.
     piecewise: bool = False
 
     def frames(self) -> list[Unsent]:
-        """A header, then every distinct object once, as another wrap gets them."""
+        """Return the frames for another wrap: a header, then every distinct object once."""
         unsent = [(key, *each.described()) for key, each in self.objects.items()]
         objects = [(key, *described) for key, described, _ in unsent]
         return [self._header(objects), *(frame for _, _, frame in unsent)]
 
     def frames_within(self) -> list[Unsent | Shared]:
-        """The same for another process of this wrap."""
+        """Return the frames for another process of this wrap."""
         objects = [(key, *each.said()) for key, each in self.objects.items()]
         return [self._header(objects), *(each.unsent_within() for each in self.objects.values())]
 
@@ -118,7 +118,7 @@ class Request:
 
     @classmethod
     def read(cls, frames: Iterator[Frame | Shared]) -> Request | None:
-        """The next one of a stream of frames; None at its end, or where it breaks off."""
+        """Read the next request of a stream of frames; None if the stream ends or breaks off."""
         try:
             watch, mark, number, trace, tasks, named, *more = _decoded(next(frames))
             gives, rest, alone, process, live, piecewise = more
@@ -149,22 +149,22 @@ def _trace(
 
 @dataclass
 class Result:
-    """How one task went: its output where that is wanted, or its error.
+    """The outcome of one task: its output if that was requested, or its error.
 
     Times are in seconds of the monotonic clock.
 
-    `asked` is when its process was asked for and `ready` when that process had the request; both
-    are None for what was not the process's first in the execution. `delayed` is for how many
-    seconds the handler's thread had no core, `cpu` the CPU time of its process and of those that it
-    started and that ended, `processes_mib` the most memory that one of these ever had,
-    `runtime_mib` what of that a process of another runtime takes without any function, `own_mib`
-    the most that its process had and shared with no other, `ticks` are those of the probe, and
-    `cpu_probe` is what the CPU-speed probe took right before and right after it, `changes` are what
-    the function changes of what its process shares; where these were asked for. `writes` is when it
-    began to write what it answers, and `reads` is from when to when it read its streams, where
-    these were there before. `emitted` is the name of an output that the task gave before its end,
-    and wrote from `started` on. One that goes into buckets has a `place`, which is how many the
-    task gave there before, and the `group` that it was given.
+    `asked` is when its process was requested, `ready` when the process had the request. Both are
+    None unless this was the process's first request of the execution. The next fields are set on
+    request. `delayed`: seconds that the handler's thread waited for a core. `cpu`: CPU time of its
+    process and of ended child processes. `processes_mib`: the most memory that one of these
+    processes had. `runtime_mib`: the part that another language's runtime takes without any
+    function. `own_mib`: the most unshared memory of its process. `ticks`: those of the probe.
+    `cpu_probe`: the times of the CPU-speed probe right before and after. `changes`: the function's
+    changes to shared state. `writes` is when it began to write its answer. `reads` is the interval
+    in which it read its streams, if these were complete before. `emitted` is the name of an output
+    that the task gave before its end, and wrote from `started` on. An output for buckets has a
+    `place`, the number of earlier outputs of the task there. Its `group` is the group that it was
+    given.
     """
 
     number: int
@@ -193,14 +193,14 @@ class Result:
     changes: Changes | None = None
 
     def frames(self) -> list[Unsent]:
-        """A header and the output, empty where there is none, as another wrap gets them."""
+        """Return the frames for another wrap: a header and the output, empty if there is none."""
         if self.output is None:
             return [self._header(None), ""]
         described, frame = self.output.described()
         return [self._header(described), frame]
 
     def frames_within(self) -> list[Unsent | Shared]:
-        """The same for another process of this wrap."""
+        """Return the frames for another process of this wrap."""
         if self.output is None:
             return [self._header(None), ""]
         return [self._header(self.output.said()), self.output.unsent_within()]
@@ -211,7 +211,7 @@ class Result:
 
     @classmethod
     def read(cls, frames: Sequence[Frame | Shared]) -> list[Result]:
-        """The results of a list of frames, two to each."""
+        """Return the results of a list of frames, two frames each."""
         results = []
         for header, content in zip(frames[::2], frames[1::2], strict=True):
             result = cls(*_decoded(header))
@@ -221,7 +221,7 @@ class Result:
         return results
 
     def shifted(self, seconds: float) -> None:
-        """Move all its times, from another machine's clock to this one's."""
+        """Move all times from another machine's clock to this one's."""
         self.started += seconds
         self.ended += seconds
         self.asked = None if self.asked is None else self.asked + seconds
@@ -231,7 +231,7 @@ class Result:
             self.reads = (self.reads[0] + seconds, self.reads[1] + seconds)
 
 
-#: Headers are lists of fields in their order, which takes half of the time of names with them.
+#: Headers are lists of fields in order, which takes half the time of fields with names.
 _JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _MSGSPEC = msgspec.json.Encoder().encode
 _DECODER = json.JSONDecoder()

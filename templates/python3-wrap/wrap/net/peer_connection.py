@@ -1,7 +1,7 @@
-"""A connection to another wrap, once both have proved who they are: whole messages, both ways.
+"""A connection to another wrap, after the handshake: whole messages, both ways.
 
-The loop reads it, and writes what it does not take at once. A message is a header (its kind, the
-number of frames that follow, and fields) and these frames.
+The loop reads from it, and writes the bytes that could not be sent at once. A message is a header
+(kind, number of frames that follow, fields) and these frames.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from wrap.values.budget import MemoryBudget
 from wrap.values.shared_memory import Shared
 from wrap.values.value import SHARED_FROM
 
-#: The kind of what a replica that was told to end sends over each of its connections, unasked.
+#: The kind of the unasked message that a replica which is ending sends over its connections.
 ENDS = "ends"
 
 
 class Message(NamedTuple):
-    """What one wrap says to another."""
+    """A message to another wrap."""
 
-    #: What it is about: see `wrap.cluster.peers`.
+    #: What it is about; see `wrap.cluster.peers`.
     kind: str
-    #: What can be said as JSON.
+    #: Values that JSON can represent.
     fields: Sequence[Any] = ()
     #: Frames.
     content: Sequence[Unsent | Shared] = ()
 
     def frames(self) -> list[Unsent | Shared]:
-        """As it is sent."""
+        """Return the frames to send."""
         return [_encode((self.kind, len(self.content), self.fields)), *self.content]
 
 
 class Received(NamedTuple):
-    """A message that has come."""
+    """A received message."""
 
     kind: str
     fields: Sequence[Any]
@@ -50,13 +50,13 @@ class Received(NamedTuple):
 
 
 class PeerConnection:
-    """A connection whose messages are told of as they come.
+    """A connection that calls `got` for each message that arrives.
 
     Args:
-        got: called by the loop with each message that has come whole.
-        gone: called once by the loop where the other side has gone, or has said what is no message.
-        longest: bytes that a frame may have.
-        budget: nothing more is read while it is full: the other side has to wait then.
+        got: called by the loop with each message that has arrived whole.
+        gone: called once by the loop if the other side has closed, or has sent an invalid message.
+        longest: most bytes of a frame.
+        budget: while it is full, nothing more is read, so the other side waits (backpressure).
     """
 
     def __init__(
@@ -91,18 +91,18 @@ class PeerConnection:
 
     @property
     def sending(self) -> bool:
-        """Whether there is more to send when it takes more."""
+        """Whether there are bytes to send when the socket accepts more."""
         return bool(self._outflow)
 
     @property
     def receiving(self) -> bool:
-        """Whether there is room for what comes."""
+        """Whether the budget allows reading."""
         return self._receiving
 
     def send(self, message: Message, sent: Callable[[], None] | None = None) -> bool:
-        """Send a message; whether the connection is there, as far as that is known.
+        """Send a message; return whether the connection is open, as far as is known.
 
-        `sent` is called once, by any thread, when all of it has gone, or the connection has.
+        `sent` is called once, by any thread, when all of it has gone or the connection has closed.
         """
         frames = message.frames()
         with self._lock:
@@ -112,21 +112,21 @@ class PeerConnection:
                 was_sending = self.sending
                 self._outflow.push(frames)
                 if not was_sending:
-                    there = self._flush()  # else ``gone`` will tell
+                    there = self._flush()  # else `gone` will be called
                     if self._outflow:
                         self._loop.renew(self)
             self._tell_sent()
             return there
 
     def detached(self) -> socket.socket:
-        """The socket, which is another's from now on."""
+        """Return the socket, which the caller owns from now on."""
         with self._lock:
             self._open = False
             self._loop.forget(self)
             return self._channel
 
     def close(self) -> None:
-        """Be done with it; nothing is told any more."""
+        """Close the connection; no callback but `sent` is called any more."""
         with self._lock:
             if self._open:
                 self._open = False
@@ -136,7 +136,7 @@ class PeerConnection:
                 self._tell_sent()
 
     def let_go(self) -> None:
-        """In a process that a handler has forked: keep nothing of it."""
+        """In a process that a handler has forked: close the inherited socket."""
         with contextlib.suppress(OSError):
             os.close(self._channel.detach())
 

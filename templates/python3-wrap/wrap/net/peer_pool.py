@@ -1,4 +1,4 @@
-"""Connections to other wraps that are kept, and what was asked over them.
+"""Kept connections to other wraps, and the questions sent over them.
 
 A connection carries one question at a time, so that none waits for the bytes of another.
 """
@@ -21,9 +21,9 @@ from wrap.net.handshake import CONNECT_S, introduce
 from wrap.net.peer_connection import ENDS, Message, PeerConnection, Received
 from wrap.pipes.frames import bounded
 
-#: Idle connections that are kept to a replica.
+#: Most idle connections that are kept to a replica.
 _KEPT = 64
-#: Is told of the answer, once; of None where the connection broke before, or there was none.
+#: Called once with the answer; with None if the connection broke or could not be made.
 Answered = Callable[[Received | None], None]
 
 
@@ -36,20 +36,20 @@ class PendingQuestion:
         self._lock = threading.Lock()
 
     def goes_over(self, connection: PeerConnection) -> bool:
-        """Note which connection it takes; whether the answer is still wanted."""
+        """Note the connection that carries it; return whether the answer is still wanted."""
         with self._lock:
             self._connection = connection
             return self._answered is not None
 
     def answer(self, message: Received | None) -> None:
-        """Hand on the answer, if it is still wanted."""
+        """Pass on the answer, if it is still wanted."""
         with self._lock:
             answered, self._answered = self._answered, None
         if answered is not None:
             answered(message)
 
     def cancel(self) -> None:
-        """Want no answer any more: the other side is told by the end of the connection."""
+        """Drop the answer; closing the connection informs the other side."""
         with self._lock:
             self._answered, wanted = None, self._answered
             connection = self._connection
@@ -58,13 +58,13 @@ class PendingQuestion:
 
 
 class PeerPool:
-    """Connections to replicas of wraps, which are named by their addresses, HOST PORT.
+    """Connections to replicas of wraps, by their addresses, HOST PORT.
 
     Args:
-        key: what both sides prove that they have.
-        longest: bytes that a frame may have.
-        gone: called by the loop when a connection to an address has ended on the other side.
-        ends: called by the loop when the replica at an address says that it is ending.
+        key: the key that both sides prove to have.
+        longest: most bytes of a frame.
+        gone: called by the loop when the other side has ended a connection to an address.
+        ends: called by the loop when the replica at an address announces that it is ending.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class PeerPool:
         self._asked = weakref.WeakKeyDictionary[PeerConnection, PendingQuestion]()
 
     def reach(self, address: str) -> None:
-        """Have a connection to a replica; OSError, or ValueError if of another deployment."""
+        """Ensure a connection to a replica. Raises OSError; ValueError if of another deployment."""
         if not self._idle.get(address):
             self._keep(address, self._connected(address))
 
     def ask(self, address: str, message: Message, answered: Answered) -> PendingQuestion:
-        """Send `message`; the loop calls `answered`, or a thread where it could not be sent."""
+        """Send `message`; the loop calls `answered`, or a thread does if it could not be sent."""
         asked = PendingQuestion(answered)
         with contextlib.suppress(LookupError):
             self._send(address, self._idle[address].pop(), asked, message)
@@ -102,7 +102,7 @@ class PeerPool:
     def ask_all(
         self, addresses: Mapping[str, str], message: Message, seconds: float
     ) -> dict[str, Received]:
-        """The answers, by the names of `addresses`, of those that give one in time."""
+        """Return the answers that arrive in time, by the names of `addresses`."""
         answers = SimpleQueue[tuple[str, Received | None]]()
         for name, address in addresses.items():
             self.ask(address, message, partial(_put, answers, name))
@@ -131,12 +131,12 @@ class PeerPool:
         if not asked.goes_over(connection):
             connection.close()
         elif not connection.send(message):
-            # Who asks may hold a lock, and does not know `asked` yet.
+            # The caller may hold a lock, and does not have `asked` yet.
             self._drop(address)
             self._threads.start(partial(asked.answer, None))
 
     def stream(self, address: str, message: Message) -> socket.socket:
-        """A connection that is a stream after `message`, which was taken; raises as `reach`."""
+        """Return a connection that is a stream after an accepted `message`; raises as `reach`."""
         channel = self._introduced(address)
         try:
             channel.settimeout(CONNECT_S)
@@ -163,7 +163,7 @@ class PeerPool:
             introduce(channel, self._key, until)
         except BaseException as error:
             channel.close()
-            if isinstance(error, TimeoutError):  # it is there, and busy
+            if isinstance(error, TimeoutError):  # it exists, and is busy
                 raise ConnectionError("it did not say in time who it is") from error
             raise
         return channel
@@ -186,10 +186,10 @@ class PeerPool:
             connection.close()
 
     def _drop(self, address: str) -> None:
-        """Keep no connection to where one broke: what broke it may have broken them all."""
+        """Close all idle connections to an address: the fault may have broken them all."""
         idle = self._idle.pop(address, [])
         while idle:
-            with contextlib.suppress(IndexError):  # a thread that asks has taken it
+            with contextlib.suppress(IndexError):  # a thread took it meanwhile
                 idle.pop().close()
 
     def _gone(self, address: str, connection: PeerConnection, _: Exception | None) -> None:

@@ -1,8 +1,7 @@
-"""Takes connections of other wraps of the deployment.
+"""Accepts connections of other wraps of the deployment.
 
-The loop accepts them and goes through their handshakes, so that a connection that has proved
-nothing takes no thread. It takes a descriptor and some hundred bytes, and the number of these
-connections is bounded.
+The loop accepts them and performs their handshakes, so an unproved connection takes no thread. It
+takes a descriptor and some hundred bytes, and the number of such connections is bounded.
 """
 
 from __future__ import annotations
@@ -25,36 +24,35 @@ from wrap.net.peer_connection import ENDS, Message, PeerConnection, Received
 from wrap.net.refusals import Refusals
 from wrap.values.budget import MemoryBudget
 
-#: Pause where no connection can be accepted for a moment, and between looks at what is in hand, in
+#: Pause if no connection can be accepted for a moment, and between checks of pending work, in
 #: seconds.
 _PAUSE_S = 0.01
-#: Connections that have proved nothing: no more than so many, and no more than this share of the
-#: descriptors that the process may have.
+#: The most unproved connections, also limited to this share (1 in 8) of the descriptors.
 _UNPROVED, _SHARE = 256, 8
-#: How long each of them may take at least, also where many others want its place, in seconds.
+#: The time that each has at least, even if many others are waiting, in seconds.
 _MOMENT_S = 0.05
-#: Connections that are accepted before the loop looks at all others again.
+#: Connections to accept before the loop serves all other channels again.
 _AT_ONCE = 16
 
 
 class Served(Protocol):
-    """What does as the messages of other wraps say."""
+    """The handler of other wraps' messages."""
 
     ending: bool
 
     @property
     def busy(self) -> bool:
-        """Whether something is in hand."""
+        """Whether work is pending."""
 
     def handle(self, connection: PeerConnection, message: Received) -> None:
-        """Do what a message says. Raises ValueError or TypeError where it is none."""
+        """Handle a message. Raises ValueError or TypeError if it is invalid."""
 
     def connection_ended(self, connection: PeerConnection, why: Exception | None) -> None:
-        """A connection has ended: orderly where there is no reason."""
+        """Note that a connection has ended: in an orderly way if `why` is None."""
 
 
 def own_host(gateway_url: str) -> str:
-    """The address by which this machine is known to the gateway's side. Raises OSError."""
+    """Return this machine's address as seen from the gateway's side. Raises OSError."""
     url = urlsplit(gateway_url)
     (family, kind, _, _, address), *_ = socket.getaddrinfo(
         url.hostname, url.port or 80, type=socket.SOCK_DGRAM
@@ -65,7 +63,7 @@ def own_host(gateway_url: str) -> str:
 
 
 class _Caller:
-    """A connection that has not proved yet that it is of this deployment. Raises OSError."""
+    """A connection that has not yet proved that it is of this deployment. Raises OSError."""
 
     sending, receiving = False, True
 
@@ -81,9 +79,9 @@ class _Caller:
         return self.channel.fileno()
 
     def proves(self) -> bool:
-        """Whether what has come completes the proof. Raises OSError, and ValueError if it is none.
+        """Read; return whether the proof is complete. Raises OSError; ValueError if it is wrong.
 
-        What is sent goes out at once: nothing else has been sent over the connection.
+        The reply goes out at once, as nothing else has been sent over the connection.
         """
         handshake = self._handshake
         if reply := handshake.hear(self.channel.recv(handshake.wanted)):
@@ -92,15 +90,15 @@ class _Caller:
 
 
 class PeerServer:
-    """Takes connections of other wraps of the deployment.
+    """Accepts connections of other wraps of the deployment.
 
     Args:
-        key: what both sides prove that they have.
+        key: the key that both sides prove to have.
         host: the address to listen on.
-        longest: bytes that an object may have.
+        longest: most bytes of an object.
         budget: while it is full, nothing more is read.
 
-    Raises OSError where it cannot listen.
+    Raises OSError if it cannot listen.
     """
 
     sending = False
@@ -111,9 +109,9 @@ class PeerServer:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, 0), family=family, backlog=socket.SOMAXCONN)
         self._socket.setblocking(False)
-        #: Where it listens, as HOST PORT.
+        #: The address on which it listens, as HOST PORT.
         self.address = f"{host} {self._socket.getsockname()[1]}"
-        #: Connections that were none of this deployment's.
+        #: Counts the connections that were refused.
         self.refusals = Refusals(loop)
         self.receiving = True
         self._key = key
@@ -121,7 +119,7 @@ class PeerServer:
         self._loop = loop
         self._budget = budget
         self._served: Served
-        #: Connections that carry answers: what has said nothing yet may be a stream's.
+        #: Connections that have carried a message; the others may become streams.
         self._connections = weakref.WeakSet[PeerConnection]()
         self._adding = threading.Lock()
         most = within_descriptors(_UNPROVED, _SHARE)
@@ -134,26 +132,26 @@ class PeerServer:
         return self._socket.fileno()
 
     def serve(self, served: Served) -> None:
-        """Take connections from now on, whose messages are for `served`."""
+        """Accept connections from now on, and pass their messages to `served`."""
         self._served = served
         self._loop.watch(self, self._accept)
 
     @property
     def busy(self) -> bool:
-        """Whether something is in hand, or has not gone yet."""
+        """Whether work is pending, or bytes are still being sent."""
         return self._served.busy or any(each.sending for each in self._all_connections())
 
     def end(self) -> None:
-        """Tell the others that this replica is ending.
+        """Tell the other wraps that this replica is ending.
 
-        Connections stay: what is on its way is answered, and what is in hand may need more.
+        Connections stay open: pending requests are answered, and may need more messages.
         """
         self._served.ending = True
         for connection in self._all_connections():
             connection.send(Message(ENDS))
 
     def close(self, patience_s: float) -> None:
-        """End when what is in hand is done."""
+        """Close when no work is pending, at the latest after `patience_s`."""
         until = time.monotonic() + patience_s
         while self.busy and time.monotonic() < until:
             time.sleep(_PAUSE_S)
@@ -166,7 +164,7 @@ class PeerServer:
             return list(self._connections)
 
     def _let_go(self) -> None:
-        """In a process that a handler has forked: keep nothing of it."""
+        """In a process that a handler has forked: close the inherited sockets."""
         for each in (self._socket, *(caller.channel for caller in self._unproved.all())):
             with contextlib.suppress(OSError):
                 os.close(each.detach())
@@ -188,7 +186,7 @@ class PeerServer:
             self._greet(channel, now)
 
     def _pause(self, until: float) -> None:
-        """Accept nothing until then: what connects meanwhile waits in the kernel."""
+        """Accept nothing until then; new connections wait in the kernel."""
         self._receive(False)
         self._loop.call_at(until, partial(self._receive, True))
 
@@ -211,7 +209,7 @@ class PeerServer:
             self._look()
 
     def _look(self) -> None:
-        """Refuse those that are late, and look again when the next one is."""
+        """Refuse callers that are late, and check again when the next one is."""
         for caller in self._unproved.expired(time.monotonic()):
             self._refuse(caller, TimeoutError("it did not say in time what it is"))
         next_expiry = self._unproved.next_expiry()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from wrap.event_loop.loop import Timers
 from wrap.observe.metrics import Counter
 
-#: There is no more than one line in so many seconds.
+#: Seconds in which at most one line is logged.
 _PAUSE_S = 1.0
 
 
@@ -16,7 +16,7 @@ class Refusals:
     """The refusals of one port; only the loop may call its methods."""
 
     def __init__(self, times: Timers, clock: Callable[[], float] = time.monotonic) -> None:
-        #: How many there were.
+        #: The number of refusals.
         self.count = Counter(
             "chiron_direct_refusals_total",
             "Direct connections that were refused, or broken off for what came over them.",
@@ -28,7 +28,7 @@ class Refusals:
         self._why: Exception | None = None
 
     def add(self, why: Exception) -> None:
-        """Count a refusal; it is logged now, or with others when the pause is over."""
+        """Count a refusal; log it now, or together with others when the pause is over."""
         self.count.add()
         self._refused += 1
         self._why = why

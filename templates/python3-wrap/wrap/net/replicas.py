@@ -1,4 +1,4 @@
-"""Where the replicas of another wrap take messages, as the gateway says."""
+"""The addresses of another wrap's replicas, as the gateway reports them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from wrap.core.replicas import KNOWN_S, KnownReplicas
 
 
 class Replicas:
-    """The replicas of a wrap that are known, which share executions by their numbers.
+    """The known replicas of a wrap; executions are assigned to them by number.
 
-    When the gateway is asked is in `wrap.core.replicas`.
+    `wrap.core.replicas` decides when to ask the gateway.
 
     Args:
-        ask: says where one of them is; None where they take no messages.
-        reach: connects to one. Raises OSError or ValueError where that cannot be.
-        start: has a thread call a function.
+        ask: returns the address of a replica; None if the wrap accepts no messages.
+        reach: connects to an address. Raises OSError or ValueError if that fails.
+        start: calls a function in a thread.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Replicas:
 
     @property
     def lost(self) -> bool:
-        """Whether the wrap, when it was last asked for, could not be reached at all."""
+        """Whether the gateway could not reach the wrap at all when last asked."""
         return self._rules.lost
 
     @property
@@ -45,15 +45,15 @@ class Replicas:
         return self._rules.is_stranger
 
     def of(self, execution: int, within_s: float = KNOWN_S) -> str | None:
-        """The replica for an execution, the same one as long as it is there; None where none is.
+        """Return the replica for an execution, or None; it is the same as long as it exists.
 
-        What the gateway said longer ago than `within_s` does not hold.
+        An answer of the gateway that is older than `within_s` is not used.
         """
         self.known(within_s=within_s)
         return self._rules.of(execution)
 
     def known(self, but: str = "", within_s: float = KNOWN_S) -> tuple[str, ...]:
-        """Those that are known now and are not ending, without that one.
+        """Return the known replicas that are not ending, without `but`.
 
         If there are any, no caller waits for the gateway: it may name a replica that still starts.
         """
@@ -63,7 +63,7 @@ class Replicas:
             if rules.staying(but):
                 try:
                     self._start(partial(self._look, within_s))
-                except RuntimeError:  # no thread could be had
+                except RuntimeError:  # no thread could be started
                     self._asking.release()
             else:
                 self._look(within_s)
@@ -84,7 +84,7 @@ class Replicas:
             address = self._found()
         except (OSError, ValueError, TaskError) as error:
             is_gateway, is_timeout = (isinstance(error, e) for e in (TaskError, TimeoutError))
-            # It ends the connection as soon as it does not get the proof that it waits for.
+            # A replica of another build closes the connection when the proof is wrong.
             proves_nothing = isinstance(error, ConnectionError | ValueError)
             is_stranger = proves_nothing and not isinstance(error, ConnectionRefusedError)
             rules.failed(time.monotonic(), is_gateway, is_timeout, is_stranger)
@@ -93,9 +93,9 @@ class Replicas:
             rules.answered(time.monotonic(), address)
 
     def _found(self) -> str | None:
-        """The replica that the gateway names, which has been reached; None as `ask` has it.
+        """Return the replica that the gateway names, once reached; None if `ask` returns None.
 
-        A replica that refuses may have ended since: the gateway is asked once more.
+        If a replica refuses the connection it may have ended: the gateway is asked once more.
         """
         address = self._ask()
         try:
@@ -113,13 +113,13 @@ class Replicas:
             self._reach(address)
 
     def mark_ending(self, address: str) -> None:
-        """It is ending: others are preferred, and asked for at once."""
+        """Note that a replica is ending: prefer others, and ask the gateway for them at once."""
         self._rules.mark_ending(time.monotonic(), address)
 
     def is_ending(self, address: str) -> bool:
-        """Whether that replica has said that it is ending."""
+        """Return whether that replica has announced that it is ending."""
         return self._rules.is_ending(address)
 
     def forget(self, address: str) -> None:
-        """It has ended, or does not answer: it is asked anew where there are others."""
+        """Drop a replica that ended or does not answer; others are asked for at once."""
         self._rules.forget(address)

@@ -1,7 +1,7 @@
-"""The wrap's own sockets: they wait as long as they are told, whatever a function sets for all.
+"""The wrap's own sockets, which have no timeout, whatever default a function sets.
 
-``socket.setdefaulttimeout`` holds for each socket that its process makes from then on. Such a
-socket does not block, and neither does its descriptor in another process.
+``socket.setdefaulttimeout`` applies to each socket that its process makes afterwards. Such a socket
+is non-blocking, and so is its descriptor in another process.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import socket
 
 
 def patient(made: socket.socket) -> socket.socket:
-    """A socket that has just been made, without a time limit."""
+    """Remove the timeout of a new socket."""
     made.settimeout(None)
     return made
 
 
 def pair(kind: int = socket.SOCK_STREAM) -> tuple[socket.socket, socket.socket]:
-    """Two connected sockets of AF_UNIX, without a time limit."""
+    """Return two connected AF_UNIX sockets without a timeout."""
     one, other = socket.socketpair(socket.AF_UNIX, kind)
     return patient(one), patient(other)

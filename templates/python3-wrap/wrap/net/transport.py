@@ -1,4 +1,4 @@
-"""The seam between "tasks of another wrap are to run" and "their objects are where they run"."""
+"""The interface between executions and the way in which calls reach other wraps."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import NamedTuple, Protocol
 
 from wrap.net.messages import Ident, Request, Result
 
-#: How long after the deadline the answer of another wrap is waited for: it knows at the deadline
-#: which function hangs.
+#: How long after the deadline to wait for another wrap's answer, in seconds: at the deadline, that
+#: wrap finds out which function hangs.
 GRACE_S = 0.5
 
 
 class Forwarded(NamedTuple):
-    """A request of the workflow that another entry is to answer; `target` is path and query."""
+    """A request of the workflow for another entry to answer; `target` is path and query."""
 
     method: str
     target: str
@@ -30,29 +30,28 @@ class Answered(NamedTuple):
 
 
 class Transport(Protocol):
-    """Brings a request to the wrap that runs its tasks, and their results back.
+    """Sends a request to the wrap that runs its tasks, and returns their results.
 
-    Each call has a thread, so it may wait. How the objects travel is the transport's own affair: in
-    the message, through memory that two wraps of a machine share, or as names under which a store
-    has them.
+    Each call has a thread, so it may wait. The transport decides how the objects travel: in the
+    message, through memory that two wraps of a machine share, or as names of objects in a store.
     """
 
     def call(
         self, wrap: str, request: Request, deadline: float, sent: Callable[[], None]
     ) -> list[Result]:
-        """The results of all tasks of `request`, with times on this machine's clock.
+        """Return the results of all tasks of `request`, with times on this machine's clock.
 
         Args:
             wrap: the name of the OpenFaaS function.
             deadline: the execution's, in seconds of the monotonic clock.
-            sent: called as soon as the request is on its way: tasks of this wrap wait for that,
-                since a thread that sends can have the GIL only now and then when others compute.
+            sent: called as soon as the request is on its way. Tasks of this wrap wait for that,
+                since a sending thread rarely gets the GIL while others compute.
 
-        Raises TaskError: the wrap's own error; ``timeout``; ``remote`` where it cannot be reached.
+        Raises TaskError: the wrap's own error; ``timeout``; ``remote`` if it cannot be reached.
         """
 
     def forward(self, wrap: str, request: Forwarded, deadline: float) -> Answered:
-        """The answer of the entry `wrap` to a request; TaskError: ``timeout``, ``remote``."""
+        """Return the answer of the entry `wrap`. Raises TaskError: ``timeout``, ``remote``."""
 
     def release(self, execution: Ident) -> None:
-        """Keep nothing of an execution any more: it has ended, and was answered."""
+        """Drop all state of an execution, which has ended and was answered."""

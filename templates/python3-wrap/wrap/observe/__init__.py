@@ -1,1 +1,1 @@
-"""What a wrap shows of itself: metrics, spans, timelines, logs, the GIL probe."""
+"""The observability of a wrap: metrics, spans, timelines, logs, the GIL probe."""

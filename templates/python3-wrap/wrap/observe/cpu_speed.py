@@ -1,4 +1,4 @@
-"""The CPU-speed probe, the same loop as the profiler's, and how long a thread waited for a core."""
+"""The CPU-speed probe, with the profiler's loop, and the time a thread waited for a core."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _STEPS = 20_000
 
 
 def waited_s() -> float:
-    """Seconds since the thread began; 0 where the kernel does not say (proc(5), schedstat)."""
+    """Return the seconds that this thread waited for a core; 0 if unknown (proc(5), schedstat)."""
     try:
         return int(_SCHEDSTAT.read_text().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
@@ -18,7 +18,7 @@ def waited_s() -> float:
 
 
 def cpu_probe_s() -> float:
-    """The CPU time of a fixed amount of computing, in seconds: about a thousandth."""
+    """Return the CPU seconds of a fixed computation, about a thousandth."""
     start = time.thread_time()
     total = 0
     for step in range(_STEPS):

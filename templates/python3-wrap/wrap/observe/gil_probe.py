@@ -1,12 +1,12 @@
-"""Sees, from within the process, whether a handler holds the GIL, computes without it, or waits.
+"""Detects, in the process, whether a handler holds the GIL, computes without it, or waits.
 
-A thread beside the handler sleeps at most a fifth of a millisecond, wants the GIL, and notes the
-time when it has it. The switch interval is so long meanwhile that no thread is made to hand the GIL
-over. Thus it has to wait exactly while the handler holds the GIL; and a thread that waited gave its
-core away once more, which the kernel counts. While the GIL is free, the CPU clocks of the
-handler's threads and ``/proc/self/task/ID/syscall`` tell whether they compute, and those of the
-processes that it started whether these do. What of all that was no more than waiting for a core,
-``schedstat`` tells. None of that needs any privilege.
+A thread beside the handler sleeps at most 0.2 ms, requests the GIL, and notes the time when it has
+it. Meanwhile the switch interval is so long that no thread is forced to release the GIL. So the
+probe waits exactly while the handler holds the GIL. A probe that waited gave its core away once
+more, which the kernel counts. While the GIL is free, the CPU clocks of the handler's threads and
+``/proc/self/task/ID/syscall`` show whether they compute. The clocks of its child processes show
+whether those compute. ``schedstat`` shows the time that was only waiting for a core. No privilege
+is needed.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ import time
 from collections.abc import Iterator
 from resource import RUSAGE_CHILDREN, RUSAGE_THREAD, getrusage
 
-#: It looks again soon after the GIL has changed hands, and less and less often while it is free.
+#: The probe samples soon after the GIL has changed hands, and ever less often while it is free.
 SHORTEST_SLEEP_S, LONGEST_SLEEP_S = 0.00005, 0.0002
-#: Within it no thread is made to hand over the GIL. Not for ever: threads may wait for each other
-#: in loops that never release it.
+#: Within it no thread is forced to release the GIL. It is finite, as threads may wait for each
+#: other in loops that never release the GIL.
 SWITCH_INTERVAL_S = 1.0
 RUNNING = "running"
 _TASKS = "/proc/self/task"
-#: A thread of before that computes for so long is the function's: a worker of its pool, say.
+#: An older thread that computes for so long, in seconds, is the function's, such as its pool's.
 NOTICED_S = 0.0001
-#: One at a time, as the switch interval is the process's.
+#: One probe at a time, as the switch interval is the process's.
 _ALONE = threading.Lock()
 
-# Called with the GIL held, unlike os.pread: letting go of it would change what is looked at.
+# Called with the GIL held, unlike os.pread: releasing it would change what is measured.
 _pread = ctypes.PyDLL(None).pread
 _pread.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long]
 _pread.restype = ctypes.c_ssize_t
 
-#: Microseconds since the begin; CPU time of threads so far, in microseconds; for how many
-#: microseconds the probe meant to sleep; how often it then had to wait for the GIL; ``running``,
-#: the number of a system call, or neither; for how many microseconds so far the handler's thread,
-#: and the probe, had no core; CPU time of processes so far.
+#: Microseconds since the begin; CPU microseconds of threads so far; microseconds that the probe
+#: intended to sleep; how often it then waited for the GIL; ``running``, the number of a system
+#: call, or neither; microseconds so far for which the handler's thread, and the probe, waited for a
+#: core; CPU microseconds of processes so far.
 Tick = tuple[int, int, int, int, str, int, int, int]
 
 
 class Probe:
-    """Watches the thread that enters the ``with`` block, all threads and processes that are started
-    within it, and those threads of before that compute meanwhile.
+    """Watches the thread that enters the ``with`` block, and all threads and processes started
+    within it. It also watches older threads that compute meanwhile.
     """
 
     def __init__(self) -> None:
@@ -74,13 +74,13 @@ class Probe:
             self._close()
             raise
         self._begin = time.monotonic()
-        self.ticks.clear()  # it looks since it was started
+        self.ticks.clear()  # it has sampled since its start
         self._note(0, 1, "begin")
         return self
 
     def __exit__(self, *_: object) -> None:
         try:
-            # Once for its sleep: one that only lacks a core has not come to wait for the GIL.
+            # One switch is its sleep's; a probe that lacks a core does not wait for the GIL yet.
             waited = max(0, self._switches_by_now() - self._switches - 1)
             self._note(0, waited, "end")
         finally:
@@ -140,16 +140,16 @@ class Probe:
             self._before_s[child] = _cpu_s(_clock_of_process(child))
 
     def _note(self, slept_us: int, waited: int, state: str) -> None:
-        """Add a tick. All clocks are read together: in between this thread may lose its core."""
+        """Add a tick. All clocks are read together, as this thread may lose its core in between."""
         cpu_us, delays_us, processes_us = self._cpu_us(), self._delays_us(), self._of_processes_us()
         now_us = round((time.monotonic() - self._begin) * 1e6)
         self.ticks.append((now_us, cpu_us, slept_us, waited, state, *delays_us, processes_us))
 
     def _cpu_us(self) -> int:
-        """CPU time of all threads but the probe: of those watched, or of the process if it is more.
+        """Return the larger CPU time: of the watched threads, or of the process without the probe.
 
-        The process has also those that ended before they were seen, but others only as they were
-        at the last tick of their cores.
+        The process's time includes threads that ended unseen, but other running threads only as of
+        their cores' last tick.
         """
         for thread in list(self._watched):
             now_s = _cpu_s(_cpu_clock(thread)) - self._before_s.get(thread, 0.0)
@@ -161,10 +161,10 @@ class Probe:
         return self._threads_us
 
     def _of_processes_us(self) -> int:
-        """CPU time of processes that watched threads started: of live ones, and of ended ones.
+        """Return the CPU time of the processes that watched threads started, live and ended.
 
-        Their clocks go on with the ticks of their cores, every few milliseconds. Of one whose
-        parent is another of them, nothing is known from its end until its parent's.
+        Their clocks advance with the ticks of their cores, every few milliseconds. The time of a
+        process whose parent is another of them is missing from its end until its parent's.
         """
         ended = getrusage(RUSAGE_CHILDREN)
         so_far_s = ended.ru_utime + ended.ru_stime
@@ -188,7 +188,7 @@ class Probe:
         return list(map(int, self._read(self._parents[parent]).split()))
 
     def _delays_us(self) -> tuple[int, int]:
-        """For how long the handler's thread and the probe could run and had no core (proc(5))."""
+        """Return how long the handler's thread and the probe waited for a core (proc(5))."""
         handlers, own = (self._delay_us(descriptor) for descriptor in self._schedstats)
         return handlers, own
 
@@ -197,7 +197,7 @@ class Probe:
         return int(words[1]) // 1000 if len(words) > 1 else 0
 
     def _state(self) -> str:
-        """``running`` if any thread is, else the system call in which the handler's is."""
+        """Return ``running`` if any thread is, else the system call of the handler's thread."""
         calls = [self._call(descriptor) for descriptor in self._watched.values()]
         return RUNNING if RUNNING in calls else next(iter(calls), "")
 
@@ -206,7 +206,7 @@ class Probe:
         return words[0] if words else ""
 
     def _switches_by_now(self) -> int:
-        """How often the probe has given its core away."""
+        """Return how often the probe has given its core away."""
         _, _, count = self._read(self._own).partition("\nvoluntary_ctxt_switches:")
         return int(count.split()[0]) if count else 0
 
@@ -222,28 +222,28 @@ def _threads() -> list[int]:
 def _open(path: str) -> int:
     try:
         return os.open(path, os.O_RDONLY)
-    except OSError:  # the thread has ended, or not every kernel has that file
+    except OSError:  # the thread has ended, or the kernel lacks that file
         return -1
 
 
 def _sleep_exactly() -> None:
-    """Have the kernel end this thread's sleeps when asked, not within 50 us after it (prctl(2))."""
+    """Make the kernel end this thread's sleeps on time, not up to 50 us later (prctl(2))."""
     set_timer_slack = 29
     ctypes.CDLL(None).prctl(set_timer_slack, 1, 0, 0, 0)
 
 
 def _cpu_clock(thread: int) -> int:
-    """The clock of a thread's CPU time, whether Python started it or not (clock_getcpuclockid)."""
+    """Return the clock of a thread's CPU time, for any kind of thread (clock_getcpuclockid)."""
     return (~thread << 3) | 6
 
 
 def _clock_of_process(process: int) -> int:
-    """The clock of all its threads' CPU time together."""
+    """Return the clock of the CPU time of all its threads."""
     return (~process << 3) | 2
 
 
 def _cpu_s(clock: int) -> float:
-    """What it shows; 0 where its thread or process is no longer there."""
+    """Return the time of a clock; 0 if its thread or process is gone."""
     try:
         return time.clock_gettime(clock)
     except OSError:

@@ -1,10 +1,9 @@
-"""The log: what functions print, in lines that each begin with the function's name.
+"""The log: the output of functions, in lines that each begin with the function's name.
 
-Behind the name is the execution that they printed it for, where the request said which.
+The execution follows the name, if the request named it.
 
-Takes the place of ``sys.stdout`` and ``sys.stderr``. Which function prints is read from the call
-stack, so that threads that a handler has started, and modules while they are imported, are known
-too.
+The log replaces ``sys.stdout`` and ``sys.stderr``. The call stack shows which function prints. So
+the output of threads that a handler has started, and of modules during import, is assigned too.
 """
 
 from __future__ import annotations
@@ -22,28 +21,28 @@ from typing import TextIO
 
 from wrap.functions.namespace import function_of
 
-#: A pipe takes up to so many bytes whole, whatever else writes into it (pipe(7), PIPE_BUF).
+#: Writes of up to so many bytes to a pipe are atomic (pipe(7), PIPE_BUF).
 _WHOLE = select.PIPE_BUF
-#: A longer line is broken: of-watchdog refuses to pass on more than 64 KiB.
+#: A longer line is split: of-watchdog does not pass on more than 64 KiB.
 _LONGEST = 1 << 15
-#: What becomes in the log of halves of surrogate pairs, which UTF-8 does not have.
+#: The error handler for halves of surrogate pairs, which UTF-8 cannot encode.
 _ERRORS = "backslashreplace"
 
 
-#: How the line of an execution begins that has failed.
+#: The beginning of the line of a failed execution.
 FAILED = "failed with "
 
-#: What each thread works for.
+#: The execution that each thread works for.
 _current = threading.local()
 
 
 def mark(execution: str) -> None:
-    """Mark what this thread prints from now on as that of `execution`; empty for no mark."""
+    """Mark this thread's output from now on with `execution`; empty for no mark."""
     _current.execution = execution
 
 
 def marked() -> str:
-    """What this thread works for: see `mark`."""
+    """Return the mark of this thread; see `mark`."""
     return getattr(_current, "execution", "")
 
 
@@ -56,13 +55,14 @@ class _Begun(threading.local):
 class Log(io.TextIOBase):
     """A text stream whose lines go to a descriptor, each after its function's name.
 
-    A thread's line goes out when it is complete, when it is flushed, or with the end of its task or
-    of the thread.
+    A thread's line is written when it is complete, when it is flushed, or when the task or the
+    thread ends.
 
     Args:
-        descriptor: where to; it is this object's alone, as handlers may close the standard ones.
-        name: as Python calls the stream.
-        errors: which texts it refuses: of an error handler of `codecs`.
+        descriptor: the destination; it belongs to this object alone, as handlers may close the
+            standard descriptors.
+        name: Python's name of the stream.
+        errors: which texts it refuses: an error handler of `codecs`.
     """
 
     encoding = "utf-8"
@@ -82,9 +82,9 @@ class Log(io.TextIOBase):
         return self._errors
 
     def write(self, text: str) -> int:
-        """Take in `text`: part of a line, or several.
+        """Add `text`: part of a line, or several lines.
 
-        Raises UnicodeEncodeError for a function's text that its own stream would refuse.
+        Raises UnicodeEncodeError if the function's own stream would refuse its text.
         """
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
@@ -98,7 +98,7 @@ class Log(io.TextIOBase):
         return len(text)
 
     def put(self, data: bytes) -> None:
-        """Take in what a text becomes."""
+        """Add encoded text."""
         line = self._begun.line
         if line is None or not line.goes_on:
             line = self._begun.line = _Line(self)
@@ -111,7 +111,7 @@ class Log(io.TextIOBase):
             line.end()
 
     def emit(self, function: str | None, data: bytes, execution: str = "") -> None:
-        """Write the lines of `data` as the function's. A log without a reader is no failure."""
+        """Write the lines of `data` as the function's. A missing reader of the log is no error."""
         origin = f"{function} {execution}" if execution else function
         prefix = f"[{origin}] ".encode() if function else b""
         with contextlib.suppress(OSError):
@@ -121,14 +121,14 @@ class Log(io.TextIOBase):
                     view = view[os.write(self._descriptor, view) :]
 
     def fileno(self) -> int:
-        """The descriptor that the lines go to."""
+        """Return the descriptor of the lines."""
         return self._descriptor
 
     def writable(self) -> bool:
         return True
 
     def detach(self) -> _Bytes:  # type: ignore[override]
-        """The stream of bytes; this one stays, as it belongs to all functions."""
+        """Return the stream of bytes; this stream stays, as it belongs to all functions."""
         self.flush()
         return self.buffer
 
@@ -137,14 +137,14 @@ class Log(io.TextIOBase):
         self.flush()
 
     def reconfigure(self, *, errors: str | None = None, **_: object) -> None:
-        """Choose which texts it refuses; there is nothing else to choose."""
+        """Set which texts it refuses; nothing else can be set."""
         self._errors = errors or self._errors
 
 
 class _Line:
-    """The line that a thread has begun; it goes out with the thread at the latest.
+    """A line that a thread has begun; it is written at the latest when the thread ends.
 
-    It stays with the process that began it: a fork copies it.
+    It belongs to the process that began it, as a fork copies it.
     """
 
     def __init__(self, log: Log) -> None:
@@ -160,7 +160,7 @@ class _Line:
         return bool(self._pieces) and self._process == os.getpid()
 
     def add(self, data: bytes) -> None:
-        """Take in what follows, and write out what is complete."""
+        """Add data, and write the complete lines."""
         self._pieces.append(data)
         self._size += len(data)
         if b"\n" in data or self._size > _LONGEST:
@@ -171,7 +171,7 @@ class _Line:
             self._log.emit(self._function, whole[:end], self._execution)
 
     def end(self) -> None:
-        """Write out what there is."""
+        """Write the remaining data."""
         if self.goes_on:
             pieces, self._pieces = self._pieces, []
             self._log.emit(self._function, b"".join(pieces), self._execution)
@@ -203,12 +203,12 @@ class _Bytes(io.RawIOBase):
         self.flush()
 
 
-#: In the place of ``sys.stderr``, whatever handlers put there.
+#: The log for stderr, even if handlers replace ``sys.stderr``.
 _stderr: Log | None = None
 
 
 def install() -> None:
-    """Prefix what is printed from now on; what goes to the descriptors directly stays as it is."""
+    """Prefix what is printed from now on; direct writes to the descriptors are not changed."""
     global _stderr
     for name in ("stdout", "stderr"):
         stream: TextIO | None = getattr(sys, name)
@@ -219,7 +219,7 @@ def install() -> None:
 
 
 def report(function: str, error: BaseException) -> None:
-    """Write the traceback of `error` to stderr as if `function` had, unless that is replaced."""
+    """Write the traceback of `error` to stderr as if `function` had, unless stderr is replaced."""
     with contextlib.suppress(Exception):  # little memory may be left
         if isinstance(sys.stderr, Log):
             tell(function, "".join(traceback.format_exception(error)))
@@ -232,20 +232,20 @@ def tell(function: str, text: str) -> None:
 
 
 def pass_on(line: bytes) -> None:
-    """Write a line that has its function's name already."""
+    """Write a line that already has its function's name."""
     if _stderr is not None:
         _stderr.emit(None, line)
 
 
 def failed(function: str, execution: str, code: str, message: str) -> None:
-    """Write to stderr, in one line, why an execution has no answer but an error."""
+    """Write to stderr, in one line, the error with which an execution has failed."""
     if _stderr is not None:
         line = f"{FAILED}{code}: {' '.join(message.split())}"
         _stderr.emit(function, line.encode(errors=_ERRORS), execution)
 
 
 def end_lines() -> None:
-    """Write out what this thread has printed so far."""
+    """Write out this thread's output so far."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -254,14 +254,14 @@ def end_lines() -> None:
 
 
 def end_own_lines() -> None:
-    """Write out what this thread has begun in the log, before its process ends by a call."""
+    """Write out this thread's lines in the log, before a call ends its process."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, Log):
             stream.flush()
 
 
 def _writer() -> str | None:
-    """The function whose code is nearest in the call stack."""
+    """Return the function whose code is nearest in the call stack."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         function = function_of(frame.f_globals)
@@ -272,7 +272,7 @@ def _writer() -> str | None:
 
 
 def _lines(data: bytes) -> list[bytes]:
-    r"""The lines of `data`, which end as for of-watchdog: with \n, or with \r\n.
+    r"""Return the lines of `data`, split as by of-watchdog: at \n or \r\n.
 
     >>> _lines(b"10 %\r20 %\r\n\nend")
     [b'10 %\r20 %', b'', b'end']
@@ -290,7 +290,7 @@ def _prefixed(prefix: bytes, lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines put together as far as a pipe takes them whole."""
+    """Join lines into pieces that a pipe accepts atomically."""
     piece = b""
     for line in lines:
         if piece and len(piece) + len(line) > _WHOLE:

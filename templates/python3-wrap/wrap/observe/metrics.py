@@ -1,4 +1,4 @@
-"""What a wrap tells monitoring, as Prometheus reads it."""
+"""The metrics of a wrap, in the format of Prometheus."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _BOUNDS_S = (
     *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
     *(1.0, 2.0, 5.0, 10.0, 20.0, 60.0),
 )
-#: A client may send any method: each other one is `_OTHER_METHOD`, as Prometheus's own client has
-#: it, so that nobody can have the wrap keep ever more numbers.
+#: A client may send any method. Others are counted as `_OTHER_METHOD`, as in Prometheus's own
+#: client, so that nobody can make the wrap keep ever more counters.
 _METHODS = frozenset(("get", "head", "post", "put", "patch", "delete", "options"))
 _OTHER_METHOD = "unknown"
-#: What is told of from the beginning, so that the first of them is not overlooked.
+#: Label values that are reported from the beginning, so that their first count is seen.
 _USUAL_CODES, _USUAL_ERRORS = ("200", "500", "504"), ("process-died", "raised", "timeout")
 
 
@@ -46,12 +46,12 @@ class Counter:
             self.expect()
 
     def expect(self, *labels: str) -> None:
-        """Tell 0 until something is counted: from nothing to 1, Prometheus sees no growth."""
+        """Report 0 until something is counted: Prometheus sees no growth from nothing to 1."""
         with self._lock:
             self._values[labels] += 0
 
     def add(self, *labels: str, by: int = 1) -> None:
-        """Count something with these values of the labels."""
+        """Add `by` to the number with these label values."""
         with self._lock:
             self._values[labels] += by
 
@@ -62,11 +62,11 @@ class Counter:
 
 
 class Histogram:
-    """How long something took, for each combination of its labels; any thread may add to it.
+    """Durations, for each combination of its labels; any thread may add to it.
 
     Args:
-        also_s: another bound of its buckets, in seconds: what is below it is then known exactly.
-        counted: the name and the meaning of a counter of the same, beside its own.
+        also_s: a further bound of its buckets, in seconds: the count below it is then exact.
+        counted: the name and the meaning of a counter of the same durations, beside its own.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Histogram:
             self._sums[labels] += 0.0
 
     def observe(self, seconds: float, *labels: str) -> None:
-        """Add a duration with these values of the labels."""
+        """Add a duration with these label values."""
         with self._lock:
             self._counts[labels][bisect_left(self._bounds, seconds)] += 1
             self._sums[labels] += seconds
@@ -115,11 +115,11 @@ class Histogram:
 
 
 class Metrics:
-    """What has become of requests and of runs of functions; any thread may call its methods.
+    """The outcomes of requests and of function runs; any thread may call its methods.
 
     Args:
-        slo_s: in how many seconds a request is to be answered; None where nobody has said so.
-        functions: what may run.
+        slo_s: the service level objective for the time to an answer, in seconds; None if not set.
+        functions: the functions that may run.
     """
 
     def __init__(self, slo_s: float | None = None, functions: Iterable[str] = ()) -> None:
@@ -156,16 +156,16 @@ class Metrics:
                 self._failed_runs.expect(function, error)
 
     def answered(self, method: str, code: str, seconds: float) -> None:
-        """A request has been answered, with an HTTP status, so long after it was whole."""
+        """Count a request answered with an HTTP status, `seconds` after it was complete."""
         told = method.lower()
         self._requests.observe(seconds, code, told if told in _METHODS else _OTHER_METHOD)
 
     def failed(self, error: str) -> None:
-        """A request is answered with an error of this code."""
+        """Count a request that is answered with an error of this code."""
         self._failures.add(error)
 
     def ran(self, result: Result) -> None:
-        """A task has ended; what it emits before its end is no run of its own."""
+        """Count a task that has ended; an output emitted before its end is not a run."""
         if result.emitted is not None:
             return
         self._runs.observe(result.ended - result.started, result.function)
@@ -173,7 +173,7 @@ class Metrics:
             self.run_failed(result.function, result.error["code"])
 
     def run_failed(self, function: str, error: str) -> None:
-        """A run of a function has failed."""
+        """Count a failed run of a function."""
         self._failed_runs.add(function, error)
 
     def lines(self) -> list[str]:
@@ -188,7 +188,7 @@ class Metrics:
 
 
 class StreamMetrics:
-    """What became of events and of what `buckets` fired; any thread may call its methods."""
+    """The outcomes of events and of the firings of `buckets`; any thread may call its methods."""
 
     def __init__(self, buckets: Iterable[str]) -> None:
         self._events = Counter("chiron_events_total", "Events that were taken in.")
@@ -205,19 +205,19 @@ class StreamMetrics:
             self._delays.expect(bucket)
 
     def took(self, events: int) -> None:
-        """Events are held."""
+        """Count events that are held."""
         self._events.add(by=events)
 
     def ended(self, bucket: str, delay_s: float) -> None:
-        """What a bucket has fired has ended, so long after it was due."""
+        """Count a firing of a bucket that has ended, so long after it was due."""
         self._delays.observe(delay_s, bucket)
 
     def failed(self, bucket: str) -> None:
-        """A run of what a bucket has fired has failed."""
+        """Count a failed run of a bucket's firing."""
         self._failures.add(bucket)
 
     def lines(self, dead_letters: int | None = None) -> list[str]:
-        """All of it, and how many dead letters there are, if there can be any."""
+        """Return all metrics, and the number of dead letters if there can be any."""
         lines = self._events.lines() + self._failures.lines() + self._delays.lines()
         if dead_letters is not None:
             about = "Requests and windows that were set aside: chiron dead-letters."
@@ -233,11 +233,11 @@ def replica_metrics(
     held_bytes: int,
     firings: tuple[int, int, int] | None = None,
 ) -> list[str]:
-    """What the replica called `replica` has to do.
+    """Return the load of the replica called `replica`.
 
-    That is requests that it has `taken`, of which some may wait for processes, and those `queued`
-    before that; and objects of so many bytes, but for those on disk. Of buckets it is what has
-    fired: how many `firings` run, how many wait, and how many may run at once.
+    `taken` requests are in work, some of which may wait for processes; `queued` requests wait
+    before that. Objects take `held_bytes`, without those on disk. For buckets, `firings` are the
+    numbers of firings that run, that wait, and that may run at once.
     """
     mechanism, budget, wrap = runtime.mechanism, runtime.budget, runtime.wrap
     pressure = runtime.peer_protocol and runtime.peer_protocol.pressure
@@ -276,7 +276,7 @@ def replica_metrics(
 
 
 def process_metrics() -> list[str]:
-    """The process that serves, under the names that Prometheus's own clients give."""
+    """Return the metrics of this process, under the names of Prometheus's own clients."""
     pages = Path("/proc/self/statm").read_text().split()
     page_bytes = os.sysconf("SC_PAGE_SIZE")
     files = sum(1 for _ in Path("/proc/self/fd").iterdir())
@@ -295,18 +295,18 @@ def process_metrics() -> list[str]:
 
 
 def _started_s() -> float:
-    """When this process started, in seconds since the epoch."""
+    """Return when this process started, in seconds since the epoch."""
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     booted_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     return booted_s + int(fields[19]) / os.sysconf("SC_CLK_TCK")  # proc(5): starttime
 
 
-#: Once: it would move with each correction of the clock.
+#: Computed once: it would change with each correction of the clock.
 _STARTED_S = _started_s()
 
 
 def page(lines: Iterable[str]) -> str:
-    """Lines as Prometheus reads them."""
+    """Join lines into a page for Prometheus."""
     return "\n".join(lines) + "\n"
 
 
@@ -320,7 +320,7 @@ def _counted(
 
 
 def _label(*pairs: Any) -> str:
-    """Names and values of labels, as they stand behind a metric's name."""
+    """Format names and values of labels, as they follow a metric's name."""
     told = []
     for name, value in pairs:
         escaped = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
@@ -329,6 +329,6 @@ def _label(*pairs: Any) -> str:
 
 
 def _metric(name: str, kind: str, about: str, values: Mapping[str, float]) -> list[str]:
-    """A metric: its values by what follows its name."""
+    """Format a metric; `values` are by the text that follows its name."""
     head = [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
     return head + [f"{name}{more} {value}" for more, value in values.items()]

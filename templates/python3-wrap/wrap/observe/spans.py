@@ -1,7 +1,7 @@
-"""Sends what executions did as OpenTelemetry spans: OTLP over HTTP, in JSON.
+"""Exports executions as OpenTelemetry spans: OTLP over HTTP, in JSON.
 
-One thread sends them in batches; nobody waits for it, and what is too much for it is dropped. They
-are what `wrap.observe.timeline` tells, with the request as their root.
+One thread sends them in batches. Nobody waits for it, and excess spans are dropped. The spans are
+those of `wrap.observe.timeline`, with the request as their root.
 
 References
 ----------
@@ -34,12 +34,12 @@ from wrap.observe.metrics import Counter
 from wrap.observe.timeline import timeline
 from wrap.observe.trace_context import TraceContext
 
-#: Spans of one message; so many are sent at once, else what has come within a second.
+#: Spans of one message; fewer are sent after a second.
 _BATCH, _DELAY_S = 512, 1.0
-#: Spans that wait for that: about 1 KiB each.
+#: The most spans that wait for it: about 1 KiB each.
 _MOST = 4096
 _TIMEOUT_MS = "10000"
-#: How long to wait before each try to send; what a collector answers then is worth another one.
+#: Seconds to wait before each try to send; the statuses after which to try again.
 _TRIES_S = (0.0, 0.0, 1.0, 2.0)
 _BUSY = (429, 502, 503, 504)
 #: The most bytes of an answer.
@@ -51,9 +51,9 @@ _PROTOCOLS = ("", "grpc", "http/protobuf", "http/json")
 _COMPRESSIONS = ("", "none", "gzip")
 _INTERNAL, _SERVER = 1, 2
 _ERROR = 2
-#: The code of what had begun when the execution failed.
+#: The error code of a task that was running when the execution failed.
 _CANCELLED = "cancelled"
-#: The variables of traces alone come before those of all signals.
+#: The variables of traces alone take precedence over those of all signals.
 _OF_TRACES, _OF_ALL = "OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"
 _SERVICE = "service.name"
 
@@ -62,28 +62,28 @@ class Ended(NamedTuple):
     """An execution, or a wrap's part of one, that has ended."""
 
     trace: TraceContext
-    #: The execution's.
+    #: The number of the execution.
     number: int
     mark: str
-    #: What the times of `spans` go from, in the time of day: when its request came.
+    #: When its request came, as time of day; the times of `spans` are relative to it.
     arrived_ns: int
-    #: Those of a timeline.
+    #: The spans of its timeline.
     spans: Sequence[Mapping[str, Any]]
-    #: Of the request's own span: when it was answered, the HTTP status, and what failed. There is
-    #: no such span where there is no status.
+    #: For the request's own span: time to the answer, HTTP status, and error. Without a status
+    #: there is no such span.
     latency_ms: float = 0.0
     status: int | None = None
     failure: Mapping[str, Any] | None = None
 
 
 class Collector:
-    """Where spans are sent: one connection for each message, no redirects.
+    """The service that receives spans: one connection for each message, no redirects.
 
     Args:
         url: of the service.
         environment: has the other variables of OpenTelemetry.
 
-    Raises ValueError: a variable has a value that cannot be used; the message names it.
+    Raises ValueError if the value of a variable is invalid; the message names the variable.
     """
 
     def __init__(self, url: str, environment: Mapping[str, str]) -> None:
@@ -96,10 +96,10 @@ class Collector:
             self._headers["Content-Encoding"] = "gzip"
 
     def send(self, body: bytes) -> tuple[int, bytes]:
-        """The status and the body of the answer, which is cut off where it is long.
+        """Return the status and the body of the answer; a long body is truncated.
 
-        All of it takes no longer than the timeout. Raises OSError, or HTTPException, where that is
-        over or there is no answer.
+        All of it takes no longer than the timeout. Raises OSError, or HTTPException, after the
+        timeout or if there is no answer.
         """
         if self._compresses:
             body = gzip.compress(body)
@@ -111,7 +111,7 @@ class Collector:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         with contextlib.closing(connection):
             connection.connect()
-            # The connection's own timeout is for each byte, and some send one at a time.
+            # The connection's own timeout holds for each byte, and some servers send single bytes.
             timer = threading.Timer(self._timeout_s, _cut, [connection.sock])
             timer.start()
             try:
@@ -128,15 +128,15 @@ def _cut(channel: socket.socket) -> None:
 
 
 class Exporter:
-    """What wraps tell of executions whose coordinator they are.
+    """Exports the executions that this wrap coordinates.
 
     Args:
-        collector: where spans go.
+        collector: the receiver of spans.
         environment: has the other variables of OpenTelemetry.
     """
 
     def __init__(self, wrap: Wrap, collector: Collector, environment: Mapping[str, str]) -> None:
-        #: How many spans were not taken, for whatever reason.
+        #: The number of spans that were not delivered, for any reason.
         self.dropped = Counter(
             "chiron_spans_dropped_total", "Spans that OpenTelemetry's collector has not got."
         )
@@ -147,7 +147,7 @@ class Exporter:
             self._attributes[_SERVICE] = name
         self._changed = threading.Condition()
         self._ended = deque[Ended]()
-        #: Of these, and of what is being sent.
+        #: The number of spans in `_ended` and in the batch that is being sent.
         self._spans = 0
         self._closing = self._failing = False
         self._thread = threading.Thread(target=self._send_all, name="spans", daemon=True)
@@ -162,20 +162,20 @@ class Exporter:
         status: int,
         error: TaskError | None,
     ) -> None:
-        """A request has been answered, with that HTTP status; moments are of the monotonic clock.
+        """Export an answered request, with that HTTP status; times are of the monotonic clock.
 
-        The `results` are all that is known, also of one that has failed.
+        The `results` are all known results, even if the request failed.
         """
         failure = None if error is None else error.as_dict(redacted)
         self._take(ident, results, arrived, answered, status, failure)
 
     def part(self, ident: Ident, results: Sequence[Result]) -> None:
-        """A part of an execution has ended of which the answer to the request does not know."""
+        """Export a part of an execution that is not in the answer to the request."""
         now = time.monotonic()
         self._take(ident, results, now, now, None, None)
 
     def close(self, within_s: float) -> None:
-        """Send what there is, as far as that is possible within a time."""
+        """Send the waiting spans, as far as that is possible in time."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -194,7 +194,7 @@ class Exporter:
             return
         try:
             told = timeline(self._wrap, results, arrived, answered, ident.trace)
-        except Exception:  # whatever is wrong with what is told, the execution goes on to its end
+        except Exception:  # an error in the export must not stop the execution
             traceback.print_exc()
             self.dropped.add(by=len(results))
             return
@@ -219,14 +219,14 @@ class Exporter:
                 spans = [span for each in ended for span in spans_of(each, self._wrap)]
                 for first in range(0, len(spans), _BATCH):
                     self._send(spans[first : first + _BATCH])
-            except Exception:  # these are lost; later ones are sent
+            except Exception:  # these spans are lost; later spans are sent
                 traceback.print_exc()
                 self.dropped.add(by=sum(map(_count, ended)))
             with self._changed:
                 self._spans -= sum(map(_count, ended))
 
     def _next(self) -> list[Ended]:
-        """What has ended within a moment; nothing in the end."""
+        """Wait for ended executions and return those of a moment; empty after `close`."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or self._closing)
             self._changed.wait_for(lambda: self._spans >= _BATCH or self._closing, _DELAY_S)
@@ -264,9 +264,9 @@ class Exporter:
 
 
 def exporter_of(wrap: Wrap, url: str, environment: Mapping[str, str]) -> Exporter | None:
-    """What sends spans to `url`; None, which the log says, where that speaks another protocol.
+    """Return the exporter to `url`; None, with a line in the log, if the protocol is grpc.
 
-    Raises ValueError, which names the variable, where one cannot be used.
+    Raises ValueError, which names the variable, if the value of one is invalid.
     """
     collector = Collector(url, environment)
     protocol = _chosen(environment, "PROTOCOL", _PROTOCOLS)
@@ -279,7 +279,7 @@ def exporter_of(wrap: Wrap, url: str, environment: Mapping[str, str]) -> Exporte
 
 
 def spans_of(ended: Ended, wrap: Wrap) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The spans of an execution in OTLP's JSON, each with its wrap."""
+    """Yield the spans of an execution in OTLP's JSON, each with its wrap."""
     trace, root = ended.trace, ended.trace.span_id(ended.number, "request")
     if ended.status is not None:
         yield wrap.name, _request_span(ended, root, wrap)
@@ -306,7 +306,7 @@ def spans_of(ended: Ended, wrap: Wrap) -> Iterator[tuple[str, dict[str, Any]]]:
         if error := each.get("error"):
             code, _, message = error.partition(": ")
             span["attributes"] += _attributes({"error.type": code})
-            if code != _CANCELLED:  # what failed is another one
+            if code != _CANCELLED:  # another task failed
                 span["status"] = {"code": _ERROR, "message": message}
         yield each["wrap"], span
 
@@ -314,9 +314,9 @@ def spans_of(ended: Ended, wrap: Wrap) -> Iterator[tuple[str, dict[str, Any]]]:
 def message_of(
     spans: Iterable[tuple[str, dict[str, Any]]], own: str, attributes: Mapping[str, str]
 ) -> dict[str, Any]:
-    """An ExportTraceServiceRequest.
+    """Return an ExportTraceServiceRequest.
 
-    Each wrap is a service, called like it unless `attributes` say otherwise, which are those of the
+    Each wrap is a service with the wrap's name, unless `attributes` set another; they belong to the
     wrap called `own`.
     """
     by_wrap: dict[str, list[dict[str, Any]]] = {}
@@ -356,7 +356,7 @@ def _request_span(ended: Ended, span_id: str, wrap: Wrap) -> dict[str, Any]:
             "chiron.execution": ended.mark or None,
         }
     )
-    if failure and (ended.status or 0) >= SERVER_FAULT:  # else it is the client's
+    if failure and (ended.status or 0) >= SERVER_FAULT:  # else the client caused it
         message = f"{failure['code']}: {failure['message']}"
         span["status"] = {"code": _ERROR, "message": message}
     return span
@@ -385,7 +385,7 @@ def _count(ended: Ended) -> int:
 
 
 def _named(environment: Mapping[str, str], name: str) -> tuple[str, str]:
-    """The variable that says `name` for traces, and what it has; empty where none says it."""
+    """Return the variable that sets `name` for traces, and its value; empty if none is set."""
     variable = f"{_OF_TRACES}{name}"
     if not environment.get(variable):
         variable = f"{_OF_ALL}{name}"
@@ -419,7 +419,7 @@ def _address(url: str, environment: Mapping[str, str]) -> SplitResult:
 def _timeout_s(environment: Mapping[str, str]) -> float:
     variable, value = _named(environment, "TIMEOUT")
     milliseconds = value or _TIMEOUT_MS
-    # A thread waits for at most 292 years.
+    # A thread can wait for at most 292 years.
     if not re.fullmatch("[0-9]{1,9}", milliseconds) or not int(milliseconds):
         raise ValueError(f"{variable} is {value!r}: set it to milliseconds, such as {_TIMEOUT_MS}")
     return int(milliseconds) / 1000
@@ -436,13 +436,13 @@ def _headers(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
-    """What ``a=1,b=2`` says, with what is percent-encoded in it."""
+    """Parse ``a=1,b=2``, and decode percent-encoding in its values."""
     pairs = (each.partition("=") for each in text.split(",") if each.strip())
     return [(name.strip(), unquote(value.strip())) for name, _, value in pairs]
 
 
 def _rejected(answer: bytes) -> int:
-    """How many spans were refused of a message that was taken."""
+    """Return how many spans of an accepted message were rejected."""
     try:
         return int(json.loads(answer or "{}")["partialSuccess"]["rejectedSpans"])
     except (ValueError, TypeError, LookupError, RecursionError):

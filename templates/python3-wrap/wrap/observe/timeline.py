@@ -1,4 +1,4 @@
-"""What ran when, as `workflow.timeline.Timeline` has it, from the request's arrival on."""
+"""What ran when, from the request's arrival on, in the format of `workflow.timeline.Timeline`."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def timeline(
     answered: float,
     trace: TraceContext | None = None,
 ) -> dict[str, Any]:
-    """The timeline of a request that `wrap` has answered.
+    """Return the timeline of a request that `wrap` has answered.
 
-    Spans of tasks that were traced have ``wait_core_ms``, ``cpu_ms`` and ``processes_mib``, and
-    what probes saw that were asked for. Where a workflow decides while it runs, nobody asks which
-    ends of others a task has waited for, and no transfer is told.
+    Spans of traced tasks have ``wait_core_ms``, ``cpu_ms`` and ``processes_mib``, and the results
+    of the requested probes. There are no transfers if a workflow decides while it runs: then it is
+    unknown for which ends a task has waited.
 
     Args:
         arrived, answered: when the request came, and when its answer was made, in seconds of the
             monotonic clock.
-        trace: what gives spans of tasks a ``span_id``.
+        trace: gives spans of tasks a ``span_id``.
     """
     found = [*_starts(results), *_transfers(wrap, results, arrived), *_tasks(wrap, results, trace)]
     spans = [
@@ -44,12 +44,12 @@ def timeline(
     }
 
 
-#: What is a moment, or two of them.
+#: The fields that are a time, or two times.
 _MOMENTS = ("start_ms", "end_ms", "writes_ms", "reads_ms")
 
 
 def _starts(results: Iterable[Result]) -> Iterator[dict[str, Any]]:
-    """The starts of processes, each once, also where several results tell of it."""
+    """Yield the starts of processes, each once, even if several results report it."""
     for wrap, process, asked, ready in dict.fromkeys(
         (result.wrap, result.process, result.asked, result.ready) for result in results
     ):
@@ -60,7 +60,7 @@ def _starts(results: Iterable[Result]) -> Iterator[dict[str, Any]]:
 def _tasks(
     wrap: Wrap, results: Iterable[Result], trace: TraceContext | None
 ) -> Iterator[dict[str, Any]]:
-    """The tasks, and what they emitted: of no length unless it was written as a file."""
+    """Yield the tasks and their emitted outputs, which have no length unless written as a file."""
     runs = Counter[str]()
     for result in sorted(results, key=lambda each: each.started):
         emitted = result.emitted is not None
@@ -91,10 +91,10 @@ def _tasks(
 
 
 def _transfers(wrap: Wrap, results: Iterable[Result], arrived: float) -> Iterator[dict[str, Any]]:
-    """From the end of what a task waited for last, in another wrap, until its own wrap started it.
+    """Yield transfers, from the last awaited end in another wrap until the task's wrap started it.
 
-    What has come while it waited for something in its own wrap is not told of: nothing waited for
-    it, and nobody knows when it came.
+    An object that came while the task waited for something in its own wrap has no transfer: nothing
+    waited for it, and nobody knows when it came.
     """
     if wrap.instances or not wrap.remotes:
         return
@@ -108,7 +108,7 @@ def _transfers(wrap: Wrap, results: Iterable[Result], arrived: float) -> Iterato
                 awaited.append((giver.ended, giver.wrap))
         last, place = max(awaited)
         end = result.started if result.asked is None else result.asked
-        if place != result.wrap and last < end:  # a stream is read before its giver has ended
+        if place != result.wrap and last < end:  # a stream is read before its writer has ended
             span = _span("transfer", result.wrap, None, last, end)
             yield span | {"task": wrap.name_of(number), "function": result.function}
 

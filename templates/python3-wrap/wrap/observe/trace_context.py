@@ -1,4 +1,4 @@
-"""Which trace a request is part of, and which span of it a task is: W3C Trace Context.
+"""The trace of a request, and the span of a task in it: W3C Trace Context.
 
 References
 ----------
@@ -12,42 +12,42 @@ import re
 from hashlib import blake2b
 from typing import NamedTuple
 
-#: Version, trace, parent and flags. What follows, a version after 00 may have.
+#: Version, trace, parent and flags. Only versions after 00 may have more.
 _TRACEPARENT = re.compile(
     r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
 )
-#: Of the flags, those that are known: the trace is recorded, and its id is random.
+#: The known flags: the trace is recorded; its id is random.
 _SAMPLED, _KNOWN = 0b01, 0b11
 #: A longer ``tracestate`` need not be passed on.
 _LONGEST_STATE = 512
 
 
 class TraceContext(NamedTuple):
-    """What a request says of the trace that it is part of."""
+    """The trace of a request, from its headers."""
 
-    #: In hexadecimal digits. There is no parent where the trace begins with the request.
+    #: In hexadecimal digits; `parent_id` is empty if the trace begins with the request.
     trace_id: str
     parent_id: str
     flags: int
-    #: Passed on as it came.
+    #: The ``tracestate``, passed on unchanged.
     state: str = ""
-    #: Whether the execution's tasks are spans. Where they are not, they pass on their request's.
+    #: Whether the execution's tasks are spans. If not, they pass on the request's parent.
     is_exported: bool = False
 
     def span_id(self, execution: int, what: int | str) -> str:
-        """The id of a span of that execution: its processes and wraps need not tell each other."""
+        """Return a span's id, which processes and wraps compute alike without a message."""
         text = f"{self.trace_id} {execution} {what}"
         return blake2b(text.encode(), digest_size=8).hexdigest()
 
     def headers(self, execution: int, task: int) -> dict[str, str]:
-        """What the handler of a task is to send with its own requests."""
+        """Return the headers that the handler of a task is to send with its own requests."""
         parent_id = self.span_id(execution, task) if self.is_exported else self.parent_id
         headers = {"traceparent": f"00-{self.trace_id}-{parent_id}-{self.flags:02x}"}
         return headers | {"tracestate": self.state} if self.state else headers
 
 
 def given(traceparent: str, tracestate: str) -> TraceContext | None:
-    """What these headers of a request say; None where there are none, or they are invalid."""
+    """Return the trace of a request's headers; None if there are none, or they are invalid."""
     found = _TRACEPARENT.fullmatch(traceparent)
     if found is None:
         return None
@@ -59,7 +59,7 @@ def given(traceparent: str, tracestate: str) -> TraceContext | None:
 
 
 def checked(told: TraceContext | None) -> TraceContext | None:
-    """What a caller has told that may have made it up; None where no headers would say that."""
+    """Validate a trace that a caller may have made up; None if no headers could describe it."""
     if told is None:
         return None
     parent_id = told.parent_id or "f" * 16
@@ -68,7 +68,7 @@ def checked(told: TraceContext | None) -> TraceContext | None:
 
 
 def exported(request: TraceContext | None) -> TraceContext:
-    """The same of an execution that is exported, unless the caller wants none; or a new trace."""
+    """Return the trace of an exported execution, new if there is none; a caller may decline."""
     if request is None:
         return TraceContext(os.urandom(16).hex(), "", _SAMPLED, is_exported=True)
     return request._replace(is_exported=bool(request.flags & _SAMPLED))

@@ -1,9 +1,9 @@
 """Connects the tasks of an execution that write streams with the tasks that read them.
 
-The rules are in `wrap.core.streams`. Within a wrap an end is one of a pair of sockets, between two
-wraps a connection of its own. A further process asks the main process for an end, and gets a
-descriptor. Every process of the machine may find the address at which it asks: the processes of
-other users are refused.
+The rules are in `wrap.core.streams`. Within a wrap, an endpoint is one of a pair of sockets;
+between two wraps it is a direct connection. A worker process asks the main process for an endpoint,
+and gets a descriptor. Every process of the machine may find the abstract address of the broker, so
+processes of other users are refused.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from wrap.pipes.frames import lost
 if TYPE_CHECKING:
     from wrap.pipes.piecewise import Client
 
-#: The reader of what the task that answers writes.
+#: The client, as the reader of the answering task's stream.
 CLIENT = -1
-#: The kind of the message after which a connection is a stream.
+#: The kind of the message that turns a connection into a stream.
 STREAM = "stream"
-#: The most bytes of what a further process asks, and of an error that it gets.
+#: The most bytes of a worker's request, and of an error that it gets.
 _SAID = 1 << 12
-#: The abstract address at which further processes ask: see `ask_at`.
+#: The abstract address of the broker for workers; see `ask_at`.
 _address = ""
-#: How long who has connected may take to ask, in seconds.
+#: Timeout of a worker's request after it has connected, in seconds.
 _ASK_S = 5.0
 #: socket(7), SO_PEERCRED: the process, its user and its group.
 _CREDENTIALS = struct.Struct("iII")
-#: How often a reader looks whether its stream has arrived, in seconds.
+#: How often a reader checks whether its stream has arrived, in seconds.
 _LOOK_S = 0.2
 
-#: Gives the end of a stream that writes, or the end that reads.
+#: Returns the endpoint of a stream that writes (True) or reads (False).
 Open = Callable[[StreamId, bool], socket.socket]
-#: Connects to a wrap that takes part in an execution, to write a stream, as long as that is wanted.
+#: Connects to another wrap of an execution, to write a stream, while the callable returns True.
 Connect = Callable[[str, StreamId, Callable[[], bool]], socket.socket]
 
 
@@ -61,7 +61,7 @@ class ExecutionStreams(OpenStreams[socket.socket]):
     Args:
         attempt_of: a method that returns the attempt of a task that opens a stream; None if that is
             over.
-        client: the client that the task that answers may write to; None if its answer goes as a
+        client: the client that the answering task may write to; None if the answer is sent as a
             whole.
     """
 
@@ -70,17 +70,17 @@ class ExecutionStreams(OpenStreams[socket.socket]):
     ) -> None:
         super().__init__(number)
         self.client = client
-        # Else what an execution has would stay until cycles are looked for.
+        # A strong reference would keep the execution's data until cycles are collected.
         self._attempt_of = weakref.WeakMethod(attempt_of)
 
     def attempt_of(self, task: int) -> int | None:
-        """The attempt that a task is in which opens a stream; None if that is over."""
+        """Return the present attempt of a task that opens a stream; None if it is over."""
         attempt_of = self._attempt_of()
         return None if attempt_of is None else attempt_of(task)
 
 
 class Broker:
-    """In the main process.
+    """The broker of streams, in the main process.
 
     Args:
         connect: None if the wrap runs all of the workflow.
@@ -98,7 +98,7 @@ class Broker:
         self._changed = threading.Condition()
 
     def serve(self) -> None:
-        """Answer further processes from now on."""
+        """Answer requests of workers from now on."""
         server = patient(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         server.bind(f"\0{_address}")
         server.listen()
@@ -106,12 +106,12 @@ class Broker:
         essential(partial(self._accept, server), "streams")
 
     def begin(self, execution: ExecutionStreams) -> None:
-        """An execution begins, and its tasks may ask."""
+        """Register an execution that begins; its tasks may ask for endpoints."""
         with self._changed:
             self._streams.begin(execution)
 
     def end(self, execution: ExecutionStreams) -> None:
-        """An execution has ended: nobody waits for its streams any longer."""
+        """Remove an execution that has ended: nobody waits for its streams any longer."""
         with self._changed:
             broken = self._streams.end(execution)
             self._changed.notify_all()
@@ -120,14 +120,14 @@ class Broker:
     def begin_attempt(
         self, execution: ExecutionStreams, tasks: Iterable[int], attempt: int
     ) -> None:
-        """Another attempt of some tasks begins: the streams of those before break off."""
+        """Begin another attempt of some tasks: the streams of earlier attempts break off."""
         with self._changed:
             broken = self._streams.begin_attempt(execution, tasks, attempt)
             self._changed.notify_all()
         _close(broken)
 
     def open(self, stream: StreamId, writes: bool) -> socket.socket:
-        """An end of a stream. Raises TaskError if there is none."""
+        """Return an endpoint of a stream. Raises TaskError if there is none."""
         stream, end = self._end(stream, writes)
         with self._changed:
             if self._streams.use(stream, end):
@@ -142,12 +142,12 @@ class Broker:
             return self._streams.in_hand
 
     def expects(self, execution: int) -> bool:
-        """Whether an execution runs here, or streams of it wait."""
+        """Return whether an execution runs here, or streams of it wait."""
         with self._changed:
             return self._streams.expects(execution)
 
     def arrived(self, stream: StreamId, channel: socket.socket) -> None:
-        """Another wrap is about to write a stream that is read here."""
+        """Accept a connection over which another wrap writes a stream that is read here."""
         if stream.reader == CLIENT:
             self._write_to_client(stream, channel)
             return
@@ -196,7 +196,7 @@ class Broker:
         return execution.client
 
     def _half(self, stream: StreamId) -> socket.socket:
-        """One end of a pair, for the task that asks first; the other end waits for its task."""
+        """Return one end of a pair to the task that asks first; keep the other end for its task."""
         with self._changed:
             if not self._streams.is_wanted(stream):
                 raise _over()
@@ -207,7 +207,7 @@ class Broker:
             return end
 
     def _come(self, stream: StreamId) -> socket.socket:
-        """The reader's end of a stream from another wrap, as soon as that has connected."""
+        """Wait until another wrap has connected, and return the reader's end of its stream."""
         with self._changed:
             while (end := self._streams.take(stream)) is None:
                 if not self._streams.is_wanted(stream):
@@ -217,7 +217,7 @@ class Broker:
 
     def _accept(self, server: socket.socket) -> None:
         while True:
-            with contextlib.suppress(OSError, RuntimeError):  # it is asked again, or fails
+            with contextlib.suppress(OSError, RuntimeError):  # the worker asks again, or fails
                 channel, _ = server.accept()
                 if (user := _user_of(channel)) == os.geteuid():
                     self._threads.start(partial(self._answer, patient(channel)))
@@ -227,11 +227,11 @@ class Broker:
 
     def _refuse(self, user: int) -> None:
         self._refused += 1
-        if self._refused & (self._refused - 1) == 0:  # else whoever connects fills the log
+        if self._refused & (self._refused - 1) == 0:  # else strangers could fill the log
             print(f"user {user} was refused streams, the {self._refused}. so far")
 
     def _answer(self, channel: socket.socket) -> None:
-        # Who asks may be gone, and what is said may be no question.
+        # The worker may be gone, and the message may be no request.
         with channel, contextlib.suppress(OSError, ValueError, TypeError):
             channel.settimeout(_ASK_S)
             *stream, writes = json.loads(channel.recv(_SAID))
@@ -243,7 +243,7 @@ class Broker:
 
 
 def _user_of(channel: socket.socket) -> int:
-    """The user of the process that has connected, as the kernel has it."""
+    """Return the user of the connected process, as the kernel reports it."""
     _, user, _ = _CREDENTIALS.unpack(
         channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     )
@@ -251,13 +251,13 @@ def _user_of(channel: socket.socket) -> int:
 
 
 def ask_at(address: str) -> None:
-    """Set where this process, and those that it forks, ask for streams."""
+    """Set the address at which this process, and processes forked from it, ask for streams."""
     global _address
     _address = address
 
 
 def ask(stream: StreamId, writes: bool) -> socket.socket:
-    """`Broker.open`, for a further process."""
+    """`Broker.open`, for a worker process."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as channel:
             patient(channel).connect(f"\0{_address}")

@@ -1,7 +1,7 @@
-"""How a stream is sent over a socket: in frames.
+"""The frames in which a stream is sent over a socket.
 
-A frame is a length, and so many bytes. The length 0 ends the stream. After the highest length comes
-the error of a writer that has failed. If the socket ends without either, the writer was lost.
+A frame is a length, followed by that many bytes. The length 0 ends the stream. After the highest
+length comes a failed writer's error. If the socket ends without either, the writer was lost.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import struct
 from wrap.core.errors import TaskError
 from wrap.core.recovery import STREAM_LOST
 
-#: Bytes that a file buffers, and that are read and written at once.
+#: Bytes that a file buffers, and that are read or written at once.
 BUFFER = 1 << 16
 LENGTH = struct.Struct("!I")
 END, FAILED = 0, (1 << 32) - 1
-#: How often a thread that waits looks whether it was cancelled, in milliseconds.
+#: How often a waiting thread checks whether it was cancelled, in milliseconds.
 LOOK_MS = 200
-#: Half of what the kernel buffers of a stream on each of its sides.
+#: Half of the kernel's buffer for a stream on each side.
 _KERNEL_BUFFER = 448 << 10
 
 
 def bounded(channel: socket.socket) -> socket.socket:
-    """`channel`, a stream between wraps, with bounded buffers of the kernel.
+    """Bound the kernel's buffers for `channel`, a stream between wraps.
 
-    The kernel lets unbounded buffers grow to ten times that. With smaller buffers, 1 GB took longer
+    By default the kernel lets them grow to ten times that. With smaller buffers, 1 GB took longer
     (64 KiB at once, 2 cores).
     """
     for buffer in (socket.SO_SNDBUF, socket.SO_RCVBUF):
@@ -34,5 +34,5 @@ def bounded(channel: socket.socket) -> socket.socket:
 
 
 def lost(what: str) -> TaskError:
-    """The error if the other end of a stream is gone, and the cause is not known here."""
+    """Return the error for a stream whose other end is gone for an unknown cause."""
     return TaskError(STREAM_LOST, what)

@@ -1,10 +1,10 @@
 """The connections from a task's outputs to the readers of its streams.
 
-A writer waits for its slowest reader. `wrap.core.slow_readers` has the rule of when the data of a
-slow reader goes to disk. That is bounded (`wrap.values.disk`): above the bound the writer waits
-again, until the reader has taken what is on disk. The writer fails at once if the disk is full. At
-the bound it fails if the reader has taken nothing for some seconds, because the tasks may wait for
-each other in a circle.
+A writer waits for its slowest reader. The rule in `wrap.core.slow_readers` decides when the data of
+a slow reader goes to disk. The disk space is bounded (`wrap.values.disk`): above the bound the
+writer waits again, until the reader has taken the data on disk. The writer fails at once if the
+disk is full. At the bound it fails if the reader has taken nothing for some seconds: the tasks may
+wait for each other in a circle.
 
 References
 ----------
@@ -35,19 +35,19 @@ class Outlet:
     """The connection to one reader.
 
     Args:
-        channel: a socket, of which the reader has the other end.
-        reader: the function that reads; errors name it.
+        channel: a socket whose other end the reader has.
+        reader: the name of the function that reads, for errors.
     """
 
     def __init__(self, channel: socket.socket, reader: str) -> None:
         channel.setblocking(False)
         self._channel = channel
         self._reader = reader
-        #: The error that was raised because the reader is gone.
+        #: The error raised because the reader is gone.
         self.broken: TaskError | None = None
         self._left: list[bytes | memoryview] = []
         self._spilled: Backlog | None = None
-        #: What follows the data on disk, for which the disk has no room.
+        #: Bytes after the data on disk, for which the disk has no room.
         self._later: list[bytes | memoryview] = []
         #: When the reader last took bytes, in seconds of the monotonic clock.
         self.last_read = time.monotonic()
@@ -63,19 +63,19 @@ class Outlet:
 
     @property
     def held_up(self) -> bool:
-        """Whether the writer has to wait. It does not for what goes to disk."""
+        """Whether the writer must wait; not for bytes that go to disk."""
         return bool(self._left if self._spilled is None else self._later)
 
     @property
     def has_read_all(self) -> bool:
-        """Whether the reader has taken all that was sent to it."""
+        """Whether the reader has taken all bytes sent to it."""
         room = fcntl.ioctl(self._channel, termios.TIOCOUTQ, bytes(4))
         return not self.sending and not int.from_bytes(room, "little")
 
     def put(self, pieces: Iterable[bytes | memoryview]) -> None:
-        """Send as many bytes as the reader takes now.
+        """Send as many bytes as the reader takes now, and keep the rest.
 
-        Raises TaskError if the reader is gone, OSError if bytes have to go to a disk that is full.
+        Raises TaskError if the reader is gone, OSError if bytes must go to a full disk.
         """
         if self._spilled is not None:
             pieces = list(pieces)
@@ -90,7 +90,7 @@ class Outlet:
         self.flush()
 
     def flush(self) -> None:
-        """Send more of what is left."""
+        """Send more of the remaining bytes."""
         while self._left or self._refill():
             try:
                 sent = self._channel.sendmsg(self._left)
@@ -107,10 +107,10 @@ class Outlet:
                 left[0] = memoryview(left[0])[sent:]
 
     def spill(self) -> None:
-        """Write what is left to disk, so that the writer need not wait.
+        """Write the remaining bytes to disk, so that the writer need not wait.
 
-        At the bound the writer goes on waiting. Raises OSError if the disk is full, and at the
-        bound if the reader has taken nothing for long.
+        At the bound the writer goes on waiting. Raises OSError if the disk is full; at the bound,
+        if the reader has taken nothing for long.
         """
         if self._spilled is not None:
             if slow_readers.may_be_circle(self, time.monotonic()):
@@ -134,7 +134,7 @@ class Outlet:
         return f"{size} bytes for {self._reader} are on disk, half of what is free there"
 
     def close(self, error: TaskError | None = None) -> None:
-        """Close the connection; a reader that lacks bytes gets `error`, if the writer failed."""
+        """Close the connection; a reader that lacks no earlier bytes gets `error`, if any."""
         if error is not None and not self.sending:
             said = json.dumps(error.as_dict(redacted)).encode()
             with contextlib.suppress(TaskError):
@@ -144,7 +144,7 @@ class Outlet:
         self._channel.close()
 
     def _refill(self) -> bool:
-        """Take the next bytes from disk, then what follows them; whether there are any."""
+        """Take the next bytes from disk, then those after them; return whether there are any."""
         if self._spilled is None:
             return False
         data = self._spilled.take(BUFFER)
@@ -158,7 +158,7 @@ class Outlet:
 
 
 class Outlets:
-    """The connections to all readers of a task's outputs; any of its threads may write."""
+    """The connections to all readers of a task's outputs; any of the task's threads may write."""
 
     def __init__(self) -> None:
         self._all: list[Outlet] = []
@@ -170,10 +170,10 @@ class Outlets:
             self._all.append(outlet)
 
     def send(self, outlets: Sequence[Outlet], pieces: Iterable[bytes | memoryview]) -> None:
-        """Send bytes to some of the readers, as soon as these readers take them.
+        """Send bytes to some of the readers, and wait until they are taken or on disk.
 
-        Raises TaskError if a reader is gone, OSError if the disk is full. It raises the OSError
-        again for all that follows, because readers lack what came before.
+        Raises TaskError if a reader is gone, OSError if the disk is full. After an OSError every
+        further call raises it again, because readers lack the earlier bytes.
         """
         with self._lock:
             if self._failure is not None:
@@ -188,7 +188,7 @@ class Outlets:
                 raise
 
     def finish(self) -> None:
-        """Wait until all readers have taken all bytes, also those on disk."""
+        """Wait until all readers have taken all bytes, including those on disk."""
         with self._lock:
             while waiting := [outlet for outlet in self._all if outlet.sending]:
                 self._wait(waiting)

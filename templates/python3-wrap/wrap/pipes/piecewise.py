@@ -1,7 +1,6 @@
-"""An answer that goes to the client while its task computes it: what the task and the server do.
+"""An answer that is sent to the client while its task computes it: both ends of its stream.
 
-It goes over a stream of `wrap.pipes.frames`. A line of JSON comes first: status, content type
-and headers.
+It is a stream of `wrap.pipes.frames`. Its first line is JSON: status, content type and headers.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Begin = tuple[str, str, list[tuple[str, str]]]
 
 
 def send(begin: Begin, pieces: Iterable[bytes], channel: socket.socket) -> None:
-    """Send an answer, each piece a moment after it came. Raises TaskError where nobody takes it."""
+    """Send an answer, each piece a moment after it came. Raises TaskError if nobody reads it."""
     outlets = Outlets()
     outlets.add(outlet := Outlet(channel, "the client"))
     try:
@@ -56,7 +55,7 @@ class Pieces:
         self._failed = False
 
     def begin(self) -> Begin:
-        """Status, content type and headers, as soon as the first piece has arrived too.
+        """Return status, content type and headers, once the first piece has arrived too.
 
         Raises TaskError if the task has failed before that, or is gone.
         """
@@ -69,7 +68,7 @@ class Pieces:
         return str(status), str(kind), [(str(name), str(value)) for name, value in headers]
 
     def end(self, failed: bool) -> None:
-        """The execution has ended; if it `failed`, nothing more is read."""
+        """Note that the execution has ended; if it `failed`, nothing more is read."""
         self._failed = failed
         self._over.set()
         if failed:
@@ -101,14 +100,14 @@ class Pieces:
 class Client(Protocol):
     """The client that an execution answers piece by piece, while it runs."""
 
-    #: Whether a part of the answer may be there already: the task cannot run again.
+    #: Whether the client may have a part of the answer: then the task cannot run again.
     begun: bool
 
     def open(self, stream: StreamId) -> socket.socket:
-        """The socket for the task that answers. Raises TaskError if a run has had one before."""
+        """Return the answering task's socket. Raises TaskError if an earlier run has had one."""
 
     def take(self, channel: socket.socket) -> None:
-        """Read the answer from `channel`: the task runs elsewhere. Raises TaskError as `open`."""
+        """Read the answer of a task elsewhere from `channel`. Raises TaskError as `open`."""
 
 
 class LocalClient:
@@ -138,7 +137,7 @@ class LocalClient:
 
 
 class RemoteClient:
-    """The client of an execution whose coordinator is another wrap, to which `connect` connects."""
+    """The client of an execution whose coordinator is another wrap; `connect` reaches that."""
 
     def __init__(self, connect: Callable[[StreamId], socket.socket]) -> None:
         self.begun = False

@@ -1,4 +1,4 @@
-"""A stream as a file that its reader reads: while it is written, or afterwards."""
+"""A stream as a file for its reader: while it is written, or afterwards."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from wrap.pipes.frames import BUFFER, END, FAILED, LENGTH, LOOK_MS, lost
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-#: Bytes that are received with the length of a frame: small frames come several at once, and of
-#: large ones little is copied.
+#: Bytes to receive with the length of a frame: several small frames come at once, and little of a
+#: large frame is copied.
 _AHEAD = 1 << 12
 
 
 class WrittenStream(io.RawIOBase):
-    """A stream as a file, all of which has been written before."""
+    """A file that reads a stream which has been written completely."""
 
     def __init__(self, content: bytes | memoryview) -> None:
         super().__init__()
         self._left = memoryview(content)
-        #: When its first and its last piece were read; None if they were not.
+        #: When its first and its last piece were read; None before that.
         self.read_from: float | None = None
         self.read_until: float | None = None
 
@@ -57,11 +57,11 @@ class WrittenStream(io.RawIOBase):
 
 
 class Reader(io.RawIOBase):
-    """A stream as a file.
+    """A file that reads a stream.
 
     Args:
-        channel: a socket, of which the writer has the other end.
-        writer: the function that writes; errors name it.
+        channel: a socket whose other end the writer has.
+        writer: the name of the function that writes, for errors.
     """
 
     def __init__(self, channel: socket.socket, writer: str) -> None:
@@ -69,11 +69,11 @@ class Reader(io.RawIOBase):
         channel.setblocking(False)
         self._channel = channel
         self._writer = writer
-        #: The error that was raised because the writer, or a writer before it, is gone.
+        #: The error raised because the writer, or a writer before it, is gone.
         self.broken: TaskError | None = None
         self._left = 0
         self._ended = False
-        #: What has been received and not been read.
+        #: Received bytes that have not been read.
         self._rest = memoryview(b"")
         self._ahead = bytearray(LENGTH.size)
 
@@ -98,7 +98,7 @@ class Reader(io.RawIOBase):
         if count:
             room[:count], self._rest = self._rest[:count], self._rest[count:]
         else:
-            whole = len(room) == self._left  # then the next one's length may be there too
+            whole = len(room) == self._left  # then the next frame's length may be there too
             came = self._receive([room, self._ahead] if whole else [room])
             count = min(came, len(room))
             self._rest = memoryview(self._ahead)[: came - count]
@@ -120,7 +120,7 @@ class Reader(io.RawIOBase):
         return int(LENGTH.unpack(self._exactly(LENGTH.size))[0])
 
     def _exactly(self, count: int) -> memoryview:
-        """So many bytes. What has arrived after them stays for the next read."""
+        """Return `count` bytes. Bytes after them stay for the next read."""
         while len(self._rest) < count:
             more = bytearray(_AHEAD)
             got = self._receive([more])

@@ -1,4 +1,4 @@
-"""An output of a task as a file that other tasks read while it is written."""
+"""A file to which a task writes an output, while other tasks read it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from wrap.pipes.outlets import Outlet, Outlets
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
 
-#: The longest frame; more is several.
+#: The longest frame; longer data are sent in several frames.
 _LONGEST = 1 << 30
-#: How long what a handler yields may wait for more, in seconds.
+#: How long a yielded piece may wait for more, in seconds.
 _MOMENT_S = 0.001
 
 
 class Writer(io.RawIOBase):
-    """An output of a task as a file. Small pieces are sent together, large pieces without a copy.
+    """A file for an output of a task. Small pieces are sent together, large ones are not copied.
 
     Args:
         outlets: the connections to the readers of this output.
         among: the connections to the readers of all outputs of the task.
-        kept: whether it is needed as a whole too.
-        written: called when it has been closed, unless it was abandoned.
+        kept: whether the whole output is needed too.
+        written: called when the file has been closed, unless it was abandoned.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Writer(io.RawIOBase):
         self._waiting = bytearray()
         self._abandoned = False
         self._lock = threading.RLock()
-        #: When there was something to send for the first time; None before that.
+        #: When there were first bytes to send; None before that.
         self.begun: float | None = None
 
     def writable(self) -> bool:
@@ -72,7 +72,7 @@ class Writer(io.RawIOBase):
         return len(view)
 
     def flush(self) -> None:
-        """Send what waits for more."""
+        """Send the bytes that wait for more."""
         with self._lock:
             if self._waiting:
                 self._send(memoryview(b""))
@@ -80,7 +80,7 @@ class Writer(io.RawIOBase):
                 self._begin()
 
     def close(self) -> None:
-        """Send what waits, and the end of the stream."""
+        """Send the bytes that wait, and the end of the stream."""
         with self._lock:
             if self.closed:
                 return
@@ -104,7 +104,7 @@ class Writer(io.RawIOBase):
 
     @property
     def whole(self) -> bytearray:
-        """All that was written, if it is kept."""
+        """All bytes written, if they are kept."""
         return self._kept or bytearray()
 
     def _begin(self) -> None:
@@ -139,7 +139,7 @@ class Flusher:
         self._wrote.set()
 
     def wrote(self) -> None:
-        """Something was written: send it now, or with what is written within a moment."""
+        """Flush what was written: now, or together with other writes within a moment."""
         now = time.monotonic()
         if now > self._flushed + _MOMENT_S:
             self._flushed = now
@@ -151,7 +151,7 @@ class Flusher:
             self._thread.start()
 
     def _run(self) -> None:
-        with contextlib.suppress(TaskError, ValueError):  # the writer sees it too, or has closed it
+        with contextlib.suppress(TaskError, ValueError):  # the writer gets it too, or has closed
             while self._wrote.wait() and not self._ended:
                 self._wrote.clear()
                 time.sleep(_MOMENT_S)

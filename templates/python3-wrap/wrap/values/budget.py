@@ -1,14 +1,14 @@
-"""Which of the objects that executions wait with are in memory, and which are on disk.
+"""Decides which objects of executions stay in memory, and which go to disk.
 
-An engine keeps an object from its coming until its last consumer has it. The budget is where those
-of all executions are accounted for. In memory they may take what the wrap's limit leaves over what
-its functions need, as in FaaSFlow's Quota(G), the sum of what is left of each container (paper,
-section on memory reclamation in FaaStore). Above that, and after a time to live, they go to disk.
-Where the disk has no room either, nothing is lost and nothing fails: the budget says that it is
-full, and whoever reads from connections stops until there is room.
+An engine keeps an object from its arrival until its last consumer has it. The budget accounts for
+the objects of all executions. In memory they may take what the wrap's limit leaves beside its
+functions. FaaSFlow's Quota(G) is the same: the sum of what is left of each container (paper,
+section on memory reclamation in FaaStore). Objects above that, or older than a time to live, go to
+disk. If the disk has no room either, nothing is lost and nothing fails: the budget is full, and
+whoever reads from connections stops until there is room (backpressure).
 
-Only `tend` writes, and without the lock: nobody who holds, gets or releases an object waits for the
-disk. A thread that goes on to give more objects waits in `make_room`, where it holds no lock.
+Only `tend` writes, without the lock: no thread that holds, gets or releases an object waits for the
+disk. A thread that will add more objects waits in `make_room`, where it holds no lock.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from wrap.core.spilling import due, first_file
 from wrap.values.disk import Spilled
 from wrap.values.value import Object
 
-#: What is smaller need not be told: what is kept of the task that gave it takes as much.
+#: Smaller objects are not accounted for: the state kept of the task that gave one takes as much.
 HELD_FROM = 1 << 12
-#: After so many seconds an object goes to disk, whether there is room or not.
+#: Seconds after which an object goes to disk, even if there is room in memory.
 TTL_S = 30.0
-#: After how long a disk that had no room is tried again, in seconds.
+#: Seconds after which a disk that had no room is tried again.
 _AGAIN_S = 1.0
 
 
 @dataclass(slots=True)
 class _Held:
-    """An object, its bytes, and since when it waits."""
+    """An object, its bytes, and the time since when it waits."""
 
     object: Object
     size: int
@@ -48,11 +48,11 @@ class MemoryBudget:
     Args:
         quota: bytes that they may take in memory, beside the newest one: its consumer may come at
             once.
-        ttl_s: after so many seconds an object goes to disk in any case.
-        spill: puts contents on disk, all or none; called by `tend` alone, without the lock. Raises
-            OSError where there is no room.
-        wake: has `tend` called at a time of the clock, by a thread that may wait for the disk.
-        clock: seconds.
+        ttl_s: seconds after which an object goes to disk in any case.
+        spill: writes contents to disk, all or none; called by `tend` alone, without the lock.
+            Raises OSError if there is no room.
+        wake: schedules a call of `tend` at a time of the clock; the thread may wait for the disk.
+        clock: returns seconds.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class MemoryBudget:
         self._wake = wake
         self._clock = clock
         self._held: dict[Hashable, dict[Hashable, _Held]] = {}
-        #: Those in memory by their identity, the oldest first.
+        #: The objects in memory by their identity, the oldest first.
         self._in_memory: dict[int, _Held] = {}
         self._again, self._wakes_at = -math.inf, math.inf
         self._waiting: list[Callable[[], None]] = []
@@ -81,11 +81,11 @@ class MemoryBudget:
 
     @property
     def full(self) -> bool:
-        """Whether more is in memory than may be: who can wait does so with `when_room`."""
+        """Whether the objects in memory exceed the quota. `when_room` waits for room."""
         return self.held > self._quota
 
     def hold(self, execution: Hashable, key: Hashable, content: Object) -> None:
-        """Account for an object until it is released, in place of the object of the same key."""
+        """Account for an object until it is released; it replaces the object of the same key."""
         with self._lock:
             its = self._held.setdefault(execution, {})
             if key in its:
@@ -96,7 +96,7 @@ class MemoryBudget:
             self._see_to_waking()
 
     def release(self, execution: Hashable, key: Hashable) -> None:
-        """All consumers have an object. Unknown keys are ignored."""
+        """Release an object that all consumers have. Unknown keys are ignored."""
         with self._lock:
             its = self._held.get(execution, {})
             held = its.pop(key, None)
@@ -108,7 +108,7 @@ class MemoryBudget:
         self._tell()
 
     def drop(self, execution: Hashable) -> None:
-        """An execution has ended: nothing of it is kept."""
+        """Release all objects of an execution that has ended."""
         with self._lock:
             for held in self._held.pop(execution, {}).values():
                 self._let_go(held)
@@ -121,16 +121,16 @@ class MemoryBudget:
             self.held -= held.size
 
     def _due(self, now: float) -> list[_Held]:
-        """What should go to disk, as `wrap.core.spilling` says."""
+        """Return the objects that should go to disk, by the rule of `wrap.core.spilling`."""
         with self._lock:
             waiting = list(self._in_memory.values())
             return due(waiting, now, self._ttl_s, self._quota, self.full, bool(self._waiting))
 
     def tend(self) -> None:
-        """Put on disk what should be there. Where that has no room it is tried again later."""
+        """Write the due objects to disk. If there is no room, schedule another try."""
         with self._lock:
             self._wakes_at = math.inf
-            if self._writing:  # that thread goes on until nothing is due
+            if self._writing:  # that thread continues until nothing is due
                 return
             self._writing = True
         try:
@@ -144,7 +144,7 @@ class MemoryBudget:
         self._tell()
 
     def make_room(self) -> None:
-        """Wait until what is above the quota is on disk, as far as that has room."""
+        """Wait until the objects above the quota are on disk, as far as it has room."""
         if not self.full:
             return
         with self._written:
@@ -154,7 +154,7 @@ class MemoryBudget:
             self.tend()
 
     def _spill_some(self) -> bool:
-        """Put a file's worth of what is due on disk; whether there was any, and room for it."""
+        """Write one file of due objects to disk; return whether any were due and had room."""
         with self._lock:
             now = self._clock()
             batch = first_file(self._due(now)) if now >= self._again else []
@@ -162,7 +162,7 @@ class MemoryBudget:
             return False
         try:
             places = self._spill(each.object.view() for each in batch)
-        except (OSError, UnicodeEncodeError) as error:  # a text may have no UTF-8
+        except (OSError, UnicodeEncodeError) as error:  # a text may have no UTF-8 encoding
             self._again = now + _AGAIN_S
             print(f"{self.held} bytes wait in memory, and cannot go to disk: {error}")
             return False
@@ -176,7 +176,7 @@ class MemoryBudget:
         return True
 
     def _see_to_waking(self) -> None:
-        """Have `tend` called: now, when the oldest is old, or when the disk may have room again."""
+        """Schedule `tend`: now, when the oldest expires, or when to try the disk again."""
         oldest = next(iter(self._in_memory.values()), None)
         if oldest is None or self._writing:
             return
@@ -188,7 +188,7 @@ class MemoryBudget:
             self._wake(when)
 
     def when_room(self, action: Callable[[], None]) -> None:
-        """Call `action` once when it is not full: now, or by the thread that makes room."""
+        """Call `action` once when the budget is not full: now, or by the thread that makes room."""
         with self._lock:
             self._waiting.append(action)
             self._see_to_waking()

@@ -1,6 +1,6 @@
-"""What goes to disk: in files that have no name, so that nothing of them is ever left behind.
+"""Objects and streams on disk, in unnamed files, which never leave anything behind.
 
-What goes there takes no more than half of what is free without it: others write to the disk too.
+They take at most half of the space that is free without them, as others write to the disk too.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import IO
 
 from wrap.core.spilling import has_room
 
-#: File systems that are memory.
+#: File systems that are in memory.
 _MEMORY = ("tmpfs", "ramfs")
 
 
 def free_bytes(descriptor: int) -> int:
-    """How many bytes the disk of a file has left."""
+    """Return the free bytes on the disk of an open file."""
     disk = os.fstatvfs(descriptor)
     return disk.f_bavail * disk.f_frsize
 
 
 class Spilled:
-    """An object in a file, which others may be in too; it goes with the last of them."""
+    """An object in a file, which may hold several; the file is freed with the last of them."""
 
     def __init__(self, file: IO[bytes], place: int, length: int) -> None:
         self._file = file
@@ -37,7 +37,7 @@ class Spilled:
         return self._length
 
     def view(self) -> memoryview:
-        """Its bytes, to be sent: the kernel reads them when they are wanted."""
+        """Return its bytes for sending; the kernel reads them on access."""
         if not self._length:
             return memoryview(b"")
         before = self._place % mmap.ALLOCATIONGRANULARITY
@@ -51,27 +51,27 @@ class Spilled:
         return bytes(self.view())
 
     def text(self) -> str:
-        """Its text. Raises UnicodeDecodeError where it is none."""
+        """Return its text. Raises UnicodeDecodeError if it is no UTF-8."""
         return str(self.view(), "utf-8")
 
 
 class Disk:
-    """Where objects go that have no room in memory.
+    """The disk for objects that have no room in memory.
 
     Args:
-        folder: where the files are; a folder for temporary files if none is said.
-        free: gives the bytes that are left on the disk of a file.
+        folder: the folder of the files; by default the folder for temporary files.
+        free: returns the free bytes on the disk of a file.
     """
 
     def __init__(self, folder: Path | None = None, free: Callable[[int], int] = free_bytes) -> None:
         self._folder = folder
         self._free = free
-        #: Files that are there -> their bytes.
+        #: Existing files -> their bytes.
         self._files = weakref.WeakKeyDictionary[IO[bytes], int]()
 
     def write(self, contents: Iterable[bytes | memoryview]) -> list[Spilled]:
-        """Put all of `contents` into one file, or none: raises OSError where there is no room."""
-        import tempfile  # few wraps write to disk, and it imports a dozen of modules
+        """Write all of `contents` into one file, or none. Raises OSError if there is no room."""
+        import tempfile  # few wraps write to disk, and it imports a dozen modules
 
         folder = self._folder or Path(tempfile.gettempdir())
         if _is_memory(folder):
@@ -92,7 +92,7 @@ class Disk:
 
 
 class Backlog:
-    """Bytes of a stream that its reader takes in their order; OSError without room for a file."""
+    """Bytes of a stream, read in order. Raises OSError if the disk has no room for a file."""
 
     def __init__(self) -> None:
         import tempfile
@@ -104,28 +104,28 @@ class Backlog:
         return self._end - self._start
 
     def has_room(self, size: int) -> bool:
-        """Whether so many bytes more may go to disk."""
+        """Return whether `size` more bytes may go to disk."""
         return has_room(self._end, size, free_bytes(self._file.fileno()))
 
     def put(self, pieces: Iterable[bytes | memoryview]) -> None:
-        """Add bytes. Raises OSError where the disk is full."""
+        """Append bytes. Raises OSError if the disk is full."""
         for piece in pieces:
             _write(self._file.fileno(), piece, self._end)
             self._end += len(piece)
 
     def take(self, most: int) -> bytes:
-        """The next bytes, no more than `most`; none where all were taken."""
+        """Return the next bytes, at most `most`; empty when all were taken."""
         data = os.pread(self._file.fileno(), most, self._start)
         self._start += len(data)
         return data
 
     def close(self) -> None:
-        """Do without them, and without the file."""
+        """Delete the bytes and the file."""
         self._file.close()
 
 
 def _write(descriptor: int, content: bytes | memoryview, place: int) -> None:
-    """Write all of `content`. Raises OSError; a part may have been written then."""
+    """Write all of `content`. Raises OSError; a part may be written then."""
     left = memoryview(content)
     while left:
         written = os.pwrite(descriptor, left, place)

@@ -1,15 +1,15 @@
-"""Bytes within JSON: a string where they are UTF-8, else ``{"base64": "..."}``."""
+"""Bytes within JSON: a string if they are UTF-8, else ``{"base64": "..."}``."""
 
 from __future__ import annotations
 
 import base64
 
-#: What of a JSON document stands for bytes.
+#: The JSON value that represents bytes.
 InJson = str | dict[str, str]
 
 
 def to_json(content: bytes | memoryview) -> InJson:
-    """What stands for `content` in a JSON document."""
+    """Return the JSON value for `content`."""
     try:
         return str(content, "utf-8")
     except UnicodeDecodeError:
@@ -17,7 +17,7 @@ def to_json(content: bytes | memoryview) -> InJson:
 
 
 def from_json(value: object) -> bytes:
-    """The bytes for which `value` stands; ValueError if it stands for none."""
+    """Return the bytes that `value` represents. Raises ValueError if it represents none."""
     match value:
         case str():
             return value.encode()

@@ -1,8 +1,8 @@
-"""The objects of one execution in one process, and the inputs that are made of them.
+"""The objects of one execution in one process, and the inputs made from them.
 
-One predecessor's output is passed on byte for byte. Several become a JSON list joined from their
-texts, so that no number or key changes on the way: what parses as strict JSON is JSON, else a
-string.
+A single predecessor's output is passed on byte for byte. Several outputs become a JSON list, joined
+from their texts, so that no number or key changes. An output that parses as strict JSON is inserted
+as JSON, any other as a string.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from wrap.values.value import JSON, Object, is_json, quoted
 
 
 class Inputs:
-    """Objects by the tasks that gave them, None for the request; joined ones are made once.
+    """Objects by the task that gave them, or None for the request. Each list is joined once.
 
     Args:
-        budget: says which of them stay in memory; without one all do.
+        budget: decides which objects stay in memory; without one all do.
     """
 
     def __init__(self, objects: Mapping[Key, Object], budget: MemoryBudget | None = None) -> None:
         self._objects: dict[Key, Object] = {}
         self._budget = budget
-        #: Those whose memory matters.
+        #: The keys of objects that are large enough to be accounted for.
         self.large: set[Key] = set()
         self._joined: dict[tuple[int, ...], Object] = {}
         self._joining = threading.Lock()
         self.add(objects)
 
     def add(self, objects: Mapping[Key, Object]) -> None:
-        """Take in more of them."""
+        """Add objects."""
         self._objects.update(objects)
         for key, each in objects.items():
             if each.size >= HELD_FROM:
@@ -42,34 +42,34 @@ class Inputs:
                     self._budget.hold(self, key, each)
 
     def drop(self, key: Key) -> None:
-        """Keep one of them no longer, nor what it was joined to."""
+        """Drop an object, and the lists that it was joined to."""
         self._objects.pop(key, None)
         if key in self.large:
             self.large.remove(key)
-            for of in list(self._joined):  # beside what is being joined, which is not waited for
+            for of in list(self._joined):  # except a list that is being joined just now
                 if key in of:
                     del self._joined[of]
             if self._budget is not None:
                 self._budget.release(self, key)
 
     def close(self) -> None:
-        """The execution has ended."""
+        """Release the objects of the execution, which has ended."""
         if self._budget is not None and self.large:
             self._budget.drop(self)
 
     @property
     def size(self) -> int:
-        """The bytes of all of them."""
+        """The bytes of all objects."""
         return sum(each.size for each in self._objects.values())
 
     @property
     def sizes(self) -> dict[Key, int]:
-        """The bytes of each."""
+        """The bytes of each object."""
         return {key: each.size for key, each in self._objects.items()}
 
     @property
     def missing(self) -> list[Object]:
-        """Those of which only the names have come."""
+        """The objects of which only the names have arrived."""
         return [each for each in self._objects.values() if each.missing]
 
     def __contains__(self, key: object) -> bool:
@@ -79,23 +79,23 @@ class Inputs:
         return self._objects[key]
 
     def resolve(self, source: Source) -> Object:
-        """The object that `source` stands for. Tasks with the same source get the same one.
+        """Return the object for `source`; tasks with the same source get the same object.
 
-        Raises TaskError where something would have to be joined that is no text, ``not-text``, or
-        that is nested too deep, ``too-deep``.
+        Raises TaskError if an output to be joined is no text, ``not-text``, or is nested too deep,
+        ``too-deep``.
         """
         if not isinstance(source, list):
             return self._objects[source]
         if not source:
             return Object("")
         key = tuple(source)
-        with self._joining:  # what takes the same list begins at once
+        with self._joining:  # tasks with the same list begin at the same time
             if key not in self._joined:
                 self._joined[key] = Object("".join(self._parts(key)), JSON)
             return self._joined[key]
 
     def _parts(self, tasks: tuple[int, ...]) -> Iterator[str]:
-        """Of their list: to put brackets around a large text would copy it again."""
+        """Yield the parts of the list: adding brackets to a large text would copy it again."""
         yield "["
         for number, task in enumerate(tasks, 1):
             if number > 1:

@@ -19,34 +19,34 @@ from ..core.statemachine.values import identity, size_of
 if TYPE_CHECKING:
     from jlens import Expression
 
-#: Bounds of one evaluation: seconds, nested calls, characters and items of any value, and bytes
-#: of the last one. 256 KiB of JSON, the most on AWS, have no more items. jlens looks at the time
-#: after some 50 values, which have to be small: those of a few megabytes fill a replica.
+#: Bounds of one evaluation: seconds, nested calls, characters and items of any value, and bytes of
+#: the result. 256 KiB of JSON, the most on AWS, have no more items. jlens checks the time after
+#: some 50 values, so values must be small: 50 values of a few megabytes fill a replica.
 _MOST_S, _MOST_CALLS = 60.0, 400
 _MOST_CHARACTERS, _MOST_ITEMS, _MOST_BYTES = 1 << 22, 1 << 17, 1 << 22
-#: Seconds for which an evaluation may hold the GIL. After these it begins again without.
+#: Seconds for which an evaluation may hold the GIL; then it starts again without the GIL.
 _HELD_S = 0.02
-#: jlens bounds each value and not all together. So an evaluation that takes longer begins again
-#: and again, with so many times as much time, as long as it has taken less than these bytes. Its
-#: input, which jlens then copies, has no more either.
+#: jlens bounds each value, but not their sum. So a longer evaluation starts again and again, with
+#: this factor more time each time. It fails when the process has grown by so many bytes. Its input,
+#: which jlens then copies, has the same bound.
 _LONGER, _MOST_GROWTH = 4, 1 << 27
 _PEAK = re.compile(rb"VmHWM:\s*(\d+) kB")
-#: Values of which each may be compared with every other one.
+#: The number of values up to which each may be compared with every other.
 _FEW = 1000
-#: Compiled expressions that are kept; a workflow has far fewer.
+#: Compiled expressions to cache; a workflow has far fewer.
 _KEPT = 4096
-#: The code of jlens for an evaluation that takes too long.
+#: The error code of jlens for an evaluation that takes too long.
 _TIMEOUT = "D1012"
-#: The module of the error that a panic of jlens is.
+#: The module of the exception class for a panic of jlens.
 _OF_PANICS = "pyo3_runtime"
 _NAME = r"[^\W\d]\w*"
 _VARIABLE = re.compile(rf"\$({_NAME})")
-#: A variable, and names of fields in it: what most expressions are.
+#: A variable and names of fields in it, as most expressions are.
 _PATH = re.compile(rf"\s*\$({_NAME})((?:\.{_NAME})*)\s*")
 
 
 def _replaceable(text: str, pattern: str, by: str, limit: float | None = None) -> None:
-    """Raise ValueError if `pattern` replaced `by` another text makes `text` too long."""
+    """Raise ValueError if replacing `pattern` in `text` makes it too long."""
     times = text.count(pattern) if pattern else 0
     if limit is not None:
         times = min(times, max(0, int(limit)))
@@ -55,7 +55,7 @@ def _replaceable(text: str, pattern: str, by: str, limit: float | None = None) -
 
 
 def _distinct(values: Any) -> list[Any] | None:
-    """Many values, each once; None if they are few, or equal, which jlens does in no time."""
+    """Return many values, each once; None if they are few or all equal, which is fast in jlens."""
     if not isinstance(values, list) or len(values) <= _FEW:
         return None
     found: dict[Any, Any] = {}
@@ -65,7 +65,7 @@ def _distinct(values: Any) -> list[Any] | None:
 
 
 def _keys(value: Any) -> list[str] | None:
-    """The keys of objects with many, each once; None for any other value."""
+    """Return the keys of objects with many keys, each once; None for any other value."""
     holders = value if isinstance(value, list) else [value]
     if not all(isinstance(each, dict) for each in holders) or sum(map(len, holders)) <= _FEW:
         return None
@@ -73,24 +73,24 @@ def _keys(value: Any) -> list[str] | None:
     return found if len(found) > 1 else None
 
 
-#: Characters of a replacement, and matches of a regular expression, from which on a replacement is
-#: refused: jlens looks at the time after some 50 matches, and in $replace and $split not at all
-#: while it looks for them.
+#: The bounds of a replacement: characters of the new text, and matches of a regular expression.
+#: jlens checks the time after some 50 matches, and in $replace and $split not at all while it
+#: searches for matches.
 _LONG, _SEVERAL = 1 << 16, 8
 _TOO_OFTEN = f"$replace takes {_LONG} characters at most for {_SEVERAL} matches and more"
-#: A long text takes milliseconds, of which jlens lets 50 pass: functions look at the time before.
+#: A long text takes milliseconds, and jlens checks the time after 50 values: check it first.
 _LOOK = f"$length($s) > {_LONG} ? $look();"
 
 
 def _many_refused(function: str) -> str:
-    """Raise if a regular expression has so many matches that `function` is long past its time."""
+    """Return code that raises an error if the matches would keep `function` beyond its time."""
     message = f"${function} takes fewer than {_MOST_ITEMS} matches of a regular expression"
     condition = f"$type($p) != 'string' and $length($s) >= {_MOST_ITEMS}"
     return _matches_refused(condition, _MOST_ITEMS, message)
 
 
 def _matches_refused(condition: str, most: int, message: str) -> str:
-    """Raise `message` if `condition` holds and a regular expression has `most` matches."""
+    """Return code that raises `message` if `condition` holds and there are `most` matches."""
     return (
         f"{condition} and ($exists($n) ? $n : {most}) >= {most}"
         f" and $count($match($s, $p, {most})) = {most} ? $error('{message}');"
@@ -101,9 +101,9 @@ def _timed(signature: str, parameters: str = "$s") -> str:
     return f"function({parameters})<{signature}> {{({_LOOK} $own({parameters}))}}"
 
 
-#: Functions for which jlens looks at no limit, and that take much memory or time -> what is bound
-#: in their place, and the function that this calls by the name ``$checked``, if any. It calls
-#: `Jsonata.look` by the name ``$look``.
+#: Functions that take much memory or time, and for which jlens checks no limit -> the code that
+#: replaces each, and the Python function that this code calls as ``$checked``, if any. The code
+#: calls `Jsonata.look` as ``$look``.
 _GUARDS: dict[str, tuple[str, Callable[..., Any] | None]] = {
     **dict.fromkeys(
         [
@@ -121,7 +121,7 @@ _GUARDS: dict[str, tuple[str, Callable[..., Any] | None]] = {
     ),
     "substring": (_timed("s-nn?:s", "$s, $from, $n"), None),
     **dict.fromkeys(("substringAfter", "substringBefore"), (_timed("s-s:s", "$s, $p"), None)),
-    # What it returns has a value: nothing stands for null, of which Python makes no value.
+    # It always returns a value: jlens returns nothing for null, as Python makes no value of it.
     "parse": ("function($s) {($found := $own($s); $exists($found) ? $found : null)}", None),
     "replace": (
         f"function($s, $p, $by, $n)<s-(sf)(sf)n?:s> {{({_LOOK}"
@@ -162,7 +162,7 @@ class Jsonata:
         now: float,
         seed: int,
     ) -> Any:
-        """The value of `expression`, as `wrap.core.statemachine.expressions` has it."""
+        """Return the value of `expression`, as `wrap.core.statemachine.expressions` specifies."""
         path = _path(expression)
         if path is not None:
             found, value = _at(path, names)
@@ -231,7 +231,7 @@ class Jsonata:
 
 @contextmanager
 def _no_panic() -> Iterator[None]:
-    """Raise ValueError if jlens breaks off by a panic, which is no Exception of Python."""
+    """Turn a panic of jlens, which is no Exception of Python, into ValueError."""
     try:
         yield
     except BaseException as error:
@@ -241,7 +241,7 @@ def _no_panic() -> Iterator[None]:
 
 
 def _peak() -> int:
-    """The most bytes of memory that this process has had; 0 if the system does not say."""
+    """Return the most bytes of memory that this process has had; 0 if the system reports none."""
     try:
         found = _PEAK.search(Path("/proc/self/status").read_bytes())
     except OSError:
@@ -250,7 +250,7 @@ def _peak() -> int:
 
 
 def check_expression(expression: str, functions: Iterable[str]) -> None:
-    """Raise ValueError, a line, unless `expression` can be evaluated in a state.
+    """Raise ValueError, with one line, unless `expression` can be evaluated in a state.
 
     Args:
         functions: the names of functions besides those of JSONata.
@@ -275,13 +275,13 @@ def check_expression(expression: str, functions: Iterable[str]) -> None:
 
 @lru_cache(_KEPT)
 def _path(expression: str) -> tuple[str, ...] | None:
-    """The names of which an expression consists, None where it has anything else."""
+    """Return the names of an expression that is only a path; None for any other expression."""
     found = _PATH.fullmatch(expression)
     return (found[1], *found[2].split(".")[1:]) if found else None
 
 
 def _at(path: tuple[str, ...], value: Any) -> tuple[bool, Any]:
-    """Whether names alone lead to a value, and the value, which is not copied."""
+    """Return whether `path` leads to a value by names alone, and the value, not copied."""
     for name in path:
         if not isinstance(value, dict) or name not in value:
             return False, None
@@ -291,16 +291,16 @@ def _at(path: tuple[str, ...], value: Any) -> tuple[bool, Any]:
 
 @lru_cache(_KEPT)
 def _mentioned(expression: str) -> tuple[str, ...]:
-    """The names after a ``$``: of variables, functions and parameters, each once."""
+    """Return the names after a ``$``, of variables, functions and parameters, each once."""
     return tuple(dict.fromkeys(_VARIABLE.findall(expression)))
 
 
 @lru_cache(_KEPT)
 def _compiled(expression: str, bound: tuple[str, ...]) -> Expression:
-    """An expression that reads variables from its input, of which jlens converts what is read.
+    """Compile an expression that reads variables from its input; jlens converts only what is read.
 
-    Its value is a field of an object, which lacks the field if there is no value: alone, jlens
-    returns None for this and for null. Nothing of the input is visible inside.
+    Its value is a field of an object, which lacks the field if there is no value. Without the
+    object, jlens returns None for this and for null. Nothing else of the input is visible inside.
     """
     from jlens import Expression, JlensError
 

@@ -1,19 +1,19 @@
-"""Keeps memory that large inputs and outputs took for the next ones.
+"""Keeps freed memory of large inputs and outputs for the next ones.
 
-glibc gives a large block back when it is freed, and a request that needs one again pays for every
-page of it: from 100 KB on, a sixth to a third of what a pool's request takes.
+By default glibc returns a large block to the system when it is freed. The next request that needs
+such a block pays for every page again: from 100 KB on, a sixth to a third of a pool's request time.
 """
 
 from __future__ import annotations
 
 import ctypes
 
-# malloc.h; with one arena they are kept once, and not for every thread.
+# malloc.h; with one arena, the memory is kept once, not for every thread.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
 def keep_freed(size: int) -> None:
-    """Keep so many freed bytes from now on, in this process and those that are forked from it.
+    """Keep up to `size` freed bytes, in this process and in processes forked from it.
 
     They are at the end of the heap; larger blocks are not kept.
     """

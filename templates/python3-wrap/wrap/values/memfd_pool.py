@@ -1,10 +1,10 @@
-"""The memory that large objects are in, which is written again when nobody has them any more.
+"""The memory of large objects, which is reused when nobody holds them any more.
 
-The process that has made a memfd alone can write it, as it had mapped it before it was sealed; all
-others, and its own readers, get descriptors that can but read. Whether any reader is left, in
-whatever process, the kernel knows: it grants a write lease of a file to nobody but its only holder
-(fcntl(2), F_SETLEASE). To find and clear pages for an object takes four times as long
-as to copy it, so what others have let go of is the first place to write the next one to.
+Only the process that made a memfd can write it, as it had mapped it before the memfd was sealed.
+All others, and its own readers, get read-only descriptors. The kernel can tell whether any process
+still reads: it grants a write lease of a file only to its only holder (fcntl(2), F_SETLEASE).
+Finding and clearing pages for an object takes four times as long as copying it. So an object is
+first written to memory that others have released.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ import threading
 
 #: linux/fcntl.h; Python's `fcntl` has it from 3.13 on.
 _F_SEAL_FUTURE_WRITE = 0x0010
-#: What nobody can do any more to what readers have.
+#: Operations that nobody can perform any more once readers have the memory.
 SEALS = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | _F_SEAL_FUTURE_WRITE
-#: linux/mman.h: have pages at once, and not each when it is first written.
+#: linux/mman.h: map all pages at once, not each when it is first written.
 _MADV_POPULATE_WRITE = 23
-#: Values end with a byte that is 0, which C code that gets them may rely on.
+#: Values end with a zero byte, on which C code may rely.
 END = 1
-#: A memfd ends with how long the content is.
+#: The last bytes of a memfd are the length of its content.
 _LENGTH = 8
-#: The size of a memfd is a multiple of a sixteenth of the next power of two, so that objects of
-#: about one size have memfds of one size.
+#: The size of a memfd is a multiple of this fraction (1 in 16) of the next power of two. So objects
+#: of similar sizes have memfds of one size.
 _STEPS = 16
-#: Of a memfd that is used again, at least this share is used.
+#: A memfd is reused only for an object that fills at least this share of it.
 _USED = 0.5
-#: Memfds that a process keeps, each with two descriptors.
+#: The most memfds that a process keeps, each with two descriptors.
 _MOST = 16
 #: The kernel writes no more than 2 GiB at once.
 _WRITTEN = 1 << 30
 
 
 def length_in(descriptor: int) -> int:
-    """The length of the content of a memfd. Raises ValueError where that cannot be one's."""
+    """Return the length of the content of a memfd. Raises ValueError if it is impossible."""
     size = os.fstat(descriptor).st_size
     place = size - _LENGTH
     length = int.from_bytes(os.pread(descriptor, _LENGTH, place), "big") if place > 0 else size
@@ -48,7 +48,7 @@ def length_in(descriptor: int) -> int:
 
 
 class Memfd:
-    """A memfd for an object of up to `size` bytes, to be written by this process; OSError."""
+    """A memfd for an object of up to `size` bytes, which this process writes. Raises OSError."""
 
     def __init__(self, size: int) -> None:
         needed = size + END + _LENGTH
@@ -63,17 +63,17 @@ class Memfd:
             self._descriptor = os.open(f"/proc/self/fd/{made}", os.O_RDWR | os.O_CLOEXEC)
         finally:
             os.close(made)
-        # What opens the file in the moment of a lease would have this process killed by SIGIO.
+        # If the file is opened during a lease, SIGIO, the default, would kill this process.
         fcntl.fcntl(self._descriptor, fcntl.F_SETSIG, signal.SIGURG)
         self._memory = mmap.mmap(self._descriptor, self.capacity)
 
     def fits(self, size: int) -> bool:
-        """Whether it is large enough for an object of `size` bytes, and not far too large."""
+        """Return whether it is large enough for `size` bytes, and not far too large."""
         needed = size + END + _LENGTH
         return self.capacity * _USED <= needed <= self.capacity
 
     def is_free(self) -> bool:
-        """Whether no process has a descriptor or a mapping of what was in it."""
+        """Return whether no process has a descriptor or a mapping of its content."""
         try:
             fcntl.fcntl(self._descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         except OSError:  # also where the kernel has no leases
@@ -82,14 +82,14 @@ class Memfd:
         return True
 
     def use_again(self) -> None:
-        """Find all its pages at once, which is quicker than one by one."""
+        """Map all its pages at once, which is faster than one by one."""
         if self._written:
             with contextlib.suppress(OSError):  # before Linux 5.14
                 self._memory.madvise(_MADV_POPULATE_WRITE, 0, self._written)
             self._written = 0
 
     def content(self, size: int) -> memoryview:
-        """Its first `size` bytes, to be written; they take memory as they are."""
+        """Return its first `size` bytes for writing; they take memory as they are written."""
         return memoryview(self._memory)[:size]
 
     def fill(self, content: memoryview) -> None:
@@ -97,13 +97,13 @@ class Memfd:
         if self._is_sealed:
             self._memory[: len(content)] = content
             return
-        self._written = len(content)  # the mapping has none of its pages
+        self._written = len(content)  # the mapping does not have these pages yet
         done = 0
         while done < len(content):
             done += os.pwrite(self._descriptor, content[done : done + _WRITTEN], done)
 
     def open(self, length: int) -> int:
-        """A descriptor for readers of its first `length` bytes. Raises OSError."""
+        """Return a descriptor for readers of its first `length` bytes. Raises OSError."""
         self._memory[length] = 0
         self._memory[self.capacity - _LENGTH :] = length.to_bytes(_LENGTH, "big")
         if not self._is_sealed:
@@ -126,11 +126,11 @@ class MemfdPool:
         os.register_at_fork(after_in_child=self._let_go)
 
     def keep(self, size: int) -> None:
-        """Keep memfds of so many bytes from now on, here and in processes that are forked."""
+        """Keep memfds of up to `size` bytes together, here and in processes forked later."""
         self._most = size
 
     def take(self, size: int) -> Memfd:
-        """A memfd for an object of `size` bytes, the caller's alone. Raises OSError."""
+        """Return a memfd for an object of `size` bytes, for the caller alone. Raises OSError."""
         with self._lock:
             for memfd in self._kept:
                 if memfd.fits(size) and memfd.is_free():
@@ -144,10 +144,10 @@ class MemfdPool:
         return memfd
 
     def open(self, memfd: Memfd, length: int) -> int:
-        """A descriptor for readers of what was written into a memfd that was taken.
+        """Return a descriptor for readers of what was written into a taken memfd.
 
-        It is closed by the caller. The memfd is used again when it is, and all that was made of it.
-        Raises OSError.
+        The caller closes it. The memfd is reused when the descriptor and all its copies and
+        mappings are closed. Raises OSError.
         """
         descriptor = memfd.open(length)
         with self._lock:
@@ -157,7 +157,7 @@ class MemfdPool:
         return descriptor
 
     def _let_go(self) -> None:
-        """In a process that was forked: they are those of the one that it was forked from."""
+        """In a forked process: drop the memfds, which belong to the parent."""
         self._lock = threading.Lock()
         self._kept = []
 

@@ -1,9 +1,8 @@
-"""Memory that processes share: large objects cross between them as sealed memfds, and uncopied.
+"""Shared memory: large objects cross between processes as sealed memfds, without a copy.
 
-A memfd has no name, and the kernel frees it with the last descriptor or mapping of it, or the
-process that has written it writes the next object there (`wrap.values.memfd_pool`). Handlers ask
-for `bytes` and `str` and get just these: objects whose header is in a page of ours, right before
-the pages of the memfd, so that what they hold is not copied.
+A memfd has no name. The kernel frees it with its last descriptor or mapping, unless the process
+that wrote it reuses it (`wrap.values.memfd_pool`). Handlers get real `bytes` and `str` objects.
+Their header is in a private page right before the pages of the memfd, so the content is not copied.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _LIBC.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _utf8_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
     ("PyUnicode_AsUTF8AndSize", ctypes.pythonapi)
 )
-#: Where the headers of objects are as they are expected here; else values are copied.
+#: Whether headers of objects have the layout expected here; if not, values are copied.
 _MAPPABLE = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
@@ -40,10 +39,10 @@ class Shared:
     """A sealed memfd.
 
     Args:
-        descriptor: its own from now on.
-        is_ascii: whether it is known to hold a text that is ASCII.
+        descriptor: owned by this object from now on.
+        is_ascii: whether it is known to hold an ASCII text.
 
-    Raises ValueError where others could still change what is in it.
+    Raises ValueError if others could still change its content.
     """
 
     def __init__(self, descriptor: int, is_ascii: bool = False) -> None:
@@ -60,7 +59,7 @@ class Shared:
 
     @classmethod
     def of(cls, value: str | bytes | bytearray | memoryview) -> Shared:
-        """A copy of `value`; of a text, in UTF-8. Raises OSError where none can be had."""
+        """Copy `value` into shared memory; a text as UTF-8. Raises OSError if there is none."""
         content = _buffer(value)
         memfd = MEMFDS.take(len(content))
         memfd.fill(content)
@@ -68,29 +67,29 @@ class Shared:
 
     @classmethod
     def within(cls, memfd: Memfd, length: int) -> Shared:
-        """What was written into the first `length` bytes of a memfd. Raises OSError."""
+        """Share what was written into the first `length` bytes of a memfd. Raises OSError."""
         return cls(MEMFDS.open(memfd, length))
 
     def __len__(self) -> int:
         return self._length
 
     def fileno(self) -> int:
-        """The descriptor, as long as this is there."""
+        """The descriptor, valid as long as this object exists."""
         return self._descriptor
 
     def view(self) -> memoryview:
-        """Its bytes, to be sent; not copied."""
+        """Return its bytes for sending, not copied."""
         mapped = mmap.mmap(self._descriptor, self._length + END, prot=mmap.PROT_READ)
         return memoryview(mapped)[: self._length]
 
     def data(self) -> bytes:
-        """Its bytes; not copied where Python allows for that."""
+        """Return its bytes, not copied if this Python allows it."""
         return self._mapped(b"0") if _MAPPABLE else bytes(self.view())
 
     def text(self) -> str:
-        """Its text, of ASCII not copied where Python allows for that; UnicodeDecodeError."""
+        """Return its text; ASCII is not copied if Python allows it. Raises UnicodeDecodeError."""
         if _MAPPABLE:
-            self.is_ascii = self.is_ascii or self.data().isascii()  # 10 times as quick as to decode
+            self.is_ascii = self.is_ascii or self.data().isascii()  # 10 times as fast as decoding
             if self.is_ascii:
                 return self._mapped("0")
         return str(self.view(), "utf-8")
@@ -110,13 +109,13 @@ class Shared:
 
 
 class _Mapped:
-    """A `bytes` or a `str` of ASCII that is the first `length` bytes of a file.
+    """A `bytes` or an ASCII `str` whose content is the first `length` bytes of a file.
 
-    It is made as others of its type are, but for its place: its header is copied from one, with its
-    references, so that there is always one more than are left and nothing ever frees it.
+    It is like others of its type, except for its address. Its header is copied from another object,
+    including the reference count. So the count stays too high, and nothing ever frees the object.
 
     Args:
-        like: a value of the type, with more than none and less than a page of characters.
+        like: a value of the type, with at least one character and less than a page.
     """
 
     value: bytes | str
@@ -134,7 +133,7 @@ class _Mapped:
             _LIBC.munmap(self._start, self._size)
             raise
         ctypes.memmove(content - header, id(like), header)
-        # What follows the common part of all headers: the length, and the hash, not known yet.
+        # After the common part of all headers: the length, and the hash, which is not known yet.
         fields = (ctypes.c_ssize_t * 2).from_address(content - header + object.__basicsize__)
         fields[:] = [length, -1]
         self.value = ctypes.cast(content - header, ctypes.py_object).value
@@ -146,19 +145,19 @@ class _Mapped:
         return sys.getrefcount(self.value) > self._references
 
     def unmap(self) -> None:
-        """Take the memory away."""
+        """Unmap the memory."""
         del self.value
         _LIBC.munmap(self._start, self._size)
 
 
-#: What handlers still refer to after its execution.
+#: Values that handlers still refer to after their executions.
 _KEPT: list[_Mapped] = []
 
 
 def _release(values: list[_Mapped]) -> None:
-    """Take away the memory of `values`, and of earlier ones, but of those that are still used.
+    """Unmap `values`, and earlier values in `_KEPT`, except those that are still used.
 
-    Any thread may do so, at any time: each takes out what it looks at, so that no other has it too.
+    Any thread may call it at any time: each takes the values that it checks out of the list.
     """
     with contextlib.suppress(IndexError):
         while True:
@@ -179,7 +178,7 @@ def _map(address: int | None, length: int, protection: int, flags: int, descript
 
 
 def _buffer(value: str | bytes | bytearray | memoryview) -> memoryview:
-    """The bytes of `value`; those of a text that is ASCII are where it has them."""
+    """Return the bytes of `value`; the bytes of an ASCII text are not copied."""
     if isinstance(value, str) and value.isascii():
         place = _utf8_of(value, None)
         return memoryview((ctypes.c_char * len(value)).from_address(place)).cast("B")

@@ -1,7 +1,7 @@
-"""Objects: the immutable values that tasks give and get, bytes with a content type.
+"""Objects: immutable values that tasks exchange, bytes with a content type.
 
-One is kept as it came, and turned into what somebody asks for no earlier than that: a text that a
-handler returns is the very text that the next one in its process gets.
+An object keeps the form in which it came, and is converted only when another form is requested. A
+text that a handler returns is the very same text that the next handler in its process gets.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from wrap.values.in_json import InJson, to_json
 from wrap.values.shared_memory import Shared
 
 JSON, TEXT, BYTES = "application/json", "text/plain; charset=utf-8", "application/octet-stream"
-#: Objects from so many bytes on cross to other processes as shared memory.
+#: Objects of at least so many bytes are sent to other processes as shared memory.
 SHARED_FROM = 1 << 17
-#: In the place of what only a store has.
+#: The value of an object whose bytes only a store has.
 _MISSING = bytearray()
-#: Answers up to so many bytes are read to find out what they are.
+#: Answers of up to so many bytes are parsed to find their content type.
 _PARSED = 1 << 16
-#: Sees whether a text is JSON and makes no values of it: 1 ms for 1 MB, where `json` takes 11.
+#: Checks whether a text is JSON without making values: 1 ms for 1 MB, where `json` takes 11 ms.
 _READ = msgspec.json.Decoder(msgspec.Raw).decode
 _QUOTE = msgspec.json.Encoder().encode
-#: What a JSON string has to escape; lines and quotes are the likeliest.
+#: The characters that a JSON string must escape; line ends and quotes are the likeliest.
 _ESCAPED = ("\n", '"', "\\", *map(chr, range(32)))
-#: What is said of a text that is.
+#: The coding of an ASCII text.
 _ASCII = "ascii"
-#: What knows itself how it is read.
+#: Values with their own methods for reading.
 _STORED = (Shared, Spilled)
-#: The place of the head in what a message has of an object.
+#: The index of the head in an object's description.
 _HEAD = 3
-#: What the headers begin with by which wraps and our clients tell each other something.
+#: The prefix of headers that wraps and our clients send each other.
 _OURS = "HTTP_X_CHIRON_"
-#: Of a request its WSGI environment, of an answer its status and its headers.
+#: The WSGI environment of a request, or the status and headers of an answer.
 Head = dict[str, Any] | tuple[str, list[tuple[str, str]]] | None
 
 
@@ -49,10 +49,10 @@ class Object:
 
     Args:
         value: bytes, or a text that stands for its UTF-8.
-        content_type: empty where nobody has said it.
-        stored: the name under which a store has it, by which it goes to other wraps; empty where
-            none has.
-        head: what its HTTP message has beside body and content type; None where there is no more.
+        content_type: empty if it is unknown.
+        stored: the name under which a store has it, which is sent to other wraps instead of the
+            bytes; empty if no store has it.
+        head: the parts of its HTTP message besides body and content type; None if there are none.
     """
 
     __slots__ = ("_value", "content_type", "head", "stored")
@@ -71,16 +71,16 @@ class Object:
 
     @property
     def missing(self) -> bool:
-        """Whether only its name has come, and the store has its bytes."""
+        """Whether only its name has arrived, and the store has its bytes."""
         return self._value is _MISSING
 
     def fill(self, value: bytes) -> None:
-        """Take what the store has of it."""
+        """Set its value to the bytes from the store."""
         self._value = value
 
     @property
     def size(self) -> int:
-        """Its bytes, or of a text its characters."""
+        """Its size: bytes, or characters of a text."""
         return len(self._value)
 
     @property
@@ -90,13 +90,13 @@ class Object:
         return sys.getsizeof(value) if isinstance(value, str) else len(value)
 
     def spill(self, value: Spilled) -> None:
-        """Be on disk from now on. What others have got of it stays in memory with them."""
+        """Replace the value by its copy on disk. Forms that others have got stay in memory."""
         self._value = value
 
     def text(self, errors: str = "replace") -> str:
-        """It as a text: what is no UTF-8 becomes what `errors` says, as in `bytes.decode`.
+        """Return it as a text; `errors` handles invalid UTF-8, as in `bytes.decode`.
 
-        Flask replaces it too in what a handler of python3-flask gets.
+        Flask also replaces it in the text that a handler of python3-flask gets.
         """
         value = self._value
         if isinstance(value, str):
@@ -110,7 +110,7 @@ class Object:
         return text
 
     def in_json(self) -> InJson:
-        """What stands for it in a JSON document, from which its bytes can be had."""
+        """Return the JSON value for it, from which its bytes can be restored."""
         try:
             return self.text("strict")
         except UnicodeDecodeError:
@@ -129,17 +129,17 @@ class Object:
         return data
 
     def view(self) -> bytes | memoryview:
-        """Its bytes, to be read or sent, not copied unless they have to be made of a text."""
+        """Return its bytes for reading or sending; only a text is copied."""
         value = self._value
         if isinstance(value, _STORED):
             return value.view()
         return value.encode() if isinstance(value, str) else memoryview(value)
 
     def described(self) -> tuple[list[Any], Unsent]:
-        """It for another wrap: what the message says of it, and its frame.
+        """Return its description and its frame, for another wrap.
 
-        Where a store has it, its name goes there, and the frame is empty. Of a large text it is
-        said whether it is ASCII: to see that takes 7 ms of 100 MB.
+        If a store has it, the description has its name and the frame is empty. A large ASCII text
+        is described as ASCII, as checking takes 7 ms for 100 MB.
         """
         if stored := self.stored:  # which another thread may set just now
             return self.said(stored), ""
@@ -153,7 +153,7 @@ class Object:
         return self.said(), self.unsent()
 
     def said(self, stored: str = "", coding: str = "") -> list[Any]:
-        """What a message has of it beside its frame, up to the last field that says something."""
+        """Return its description, up to the last field that is not empty."""
         if isinstance(self.head, dict):
             return [self.content_type, stored, coding, shown(self.head)]
         if self.head is not None:
@@ -163,15 +163,15 @@ class Object:
         return [self.content_type, stored] if stored else [self.content_type]
 
     def unsent(self) -> Unsent:
-        """It as a frame."""
+        """Return it as a frame."""
         value = self._value
         return unsent(value) if isinstance(value, str) else self.view()
 
     def unsent_within(self) -> Unsent | Shared:
-        """It as a frame for another process of this wrap: shared memory if it is large."""
+        """Return it as a frame for another process of this wrap: shared memory if it is large."""
         value = self._value
         if not isinstance(value, Shared) and len(value) >= SHARED_FROM:
-            with contextlib.suppress(OSError):  # no descriptor could be had
+            with contextlib.suppress(OSError):  # no descriptor is left
                 if isinstance(value, Spilled):  # it stays on disk
                     return Shared.of(value.view())
                 shared = Shared.of(value)
@@ -180,15 +180,15 @@ class Object:
         return value if isinstance(value, Shared) else self.unsent()
 
     def _replace(self, old: object, value: str | bytes | Shared) -> None:
-        """Have it in another form, unless another thread has spilled it meanwhile."""
+        """Store another form of it, unless another thread has spilled it meanwhile."""
         if self._value is old:
             self._value = value
 
     def answer_type(self) -> str:
-        """What to call it to a client, if nobody has said: JSON where it is that.
+        """Return its content type for a client; if none is set, JSON if it is JSON.
 
-        Of a long one the ends tell: to parse 10 MB would take ten times as long as all else that
-        the wrap does with them.
+        For a long value only its first and last bytes decide: parsing 10 MB takes ten times as long
+        as all else that the wrap does with them.
         """
         if self.content_type:
             return self.content_type
@@ -202,7 +202,7 @@ class Object:
         except UnicodeDecodeError:
             return BYTES
         except RecursionError:
-            return TEXT  # nobody can read it as JSON either
+            return TEXT  # nobody can parse it as JSON either
         return JSON if closed else TEXT
 
     def _ends(self) -> tuple[bytes, bytes]:
@@ -214,7 +214,7 @@ class Object:
 
 
 def received(frame: bytes | bytearray | memoryview | Shared, described: Sequence[Any]) -> Object:
-    """The object of a message from another wrap: see `Object.described`."""
+    """Return the object of a message from another wrap: see `Object.described`."""
     content_type, stored, coding, *_ = (*map(str, described[:3]), "", "")
     head = _checked(described[3]) if len(described) > _HEAD else None
     if stored:
@@ -225,7 +225,7 @@ def received(frame: bytes | bytearray | memoryview | Shared, described: Sequence
 
 
 def _checked(head: Any) -> Head:
-    """A head of a message, which anybody may have made up. Raises ValueError or TypeError."""
+    """Validate the head of a message, which may be forged. Raises ValueError or TypeError."""
     if isinstance(head, dict):
         return {str(name): str(value) for name, value in head.items()}
     status, headers = head
@@ -233,7 +233,7 @@ def _checked(head: Any) -> Head:
 
 
 def shown(environ: dict[str, Any]) -> dict[str, str]:
-    """What handlers may see of a request beside its body: texts, and no keys of ours."""
+    """Return what handlers may see of a request beside its body: texts, without our keys."""
     return {
         name: value
         for name, value in environ.items()
@@ -242,14 +242,14 @@ def shown(environ: dict[str, Any]) -> dict[str, str]:
 
 
 def is_json(text: str) -> bool:
-    """Whether `text` is strict JSON (NaN and Infinity are not).
+    """Return whether `text` is strict JSON (NaN and Infinity are not).
 
-    Raises RecursionError where it is nested deeper than Python reads.
+    Raises RecursionError if it is nested deeper than Python can parse.
     """
     with contextlib.suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         _READ(text)
         return True
-    try:  # halves of surrogate pairs are no text to msgspec
+    try:  # msgspec refuses halves of surrogate pairs
         json.loads(text, parse_int=str, parse_constant=_refuse)
     except ValueError:
         return False
@@ -257,7 +257,7 @@ def is_json(text: str) -> bool:
 
 
 def quoted(text: str) -> tuple[str, ...]:
-    """`text` as a JSON string, in parts: it is not copied where nothing of it has to be escaped."""
+    """Return `text` as a JSON string, in parts; it is not copied if nothing must be escaped."""
     if text.isascii() and not any(map(text.__contains__, _ESCAPED)):
         return '"', text, '"'
     return (str(_QUOTE(text), "utf-8"),)

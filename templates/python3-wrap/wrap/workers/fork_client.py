@@ -1,10 +1,9 @@
-"""The server's end of the fork server: starts it, asks it for processes, replaces it when it dies.
+"""The server's end of the fork server: starts it, requests processes, replaces it when it dies.
 
-The first fork server is forked while the server has one thread, so both share the memory of the
-functions that are imported by then (8 MiB of its own, against 22 MiB for one that imports for
-itself). When it dies the server has threads, so the next one cannot be forked from it: it is the
-same program, started afresh by the next request that needs a process, at the price of importing
-again.
+The first fork server is forked while the server has one thread. So both share the memory of the
+functions imported by then: the fork server takes 8 MiB of its own, against 22 MiB for one that
+imports them itself. When it dies, the server has threads and cannot fork the next one. The next
+request that needs a process then starts the same program afresh, which imports again.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from weakref import WeakSet
 from wrap.event_loop.liveness import BEAT_S
 from wrap.net.sockets import pair
 from wrap.workers.fork_server import BEAT, END, MESSAGE, SPAWN
-from wrap.workers.worker import Process
+from wrap.workers.worker import WorkerProcess
 
-#: How long a killed process may take to be gone before the answer to the request goes out.
+#: How long to wait, before the answer is sent, until a killed process is gone, in seconds.
 _END_S = 1.0
 _BUFFER = 1 << 20
-#: A number of beats that never passes.
+#: A number of beats that is never reached.
 _NEVER = 1 << 62
 
 
@@ -37,9 +36,9 @@ class ForkClient:
     """Gets processes from a fork server.
 
     Args:
-        run: what a fork server does with its end of the control socket until that ends.
+        run: serves a fork server's end of the control socket until that ends.
         command: starts a fork server as a program of its own; the socket's descriptor is appended.
-        longest: bytes that an output of a process may have.
+        longest: most bytes of an output of a process.
     """
 
     def __init__(
@@ -66,10 +65,10 @@ class ForkClient:
         theirs.close()
         os.register_at_fork(after_in_child=self._let_go)
 
-    def spawn(self, process: int = 0) -> Process:
-        """A new process, which may still have to start. Raises OSError if there is no fork server.
+    def spawn(self, process: int = 0) -> WorkerProcess:
+        """Return a new process, maybe still starting. Raises OSError if there is no fork server.
 
-        With the number of a `process` of the plan it imports what that runs before it serves.
+        With a `process` of the plan, it imports that process's functions before it serves.
         """
         ours, theirs = pair()
         for end in (ours, theirs):
@@ -83,26 +82,26 @@ class ForkClient:
                 self._replace(control)
                 _send(self._control, theirs, SPAWN, number, process)
         self._channels.add(ours)
-        return Process(ours, partial(self._end, self._control, number), self._longest)
+        return WorkerProcess(ours, partial(self._end, self._control, number), self._longest)
 
     def beat(self, within_s: float) -> Callable[[], None] | None:
         """Tell the fork server that this process runs.
 
-        The fork server ends this process if no other beat follows within so many seconds; 0 means
-        never. Returns what starts another fork server if there is none.
+        The fork server ends this process if the next beat does not follow within so many seconds; 0
+        means never. If there is no fork server, returns a function that starts another; else None.
         """
         most = min(math.ceil(min(within_s / BEAT_S, _NEVER)), _NEVER)
         control = self._control
         try:
             control.send(MESSAGE.pack(BEAT, most, 0), socket.MSG_DONTWAIT)
-        except BlockingIOError:  # it has not taken those before
+        except BlockingIOError:  # it has not read the beats before
             return None
         except OSError:
             return partial(self._replace, control)
         return None
 
     def revive(self) -> None:
-        """Have another one where the last one has ended. Raises OSError where there is none."""
+        """Start another fork server if the last has ended. Raises OSError if that fails."""
         control = self._control
         with contextlib.suppress(ConnectionError):
             try:
@@ -118,14 +117,14 @@ class ForkClient:
             self._wait()
 
     def _let_go(self) -> None:
-        """In a process that a handler has forked: keep nothing open by whose end others end."""
+        """In a process that a handler has forked: close sockets whose end ends other processes."""
         for channel in (self._control, *self._channels):
             channel.close()
 
     def _end(self, control: socket.socket, number: int) -> str:
-        """Have a process killed; says how it ended. Its fork server's death has been its own.
+        """Kill a process; return how it ended. The death of its fork server has ended it too.
 
-        Where there is no descriptor to ask with, it is left to notice that its channel is closed.
+        If no descriptor can be had to ask with, the process notices that its channel is closed.
         """
         ending = b""
         with contextlib.suppress(OSError):

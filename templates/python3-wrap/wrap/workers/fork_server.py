@@ -1,14 +1,14 @@
-"""The fork server: a single-threaded process, functions imported, that forks the others on demand.
+"""The fork server: a single-threaded process with imported functions, which forks the workers.
 
-Forking a process that runs threads copies locks that no thread will ever release, so the server
-never forks. The fork server reads messages from a socket: SPAWN comes with the socket of a new
-process, END with a socket for the answer how that process ended (it is killed if it has not).
-Nothing is answered to SPAWN, so a stage asks for its processes without waiting; they start in that
-order. Where the server ends, however it ends, the socket ends, and the fork server kills its
-children and ends too; where the fork server is killed, the kernel kills its children. BEAT is a
-sign of life of the server: where the next one does not come, the fork server ends the server.
+Forking a process with threads copies locks that no thread will ever release. So the server never
+forks. The fork server reads messages from a socket. SPAWN comes with the socket of a new process.
+It is not answered, so a stage requests its processes without waiting; they start in that order. END
+comes with a socket for the answer how a process ended; if it runs, it is killed. BEAT is the
+server's sign of life: if the next one does not come, the fork server ends the server.
 
-Its children are further processes and, where functions are commands, reapers.
+When the server ends, in whatever way, the socket ends. The fork server then kills its children and
+ends. If it is killed itself, the kernel kills them. Its children are workers and, if functions are
+commands, reapers.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from wrap.net.sockets import patient
 from wrap.observe import log
 from wrap.workers import reaper
 
-#: What is asked for; a number; and of SPAWN the process of the plan, 0 where its calls tell.
+#: The kind; a number; for SPAWN the process of the plan, or 0 if its calls tell it.
 MESSAGE = struct.Struct("!BQI")
 SPAWN, END, BEAT = 1, 2, 3
 _PR_SET_PDEATHSIG = 1
-#: Endings that are remembered until the server asks.
+#: The most endings to remember until the server asks.
 _REMEMBERED = 1024
 _LIBC = ctypes.CDLL(None, use_errno=True)
-#: What makes unusual answers, and takes long to import. A child that has imported it for one ends
-#: with this status: those that are forked then have it.
+#: The module for unusual answers, which takes long to import. A child that has imported it ends
+#: with this status; later children then inherit it.
 _ANSWERS, _LACKED = "wrap.functions.by_flask", 100
 
 Serve = Callable[[socket.socket, int], None]
@@ -55,11 +55,10 @@ class ForkServer:
 
     Args:
         control: its end of the socket to the server.
-        serve: what a further process does, with its channel and its number in the plan or 0.
-        renew: called in this process before the first further process is forked, and after each.
-        contained: whether what a further process has started, and what that has started, ends with
-            it. It then adopts orphans, whose ends it does not wait for: only one that ends soon may
-            do so.
+        serve: a worker's main function, called with its channel and its number in the plan or 0.
+        renew: called in this process before the first worker is forked, and after each.
+        contained: whether all descendants of a worker end with it. The worker then adopts orphans,
+            but does not reap them, so only a short-lived worker may be contained.
         commands: whether to have reapers.
     """
 
@@ -79,7 +78,7 @@ class ForkServer:
         self._spared = set(reaper.children())  # started while functions were imported
         self._listening = reaper.listener() if commands else None
         self._idle = mmap.mmap(-1, reaper.MOST)
-        #: The slot of each reaper by its pid.
+        #: The slot of each reaper, by its pid.
         self._reapers: dict[int, int] = {}
         self._pids: dict[int, int] = {}
         self._asked: dict[int, socket.socket] = {}
@@ -92,8 +91,8 @@ class ForkServer:
         alarm.setblocking(False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(alarm.fileno(), warn_on_full_buffer=False)
-        # What handlers leave behind is ours once its parent is gone: not every sandbox's first
-        # process reaps.
+        # Adopt and reap processes that handlers leave behind, as not every sandbox's first process
+        # reaps.
         reaper.adopt_orphans()
         for ignored in (signal.SIGTERM, signal.SIGINT):  # sent to the group; the server decides
             signal.signal(ignored, signal.SIG_IGN)
@@ -116,7 +115,7 @@ class ForkServer:
             _kill(pid)
 
     def _supply(self) -> None:
-        """See to it that a reaper waits for the next program."""
+        """Ensure that a reaper waits for the next program."""
         if self._listening is None or self._idle.find(b"\1") >= 0:
             return
         taken = set(self._reapers.values())
@@ -137,7 +136,7 @@ class ForkServer:
         with self._wakers[1] as alarm:
 
             def short() -> None:
-                with contextlib.suppress(BlockingIOError):  # then there is enough to wake it
+                with contextlib.suppress(BlockingIOError):  # then enough bytes wait to wake it
                     alarm.send(b"\0")
 
             reaper.Reaper(listening, self._idle, slot, short).serve()
@@ -158,12 +157,12 @@ class ForkServer:
         return True
 
     def _patience_s(self) -> float | None:
-        """Seconds until a beat is missed, or another try to fork the first reaper is due."""
+        """Return the seconds until a beat is missed, or a reaper is to be forked again."""
         lacks_reaper = self._listening is not None and not self._reapers
         return BEAT_S if self._beats.most or lacks_reaper else None
 
     def _miss(self) -> None:
-        """No beat came: end the server if that has been so for too long."""
+        """Count a missing beat; end the server if too many are missing."""
         end = self._beats.miss()
         if end is None or os.getppid() != self._server:
             return
@@ -197,11 +196,11 @@ class ForkServer:
         return _LACKED if lacked and _ANSWERS in sys.modules else 0
 
     def _become(self, do: Callable[[], int | None], parents_end: int = signal.SIGKILL) -> NoReturn:
-        """Do that in a child, to which the kernel sends `parents_end` when this process ends."""
+        """Run `do` in a child, to which the kernel sends `parents_end` when this process ends."""
         status: int | None = 1
         try:
             _die_with_parent(parents_end)
-            os.setpgid(0, 0)  # what it starts itself ends with it
+            os.setpgid(0, 0)  # processes that it starts end with it
             signal.set_wakeup_fd(-1)
             for default in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
                 signal.signal(default, signal.SIG_DFL)
@@ -229,7 +228,7 @@ class ForkServer:
         while (pid := _ended_child()) is not None:
             number = numbers.get(pid)
             if number is not None:
-                _kill(pid)  # its process group, while its pid cannot be another's yet
+                _kill(pid)  # its process group, before its pid can be reused
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             if code == _LACKED:
                 importlib.import_module(_ANSWERS)
@@ -243,7 +242,7 @@ class ForkServer:
         return True
 
     def _end_left(self) -> None:
-        """Kill what further processes have left, which has become this process's child."""
+        """Kill the processes that workers have left, which have become this process's children."""
         for pid in reaper.children():
             if not (pid in self._reapers or pid in self._spared or pid in self._pids.values()):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -267,14 +266,14 @@ def _ended_child() -> int | None:
 
 
 def _kill(pid: int) -> None:
-    """Kill a child that has not been reaped, and what it started."""
+    """Kill a child that has not been reaped, and its process group."""
     for kill in (os.killpg, os.kill):  # it may not have its group yet
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)
 
 
 def ending(code: int) -> str:
-    """How a process ended: `code` is its exit status, or minus the signal that killed it."""
+    """Describe how a process ended; `code` is its exit status, or minus the fatal signal."""
     if code >= 0:
         return f"exited with status {code}"
     try:

@@ -1,4 +1,4 @@
-"""The workers of a further process of the plan that wait for executions."""
+"""The idle workers of one process of the plan."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ import math
 from collections.abc import Callable
 
 from wrap.core.idle_workers import Fate, fate_of
-from wrap.workers.worker import Process
+from wrap.workers.worker import WorkerProcess
 
 
 class IdleWorkers:
-    """Any thread may call its methods. The worker that was free last is taken first.
+    """A stack of idle workers: the worker that was free last is taken first. Any thread may use it.
 
     Args:
         spawn: starts a worker. Raises OSError if none can be had.
-        most: how many workers may wait.
-        executions: after how many executions a worker makes way for another.
+        most: how many workers may be idle.
+        executions: the number of executions after which a worker is replaced.
     """
 
     def __init__(
-        self, spawn: Callable[[], Process], most: int, executions: float = math.inf
+        self, spawn: Callable[[], WorkerProcess], most: int, executions: float = math.inf
     ) -> None:
         self._spawn = spawn
         self._most = most
         self._executions = executions
-        self._idle: list[Process] = []
+        self._idle: list[WorkerProcess] = []
 
     @property
     def has_room(self) -> bool:
-        """Whether one more worker may wait."""
+        """Whether one more worker may be idle."""
         return len(self._idle) < self._most
 
     def add(self) -> None:
-        """Start a worker, which waits. Raises OSError if none can be had."""
+        """Start a worker, which becomes idle. Raises OSError if none can be had."""
         self._idle.append(self._spawn())
 
-    def take(self) -> Process:
-        """A worker that waits, else a new worker. Raises OSError if none can be had."""
+    def take(self) -> WorkerProcess:
+        """Return an idle worker, else a new one. Raises OSError if none can be had."""
         while self._idle:
             try:
                 worker = self._idle.pop()
@@ -47,8 +47,8 @@ class IdleWorkers:
             worker.end()
         return self._spawn()
 
-    def give(self, worker: Process, sound: bool) -> Fate:
-        """Take a worker back; `sound` if it has answered all that it was asked."""
+    def give(self, worker: WorkerProcess, sound: bool) -> Fate:
+        """Take a worker back; it is `sound` if it has answered all its requests."""
         fate = fate_of(sound, worker.executions, self._executions, len(self._idle), self._most)
         match fate:
             case Fate.KEPT:

@@ -1,7 +1,7 @@
 """Tells the fork server that the server's loops turn; the rules are in `wrap.core.heartbeat`.
 
-A beat stops for no longer than a request may last, as long as handlers hold the GIL no longer.
-Then every request that was in hand before is past its deadline.
+As long as no handler holds the GIL for longer than a request may last, beats pause no longer
+either. After such a pause, every request that was pending before is past its deadline.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from wrap.event_loop.loop import Loop
 
 
 class Pulse:
-    """Beats as long as the server's two loops turn.
+    """Sends beats as long as the server's two loops turn.
 
     Args:
-        loop: the event loop. That the HTTP server turns is told by `turned`.
+        loop: the event loop. `turned` reports the turns of the HTTP server.
         beat: tells the fork server within how many seconds the next beat comes. If there is no fork
-            server, it returns what starts another one.
-        limit_s: seconds after which a server whose loops stand still is to end.
-        start: has a thread do something.
+            server, it returns a function that starts another.
+        limit_s: seconds after which to end a server whose loops stand still.
+        start: calls a function in a thread.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Pulse:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the event loop does not turn, although the HTTP server does."""
+        """Whether the event loop stands still although the HTTP server turns."""
         return self._heartbeat.is_blocked
 
     def turned(self) -> None:
@@ -50,9 +50,9 @@ class Pulse:
         if self._heartbeat.turned(now, self._loop.turns, self._loop.runs):
             renew = self._beat(self._limit_s)
             if renew is not None and self._heartbeat.may_restart_fork_server(now):
-                with contextlib.suppress(RuntimeError):  # no thread can be had
+                with contextlib.suppress(RuntimeError):  # no thread can be started
                     self._start(renew)
 
     def stop(self) -> None:
-        """Have the fork server await no more beats: the server ends once nothing is in hand."""
+        """Make the fork server expect no more beats: the server ends once no work is pending."""
         self._beat(0.0)

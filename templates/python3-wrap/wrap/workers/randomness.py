@@ -1,12 +1,12 @@
-"""Seeds random numbers anew, so that each process which is forked has its own.
+"""Seeds random generators anew, so that each forked process draws its own numbers.
 
-A fork copies the state of each random generator that exists. The rule: no two processes draw the
-same numbers from a generator that a module made or seeded when it was imported. This holds for
-generators with an explicit seed too: alone, a function draws the next number for each request, and
-not the first one for all of them.
+A fork copies the state of each random generator. The rule: no two processes draw the same numbers
+from a generator that a module made or seeded at import. This includes generators with an explicit
+seed. In a process of its own, a function draws the next number for each request, and not the first
+number for all of them.
 
 The generators are those of the standard library, SQLite, NumPy and PyTorch. Only libraries that
-functions have imported are looked at. Python itself seeds the functions of `random` anew.
+functions have imported are searched. Python itself seeds the functions of `random` anew.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ Seed = Callable[[], object]
 _LIBC = ctypes.CDLL(None)
 #: The generator behind the functions of `random`.
 _PYTHONS = getattr(random, "_inst", None)
-#: Bytes of entropy for what takes as many as it is given, and for the C library.
+#: Bytes of entropy for generators that accept any number, and for the C library.
 _ENTROPY, _C_ENTROPY = 32, 4
 
 
 def generators() -> list[Seed]:
-    """What seeds each generator of this process, but frozen objects, from the system."""
+    """Return a seed function for each generator of this process, except frozen objects."""
     numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
     found = alive(random.Random, *_numpy_kinds(numpy))
-    if torch is not None:  # the collector does not track its generators, but what refers to them
+    if torch is not None:  # the collector does not track its generators, but their referrers
         referred = gc.get_referents(*gc.get_objects())
         found += {id(each): each for each in referred if type(each) is torch.Generator}.values()
     of_c = [_seed_c, *_seeds_of_sqlite(sys.modules.get("_sqlite3"))]
@@ -44,7 +44,7 @@ def generators() -> list[Seed]:
 
 
 def _seeds_of_sqlite(module: Any) -> Iterator[Seed]:
-    """What has ``random()`` and ``randomblob()`` of SQL begin anew, in all connections."""
+    """Yield a function that restarts SQL's ``random()`` and ``randomblob()`` in all connections."""
     if module is not None:
         with contextlib.suppress(OSError, AttributeError):  # built without its symbols
             library = ctypes.CDLL(getattr(module, "__file__", None))
@@ -60,7 +60,7 @@ def _numpy_kinds(numpy: Any) -> tuple[type, ...]:
 def _seeds(generator: Any, numpy: Any) -> Iterator[Seed]:
     if isinstance(generator, random.SystemRandom) or generator is _PYTHONS:
         return
-    if isinstance(generator, random.Random):  # a subclass may want other arguments
+    if isinstance(generator, random.Random):  # a subclass may need other arguments
         yield partial(random.Random.seed, generator)
     elif numpy is None or not isinstance(generator, _numpy_kinds(numpy)):
         yield generator.seed
@@ -70,7 +70,7 @@ def _seeds(generator: Any, numpy: Any) -> Iterator[Seed]:
         legacy = generator.get_state(legacy=False)["bit_generator"] == "MT19937"
         yield partial(_seed_by_bytes if legacy else _forget_normal, generator)
     elif isinstance(generator, numpy.MT19937):
-        # NumPy seeds this one by bytes in 10 us, and makes a new one in 300.
+        # NumPy seeds this generator by bytes in 10 us, and makes a new one in 300 us.
         yield partial(_seed_by_bytes, numpy.RandomState(generator))
     else:
         yield from _as_new(generator)
@@ -99,7 +99,7 @@ def _seed_by_bytes(state: Any) -> None:
 
 
 def _forget_normal(state: Any) -> None:
-    """Drop the normal number that is drawn already. The bit generator is seeded by itself."""
+    """Drop the normal number that is already drawn. The bit generator is seeded by itself."""
     values = state.get_state(legacy=False)
     if values["has_gauss"]:
         state.set_state(values | {"has_gauss": 0, "gauss": 0.0})

@@ -1,13 +1,12 @@
-"""Runs programs so that all that they start ends with them, whatever it does to get away.
+"""Runs programs so that all processes they start end with them, whatever they do to escape.
 
-A reaper is a process without threads that the fork server forks. It runs one program at a time and
-is a subreaper: each process that loses its parent below it becomes its child, also after a double
-fork and setsid. When the program has ended or is given up, it kills its children until it has none.
-Process groups, sessions, descriptors and variables play no part, as programs change these.
+A reaper is a single-threaded process that the fork server forks. It runs one program at a time and
+is a subreaper: a process below it that loses its parent becomes its child, even after a double fork
+and setsid. When the program has ended or is given up, the reaper kills its children until none is
+left. It does not rely on process groups, sessions, descriptors or variables: programs change them.
 
-Reapers accept requests from one listening socket, so that a program starts without a fork of this
-process. The listener is in the abstract namespace, where anyone may connect: only processes of the
-same user are heard.
+Reapers accept requests from one listening socket, so a program starts without a fork of this
+process. The listener is in the abstract namespace, so requests of other users are ignored.
 """
 
 from __future__ import annotations
@@ -31,34 +30,34 @@ from wrap.net.sockets import patient
 
 _PR_SET_CHILD_SUBREAPER = 36
 _LIBC = ctypes.CDLL(None, use_errno=True)
-#: The abstract address of the listener: see `ask_at`.
+#: The abstract address of the listener; see `ask_at`.
 _address = ""
-#: Requests that wait for a reaper.
+#: The most requests that wait for a reaper.
 _BACKLOG = 1024
-#: After so long without a program a reaper ends, unless it is the first.
+#: Seconds without a program after which a reaper ends, unless it is the first.
 _IDLE_S = 10
 #: The most reapers at once.
 MOST = 4096
-#: The most bytes of a request, which the kernel has to take at once, and of an answer.
+#: The most bytes of a request, which the kernel must accept at once, and of an answer.
 _MOST_SAID = 1 << 17
-#: What Python ignores and programs shall not.
+#: Signals that Python ignores and programs must not.
 _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
 _CREDENTIALS = struct.Struct("3i")
-#: Bytes to read at once of the list of children.
+#: Bytes of the list of children to read at once.
 _PAGE = 1 << 16
-#: How long to wait before the next try to connect.
+#: How long to wait before the next try to connect, in seconds.
 _AGAIN_S = 0.01
 
 
 def adopt_orphans() -> None:
-    """Have this process become the parent of all below it whose own parent ends."""
+    """Make this process the parent of all its descendants whose own parent ends."""
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def children() -> list[int]:
-    """The children of this process, which has one thread, with those that are not reaped yet."""
+    """Return the children of this single-threaded process, including children not reaped yet."""
     own = os.getpid()
-    try:  # by few calls: after a fork, each page that the fork server touches costs a fault
+    try:  # few calls: after a fork, each page that the fork server touches costs a fault
         listing = os.open(f"/proc/self/task/{own}/children", os.O_RDONLY | os.O_CLOEXEC)
         try:
             found = b""
@@ -84,7 +83,7 @@ def _parent(pid: int) -> int:
 
 
 def ask_at(address: str) -> None:
-    """Set where this process, and those that it forks, ask for programs."""
+    """Set the address at which this process, and processes forked from it, request programs."""
     global _address
     _address = address
 
@@ -93,12 +92,12 @@ def _lost() -> None:
     raise ChildProcessError("the process that starts commands was killed")
 
 
-#: Called while nothing listens: has it start again, or raises OSError.
+#: Called while nothing listens: restarts the listener, or raises OSError.
 _revive = _lost
 
 
 def revive_by(revive: Callable[[], None]) -> None:
-    """Have this process call `revive` when it finds nothing that listens."""
+    """Make this process call `revive` when nothing listens."""
     global _revive
     _revive = revive
 
@@ -107,9 +106,8 @@ class Program:
     """A program that a reaper runs.
 
     Args:
-        words, folder: the program with its arguments, and where it runs.
-        variables: what its environment has beside what this process had when functions had been
-            imported.
+        words, folder: the program with its arguments, and its working directory.
+        variables: added to the environment that this process had once functions had been imported.
         descriptors: its standard input, output and error.
 
     Raises OSError: no reaper can be reached.
@@ -134,15 +132,16 @@ class Program:
         return self._channel.fileno()
 
     def kill(self) -> None:
-        """Kill it and all that it has started."""
+        """Kill the program and all processes that it has started."""
         with contextlib.suppress(OSError):
             self._channel.shutdown(socket.SHUT_WR)
 
     def wait(self) -> int:
-        """Its exit status, or minus the signal that killed it, when all it started has ended.
+        """Wait until all its processes have ended; return its exit status, or minus the fatal
+        signal.
 
-        Raises OSError: it could not be started.
-        Raises TaskError: ``process-died``: its reaper was killed.
+        Raises OSError if the program could not be started. Raises TaskError, ``process-died``, if
+        its reaper was killed.
         """
         said = b""
         with self._channel, contextlib.suppress(ConnectionError):
@@ -173,7 +172,7 @@ def _connected() -> socket.socket:
 
 
 def listener() -> socket.socket:
-    """Where the reapers of a fork server take requests, at the address that was announced."""
+    """Return the socket from which a fork server's reapers accept requests, at the set address."""
     listening = patient(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
     listening.bind(f"\0{_address}")
     listening.listen(_BACKLOG)
@@ -186,9 +185,9 @@ class Reaper:
     """One reaper, in its process.
 
     Args:
-        listening: where it takes requests.
-        idle: has a byte for each reaper: whether it waits for a request.
-        slot: the number of its own.
+        listening: the socket from which it accepts requests.
+        idle: a byte for each reaper: whether it waits for a request.
+        slot: the index of its own byte.
         short: called when no reaper waits for a request.
     """
 
@@ -202,12 +201,12 @@ class Reaper:
         self._environment = dict(os.environb)
         adopt_orphans()
         signal.signal(signal.SIGTERM, _give_up)
-        for entry in list(Path("/proc/self/fd").iterdir()):  # what functions have opened
+        for entry in list(Path("/proc/self/fd").iterdir()):  # opened by functions
             with contextlib.suppress(OSError):
                 os.set_inheritable(int(entry.name), False)
 
     def serve(self) -> None:
-        """Run one program after another, until it has had nothing to do for long."""
+        """Run one program after another, until none has come for long."""
         while True:
             self._idle[self._slot] = 1
             try:
@@ -225,7 +224,7 @@ class Reaper:
                     return
 
     def _run(self, channel: socket.socket) -> bool:
-        """Serve a request; returns whether nothing is left of it."""
+        """Serve a request; return whether all its processes have ended."""
         answer: int | list[Any]
         request, descriptors, _, _ = socket.recv_fds(channel, _MOST_SAID, 3)
         if not request:
@@ -256,20 +255,20 @@ class Reaper:
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, given, number) for number, given in enumerate(descriptors)
             ],
-            setpgroup=0,  # one that signals its group does not mean its reaper
+            setpgroup=0,  # a signal to its own group must not reach the reaper
             setsigdef=_IGNORED,
         )
 
 
 def _followed(program: int, channel: socket.socket) -> int:
-    """The exit status of a program, which is killed where the other end of `channel` is closed."""
+    """Return the exit status of a program; kill it if the other end of `channel` is closed."""
     ended = os.pidfd_open(program)
     poll = select.poll()
     poll.register(ended, select.POLLIN)
     poll.register(channel, select.POLLIN)
     poll.poll()
     os.close(ended)
-    os.kill(program, signal.SIGKILL)  # does nothing where it has ended
+    os.kill(program, signal.SIGKILL)  # no effect if it has ended
     _, status = os.waitpid(program, 0)
     return os.waitstatus_to_exitcode(status)
 
@@ -280,10 +279,10 @@ def _is_of_this_user(channel: socket.socket) -> bool:
 
 
 def end_all() -> bool:
-    """Kill and reap all below this process, which adopts orphans and has one thread.
+    """Kill and reap all descendants of this process, which adopts orphans and has one thread.
 
-    What is below its children becomes its child when they end, also what they fork meanwhile.
-    Returns whether nothing is left: another user's process, of a set-user-ID program, may be.
+    Descendants of its children become its children when these end, even if forked meanwhile.
+    Returns whether all have ended: a set-user-ID program of another user may still run.
     """
     with contextlib.suppress(ChildProcessError):
         while True:

@@ -1,4 +1,4 @@
-"""The server's end of a further process: requests go out, results come in, piece by piece."""
+"""The server's end of a worker process: sends requests and receives results, piece by piece."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from wrap.net.messages import Request, Result
 from wrap.values.shared_memory import Shared
 
 
-class ProcessDiedError(Exception):
-    """A process ended, or talks nonsense (as the message says), before it had answered."""
+class WorkerDiedError(Exception):
+    """A process ended, or sent an invalid message (as the error says), before it had answered."""
 
 
-class Process:
-    """A process that the fork server forked, or is about to.
+class WorkerProcess:
+    """A process that the fork server has forked, or is about to.
 
     Args:
         channel: the socket to it.
-        end: kills it unless it has ended, and says how it ended.
-        longest: bytes that an output may have.
+        end: kills it unless it has ended, and returns how it ended.
+        longest: most bytes of an output.
     """
 
     def __init__(self, channel: socket.socket, end: Callable[[], str], longest: int) -> None:
@@ -31,7 +31,7 @@ class Process:
         self._outflow = Outflow()
         self._frames: list[bytearray | Shared] = []
         self._number: int | None = None
-        #: The tasks of the last execution for which it was called and that it has not answered.
+        #: The tasks of its last execution that it was called for and has not answered.
         self.owed: set[int] = set()
         #: How many executions it has served.
         self.executions = 0
@@ -42,16 +42,16 @@ class Process:
 
     @property
     def sending(self) -> bool:
-        """Whether there is more to send when the socket takes it."""
+        """Whether there are bytes to send when the socket accepts more."""
         return bool(self._outflow)
 
     @property
     def receiving(self) -> bool:
-        """What it answers is wanted at any time."""
+        """Always True: an answer may come at any time."""
         return True
 
     def post(self, request: Request) -> None:
-        """Call it: what does not fit into the socket now goes out with `flush`."""
+        """Send a request; `flush` sends the bytes that do not fit into the socket now."""
         if request.ident.number != self._number:
             self._number = request.ident.number
             self.executions += 1
@@ -60,18 +60,18 @@ class Process:
         self.flush()
 
     def flush(self) -> None:
-        """Send more of what is left. That it has died, `receive` will tell."""
+        """Send more of the remaining bytes. If the process has died, `receive` reports it."""
         try:
             self._outflow.flush(self._channel)
         except OSError:
             self._outflow = Outflow()
 
     def receive(self) -> list[Result]:
-        """The results that have arrived whole. Raises ProcessDiedError at the end of the stream."""
+        """Return the results that have arrived whole. Raises WorkerDiedError at the end."""
         try:
             return self._received()
         except (ValueError, TypeError) as error:
-            raise ProcessDiedError(f"sent something that is no result ({error})") from error
+            raise WorkerDiedError(f"sent something that is no result ({error})") from error
 
     def _received(self) -> list[Result]:
         try:
@@ -81,20 +81,20 @@ class Process:
         except OSError:
             frames = None
         if frames is None:
-            raise ProcessDiedError
+            raise WorkerDiedError
         self._frames += frames
         whole = len(self._frames) // 2 * 2
         results = Result.read(self._frames[:whole])
         del self._frames[:whole]
         for result in results:
             if result.number != self._number or result.task not in self.owed:
-                raise ProcessDiedError("sent the result of another execution")
-            if result.place is None:  # else it goes on
+                raise WorkerDiedError("sent the result of another execution")
+            if result.place is None:  # else the task goes on
                 self.owed.discard(result.task)
         return results
 
     def alive(self) -> bool:
-        """Whether its end of the socket is open and it has said nothing unasked."""
+        """Return whether its end of the socket is open and it has sent nothing unasked."""
         try:
             self._channel.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
@@ -104,10 +104,10 @@ class Process:
         return False
 
     def end(self) -> str:
-        """Kill it, with all that it started, and say how it ended."""
+        """Kill it and all that it started; return how it ended."""
         self._channel.close()
         return self._end()
 
     def close(self) -> None:
-        """Let it go: it ends when it has noticed."""
+        """Close the channel; the process ends when it notices."""
         self._channel.close()

@@ -1,8 +1,8 @@
-"""What a further process does: it runs what it is called for and sends each result as it comes.
+"""The main loop of a worker: it runs the tasks that it is called for, and sends each result.
 
-It goes on until the other end of its socket is closed: after one execution where the mechanism is
-fork, after many where it is pool. It has one execution at a time, of which it keeps the objects
-until the last of its tasks has ended.
+It runs until the other end of its socket is closed: after one execution with the mechanism fork,
+after many with pool. It serves one execution at a time, and keeps the execution's objects until the
+last of its tasks has ended.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from wrap.values.inputs import Inputs
 from wrap.values.shared_memory import Shared
 from wrap.values.value import Object
 
-#: Runs a task, with what gives its input, for an execution in the process of that number, with what
-#: takes its outputs, how it gets at streams, and what has the next task begin.
+#: Runs a task. Arguments: task, source of its input, execution, process number, receiver of its
+#: outputs, access to streams, callback that lets the next task begin.
 RunTask = Callable[[int, Callable[[], Object], Ident, int, Emitted, Access, Begins | None], Result]
-#: Imports what tasks run that is not imported, in the thread that calls it.
+#: Imports the functions of tasks that are not imported yet, in the calling thread.
 Load = Callable[[Iterable[int]], None]
-#: What has no more bytes leaves the process even where nobody else needs it: if the process is
-#: lost, the task need not run again.
+#: An output of at most so many bytes is sent even if nobody else needs it: if the process is lost,
+#: the task need not run again.
 _KEPT = 1 << 12
-#: How many different groups of tasks are remembered.
+#: How many different groups of tasks are cached.
 _PARTS = 1024
 
 
 def serve(channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | None = None) -> None:
-    """Serve what `channel` asks for until it ends."""
+    """Serve the requests of `channel` until it ends."""
     ready = time.monotonic()
-    os.register_at_fork(after_in_child=channel.close)  # our end, and not also a handler's child's
+    os.register_at_fork(after_in_child=channel.close)  # not in children of handlers
     worker = _Worker(channel, wrap, run_task, load, ready)
     incoming = framing.read(channel)
     while worker.serve_next(incoming):
@@ -51,7 +51,7 @@ def serve(channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | No
 
 
 class _Worker:
-    """What serves the calls of a further process."""
+    """Serves the calls of a worker."""
 
     def __init__(
         self, channel: socket.socket, wrap: Wrap, run_task: RunTask, load: Load | None, ready: float
@@ -70,13 +70,13 @@ class _Worker:
         self._users = cache(self._users_in)
         self._ended: set[int] = set()
         self._data = Inputs({})
-        #: The tasks that it has not answered, and how many it has not been called for.
+        #: The number of unanswered tasks, and of tasks that it will be called for later.
         self._left = self._rest = 0
         self._number: int | None = None
         self._ready: float | None = ready
 
     def serve_next(self, incoming: Iterator[framing.Frame | Shared]) -> bool:
-        """Begin with the next group of tasks; whether there is one."""
+        """Begin the next group of tasks; return whether there is one."""
         request = Request.read(incoming)
         if request is None:
             return False
@@ -92,9 +92,9 @@ class _Worker:
         return True
 
     def _run(self, request: Request) -> None:
-        """Run a group of tasks, in this thread where nothing else can come meanwhile."""
+        """Run a group of tasks, in this thread if no other request can come meanwhile."""
         self._data.add(request.objects)
-        request.objects.clear()  # so that they are gone when they are dropped there
+        request.objects.clear()  # so that dropping them in `_data` frees them
         tasks = tuple(request.tasks)
         if self._load is not None and not (request.alone and not self._graph.instances):
             self._load(tasks)  # modules expect to be imported in the main thread
@@ -116,7 +116,7 @@ class _Worker:
         self._queue.add((group, task) for task in tasks)
 
     def _call(self) -> None:
-        """Have a thread come to the tasks that wait, as `wrap.core.start_queue` says."""
+        """Call a thread for the waiting tasks, by the rule of `wrap.core.start_queue`."""
         with self._calling:
             self._start()
 
@@ -124,7 +124,7 @@ class _Worker:
         if self._queue.call() is not None:
             try:
                 self._threads.start(self._come)
-            except RuntimeError:  # those that run take what waits when they are done
+            except RuntimeError:  # the running threads take the waiting tasks later
                 self._queue.came()
 
     def _come(self) -> None:
@@ -142,9 +142,9 @@ class _Worker:
             self._work(*taken, partial(self._prepared, taken) if is_awaited else None)
 
     def _prepared(self, task: tuple[_Group, int]) -> None:
-        """A task that was prepared has got to its handler, or has failed.
+        """Note that a prepared task has got to its handler, or has failed.
 
-        To start a thread lets the GIL go: the lock keeps others from taking a task meanwhile.
+        Starting a thread releases the GIL; the lock keeps others from taking a task meanwhile.
         """
         with self._calling:
             if self._queue.prepared(task):
@@ -155,7 +155,7 @@ class _Worker:
         return graph.part(dict.fromkeys(tasks, MAIN), ())
 
     def _work(self, group: _Group, task: int, begins: Begins | None) -> None:
-        """Run a task in this thread; what its end begins waits for a thread."""
+        """Run a task in this thread; the tasks that its end begins wait for a thread."""
         request, data = group.request, group.data
         given = partial(data.resolve, self._graph.source_of(task))
         emitted = partial(self._emitted, group)
@@ -166,8 +166,8 @@ class _Worker:
         self._begin(group, self._answer(group, result))
 
     def _emitted(self, group: _Group, result: Result) -> None:
-        """A task goes on that gave one of its outputs."""
-        if result.place is not None:  # into buckets, which are the server's
+        """Send an output that a task gave before its end."""
+        if result.place is not None:  # an output for buckets, which the server holds
             with self._sending, contextlib.suppress(ConnectionError):
                 framing.write(self._channel, result.frames_within())
             return
@@ -175,10 +175,10 @@ class _Worker:
         self._call()
 
     def _answer(self, group: _Group, result: Result) -> list[int]:
-        """Send the result; which tasks begin now.
+        """Send the result; return the tasks that begin now.
 
-        Both at once: else the result of what begins could be sent before one that it awaited. What
-        was not asked for is there already, and was given once more with something that was lost.
+        The lock covers both, else a task that begins could send its result before the awaited one.
+        An output that was not requested exists already: it was given again beside a lost output.
         """
         if self._wrap.emits and result.task not in group.request.tasks:
             return []
@@ -196,8 +196,8 @@ class _Worker:
                 self._left -= 1
                 if not self._left and not self._rest:
                     self._data = Inputs({})
-            # When the result has been sent, the next execution may be here.
-            with contextlib.suppress(ConnectionError):  # nobody awaits it any more: we are killed
+            # After the result has been sent, the next execution may begin.
+            with contextlib.suppress(ConnectionError):  # nobody waits any more: we are killed
                 framing.write(self._channel, result.frames_within())
             if self._graph.instances:
                 group.data.drop(given_to(result.task))
@@ -205,7 +205,7 @@ class _Worker:
         return self._wrap.run_for(begins)
 
     def _release(self, group: _Group, ended: int) -> None:
-        """Keep no longer what none of this process's tasks needs any more."""
+        """Drop the large objects that none of this process's tasks needs any more."""
         users = self._users(group.request.process)
         for key in (ended, *keys(self._graph.sources[ended])):
             if key in group.data.large and self._ended.issuperset(users.get(key, ())):
@@ -216,7 +216,7 @@ class _Worker:
 
 
 class _Group:
-    """The tasks of one request, with the engine that they have where they are several."""
+    """The tasks of one request, with an engine if there are several."""
 
     def __init__(self, request: Request, data: Inputs, engine: Engine | None) -> None:
         self.request = request
@@ -224,7 +224,7 @@ class _Group:
         self._engine = engine
 
     def ended(self, result: Result) -> list[int]:
-        """The tasks that begin when one has ended; none after one that failed."""
+        """Return the tasks that begin when one has ended; none after a failed task."""
         output = result.output
         if output is None:
             return []

@@ -1,4 +1,4 @@
-"""Distributed Maps: how items are batched, and how many of them may fail.
+"""Rules of distributed Maps: batches, tolerated failures, labels.
 
 References
 ----------
@@ -13,51 +13,51 @@ from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
 
-#: Items, or batches, of a distributed Map that run at once if MaxConcurrency allows more.
+#: The limit of concurrent children of a distributed Map.
 MOST_CHILDREN = 1_000
-#: The error of a Map of which more items failed than it tolerates.
+#: The error of a Map with more failed items than it tolerates.
 EXCEEDED = "States.ExceedToleratedFailureThreshold"
-#: Most characters of a label, and those that it cannot have.
+#: The limit of a label in characters, and the characters that it cannot contain.
 LONGEST_LABEL = 40
 _NOT_IN_LABEL = re.compile(r"[\s?*<>{}\[\]:;,\\|^~$#%&`\"\x00-\x1f\x7f-\x9f]")
 
 
 class Tolerance(NamedTuple):
-    """How many items may fail, and how many percent of them; infinite if only the other is set."""
+    """The tolerated number and percentage of failed items; infinite if only the other is set."""
 
     items: float
     percentage: float
 
     def is_exceeded(self, failed: int, total: int) -> bool:
-        """Whether a Map of `total` items fails as `failed` of them have."""
+        """Return whether a Map of `total` items fails after `failed` failures."""
         return failed > self.items or 100 * failed > self.percentage * total
 
 
 def tolerance(count: float | None, percentage: float | None) -> Tolerance:
-    """What a Map tolerates whose fields are these; nothing without either."""
+    """Return the tolerance of a Map's fields; nothing is tolerated without both."""
     if count is None and percentage is None:
         return Tolerance(0, 0)
     return Tolerance(inf if count is None else count, inf if percentage is None else percentage)
 
 
 def is_label(text: str) -> bool:
-    """Whether a Map may have this Label."""
+    """Return whether a text is a valid Label."""
     return 0 < len(text) <= LONGEST_LABEL and not _NOT_IN_LABEL.search(text)
 
 
 def label_of(state: str) -> str:
-    """The label of a Map without one, from the name of its state."""
+    """Return the default label of a Map, from its state's name."""
     return _NOT_IN_LABEL.sub("_", state)[:LONGEST_LABEL]
 
 
 def batches(
     total: int, most_items: float, most_bytes: float, size_of: Callable[[int], int]
 ) -> list[range]:
-    """The indices of the items of each batch.
+    """Yield the range of indices of each batch.
 
     Args:
-        most_items, most_bytes: of a batch; an item with more bytes is a batch of its own.
-        size_of: the bytes that an item takes in a batch. Called only if `most_bytes` is finite.
+        most_items, most_bytes: the limits of a batch; a larger item is a batch of its own.
+        size_of: returns the bytes of an item. Called only if `most_bytes` is finite.
     """
     if most_bytes == inf:
         step = int(min(most_items, max(total, 1)))

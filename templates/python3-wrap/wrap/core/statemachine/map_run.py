@@ -1,4 +1,4 @@
-"""One run of a distributed Map: how its children end, and the form of their results.
+"""One run of a distributed Map: records its children and formats their results.
 
 References
 ----------
@@ -7,6 +7,7 @@ AWS Step Functions Developer Guide, "ResultWriter (Map)".
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -16,34 +17,38 @@ from .errors import StatesError
 from .limit import longest, look
 from .values import Text, dump
 
-#: The error of a Map whose results could not be written.
+#: The error of a Map whose results cannot be written.
 FAILED = "States.ResultWriterFailed"
-#: The values of WriterConfig's fields.
+#: Values of WriterConfig's fields.
 TRANSFORMATIONS = ("NONE", "COMPACT", "FLATTEN")
 OUTPUT_TYPES = ("JSON", "JSONL")
-#: The region and the account of ARNs, which name nothing: expressions take ARNs apart.
+#: Region and account in ARNs: placeholders, for expressions that split ARNs.
 _PLACE = f"local:{0:012}"
-#: Characters of results in a file, but that a longer result has a file of its own.
-_LONGEST = 1 << 22
+#: The limit of a result file in characters; a longer result has a file of its own.
+_LONGEST = 1 << 20
+#: Inputs from this length on are compressed: 1,000,000 small items take 35 MB.
+_PACKED = 1 << 9
 _SUCCEEDED = "SUCCEEDED"
+#: Encodes texts, including lone surrogates.
+_TEXT = "utf-8", "surrogatepass"
 _INCLUDED = {"Included": True}
 
 
 class Destination(NamedTuple):
-    """Where results are written: keys begin with `prefix`."""
+    """The destination of results; keys begin with `prefix`."""
 
     bucket: str
     prefix: str
 
 
 class Child(NamedTuple):
-    """How a child ended; `outcome` is its output, or the error that it failed with.
+    """The end of a child; `outcome` is its output or its error.
 
-    `given` is its input as JSON, None if it has none that can be written.
+    `given` is its input as JSON, compressed by zlib if it is long; None if it cannot be encoded.
     """
 
     status: str
-    given: str | None
+    given: str | bytes | None
     began_s: float
     ended_s: float
     outcome: Any
@@ -53,10 +58,10 @@ class MapRun:
     """The children of a run, and the files of their results.
 
     Args:
-        name: the state machine and the Map's label, as ARNs have them: ``orders/Map``.
-        tolerance: how many items may fail.
+        name: the state machine and the Map's label, as in ARNs: ``orders/Map``.
+        tolerance: the number or share of items that may fail.
         config: the WriterConfig.
-        destination: where results are written; None if the Map hands them on.
+        destination: the place of result files; None if the Map returns its results.
         uuid: returns a new UUID.
     """
 
@@ -70,9 +75,9 @@ class MapRun:
     ) -> None:
         self.tolerance = tolerance
         self.destination = destination
-        #: While results are written, what the function gets for each file that is left.
+        #: The remaining requests to the writing function, one for each file.
         self.files: Iterator[dict[str, str]] = iter(())
-        #: What the Map fails with when its results have been written.
+        #: The error of the Map after its results are written.
         self.error: StatesError | None = None
         default = "COMPACT" if destination is None else "NONE"
         self._transformation = config.get("Transformation", default)
@@ -82,23 +87,25 @@ class MapRun:
         ident = uuid()
         self._arn = f"{self._arn_of('mapRun')}:{ident}"
         self._folder = _folder("" if destination is None else destination.prefix, ident)
-        #: When each child that runs began, and its input.
+        #: Running child -> time of its begin, and its input.
         self._begun: dict[int, tuple[float, Any]] = {}
 
     def began(self, index: int, given: Any, now: float) -> None:
-        """A child has begun."""
+        """Record the begin of a child."""
         self._begun[index] = now, given
 
     def ended(self, index: int, status: str, outcome: Any, now: float) -> Any:
-        """What is kept of a child that has ended: its output, or a `Child` with more."""
+        """Record the end of a child; return its output, or a `Child` if metadata is needed."""
         begun = self._begun.pop(index, None)
         if status == _SUCCEEDED and self._transformation != "NONE":
             return outcome
         began_s, given = (now, None) if begun is None else (begun[0], written(begun[1]))
-        return Child(status, given, began_s, now, outcome)
+        if given is None or len(given) < _PACKED:
+            return Child(status, given, began_s, now, outcome)
+        return Child(status, zlib.compress(given.encode(*_TEXT), 1), began_s, now, outcome)
 
     def output(self, results: Iterable[Any]) -> Any:
-        """The result of a Map that hands on what is kept of its children. Raises StatesError."""
+        """Return the result of a Map from its children's results. Raises StatesError."""
         entries = self._entries(results)
         return "".join(map(_line, entries)) if self._in_lines else list(entries)
 
@@ -108,16 +115,16 @@ class MapRun:
         """Set `files`, of which the last is the manifest.
 
         Args:
-            results: what is kept of the children that have ended.
-            pending: the inputs, as JSON, of those that have not begun.
-            error: what the Map has failed with.
+            results: the results of the ended children.
+            pending: the inputs, as JSON, of children that have not begun.
+            error: the error of the Map, if it failed.
         """
         self.error = error
         self.files = self._written(list(results), pending)
 
     @property
     def written_to(self) -> dict[str, Any]:
-        """The result of a Map whose results have been written."""
+        """The result of a Map whose results are in files."""
         bucket = "" if self.destination is None else self.destination.bucket
         details = {"Bucket": bucket, "Key": f"{self._folder}manifest.json"}
         return {"MapRunArn": self._arn, "ResultWriterDetails": details}
@@ -135,14 +142,14 @@ class MapRun:
         for status, entries in groups.items():
             for number, text in enumerate(self._texts(entries)):
                 key = f"{self._folder}{status}_{number}.json"
-                size = len(text.encode(errors="surrogatepass"))
+                size = len(text.encode(*_TEXT))
                 keys[status].append({"Key": key, "Size": size})
                 yield {"Body": text, "Bucket": bucket, "Key": key}
         told = {"DestinationBucket": bucket, "MapRunArn": self._arn, "ResultFiles": keys}
         yield {"Body": dump(told), "Bucket": bucket, "Key": manifest}
 
     def _texts(self, entries: Iterable[Any]) -> Iterator[str]:
-        """The texts of the files that `entries` make, none without entries."""
+        """Yield the texts of the files with `entries`; no file without entries."""
         parts, size = list[str](), 0
         for each in entries:
             look()
@@ -159,7 +166,7 @@ class MapRun:
         return "".join(parts) if self._in_lines else f"[{','.join(parts)}]"
 
     def _entries(self, results: Iterable[Any]) -> Iterator[Any]:
-        """What is kept of children as the transformation has it; failures have their metadata."""
+        """Return the results of children after the transformation; failures keep their metadata."""
         flattens = self._transformation == "FLATTEN"
         for each in results:
             if isinstance(each, Child):
@@ -170,8 +177,10 @@ class MapRun:
                 yield each
 
     def _record(self, child: Child) -> dict[str, Any]:
-        """The metadata of a child, as DescribeExecution has them."""
-        name = self._uuid()
+        """Return the metadata of a child, as in DescribeExecution."""
+        name, given = self._uuid(), child.given
+        if isinstance(given, bytes):
+            given = zlib.decompress(given).decode(*_TEXT)
         record = {
             "ExecutionArn": f"{self._arn_of('execution')}:{name}",
             "Name": name,
@@ -182,7 +191,7 @@ class MapRun:
             "StateMachineArn": self._arn_of("stateMachine"),
             "Status": child.status,
             "StopDate": timestamp(child.ended_s),
-            **_input(child.given),
+            **_input(given),
         }
         if child.status == _SUCCEEDED:
             record |= {"Output": _json(child.outcome), "OutputDetails": _INCLUDED}
@@ -195,7 +204,7 @@ class MapRun:
 
 
 def written(value: Any) -> str | None:
-    """A value as JSON, None if it cannot be written."""
+    """Encode a value as JSON; None if that is impossible."""
     try:
         return _json(value)
     except StatesError:
@@ -203,7 +212,7 @@ def written(value: Any) -> str | None:
 
 
 def _json(value: Any) -> str:
-    """A value as JSON: also what a function answered that is none. Raises StatesError."""
+    """Encode a value as JSON, also a function's answer that is a text. Raises StatesError."""
     return dump(str(value) if isinstance(value, Text) else value, longest())
 
 
@@ -225,7 +234,7 @@ def _pending(given: str | None) -> dict[str, Any]:
 
 
 def _input(given: str | None) -> dict[str, Any]:
-    """The fields of a record that say what the input was."""
+    """Return the fields of a record about the input."""
     if given is None:
         return {"InputDetails": {"Included": False}}
     return {"Input": given, "InputDetails": _INCLUDED}

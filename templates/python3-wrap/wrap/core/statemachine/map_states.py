@@ -1,4 +1,4 @@
-"""A Map state while it runs: its items are read, its children begin, its results are written."""
+"""Runs a Map state: reads its items, begins its children, writes their results."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from .errors import StatesError
 from .functions import FUNCTIONS
 from .map_run import FAILED, MapRun, written
 from .maps import (
+    asked_next,
     asked_of,
     begins_of,
+    dataset_of,
     destination_of,
     input_of,
     items_of,
@@ -28,17 +30,17 @@ from .visits import After, Scope, Visit, at
 if TYPE_CHECKING:
     from .machine import Machine
 
-#: Where the items are from that a Map's input has.
+#: ``$$.Map.Item.Source`` of items from the Map's input.
 _STATE_DATA = "STATE_DATA"
 
 
 def enter(machine: Machine, visit: Visit) -> None:
-    """Begin a Map, or first the function that reads its items."""
+    """Begin a Map; an ItemReader's function runs first."""
     flow = machine.flows.of(visit)
-    visit.run, visit.origin = None, _STATE_DATA
+    visit.run, visit.origin, visit.dataset = None, _STATE_DATA, None
     if "ItemReader" in visit.state:
         request = flow.request(visit, "ItemReader")
-        visit.origin = origin_of(request)
+        visit.origin, visit.dataset = origin_of(request), dataset_of(visit, request)
         asked = asked_of(visit.state["ItemReader"], request)
         machine.begin_task(visit, asked, None, reader_of(visit.name))
     else:
@@ -46,22 +48,26 @@ def enter(machine: Machine, visit: Visit) -> None:
 
 
 def answered(machine: Machine, visit: Visit, text: str, after: After) -> None:
-    """Go on as the function of the ItemReader, or of the ResultWriter, has answered."""
+    """Handle the answer of the ItemReader's or ResultWriter's function."""
     if visit.run is not None:
         _write(machine, visit, visit.run, after)
         return
     visit.after = after
     try:
         items = items_read(machine.flows.of(visit), visit, text)
-        begins = _begins(machine, visit, items)
+        asked = asked_next(visit)
+        begins = _begins(machine, visit, items) if asked is None else None
     except StatesError as error:
         machine.fail(visit, at(visit, error), after)
     else:
-        machine.spread(visit, *begins)
+        if begins is None:
+            machine.begin_task(visit, asked, None, reader_of(visit.name))
+        else:
+            machine.spread(visit, *begins)
 
 
 def unanswered(visit: Visit, error: StatesError) -> StatesError:
-    """What a Map fails with as its function, which reads or writes, has failed with `error`."""
+    """Return the error of a Map whose reading or writing function failed with `error`."""
     run, visit.run = visit.run, None
     if run is not None and run.error is not None:
         return run.error
@@ -70,7 +76,7 @@ def unanswered(visit: Visit, error: StatesError) -> StatesError:
 
 
 def completed(machine: Machine, visit: Visit, after: After) -> None:
-    """Hand on, or write, the results of a Map or Parallel whose children have all ended."""
+    """Return or write the results of a Map or Parallel whose children have all ended."""
     run = visit.run
     if run is not None and run.destination is not None:
         run.write(visit.results, (), None)
@@ -86,9 +92,9 @@ def completed(machine: Machine, visit: Visit, after: After) -> None:
 def broken_off(
     machine: Machine, visit: Visit, error: StatesError, after: After, dropped: dict[int, Scope]
 ) -> None:
-    """Fail with `error` of a child, when results are written if they are to be.
+    """Fail a state with a child's `error`, after writing results if it has a ResultWriter.
 
-    `dropped` are the children that ran.
+    `dropped` are the children that were running.
     """
     run = visit.run
     if run is None:
@@ -106,7 +112,7 @@ def broken_off(
 
 
 def _begins(machine: Machine, visit: Visit, items: Sequence[Any]) -> tuple[Sequence[Any], float]:
-    """What the Map begins with, and how many run at once. Raises StatesError."""
+    """Return the children of a Map and their concurrency; begin a MapRun. Raises StatesError."""
     flow, state = machine.flows.of(visit), visit.state
     if "ProcessorConfig" in state["ItemProcessor"]:
         writer = state.get("ResultWriter", {})
@@ -121,7 +127,7 @@ def _begins(machine: Machine, visit: Visit, items: Sequence[Any]) -> tuple[Seque
 
 
 def _write(machine: Machine, visit: Visit, run: MapRun, after: After) -> None:
-    """Have the next file of the results written; go on from the Map after the last one."""
+    """Write the next file of the results; leave the Map after the last file."""
     try:
         request = next(run.files, None)
     except StatesError as error:
@@ -138,7 +144,7 @@ def _write(machine: Machine, visit: Visit, run: MapRun, after: After) -> None:
 
 
 def _pending(machine: Machine, visit: Visit) -> Iterator[str | None]:
-    """The inputs, as JSON, of the children that have not begun. Raises StatesError."""
+    """Yield the inputs, as JSON, of the children that have not begun. Raises StatesError."""
     flow = machine.flows.of(visit)
     for index in range(visit.started, len(visit.items)):
         yield written(input_of(flow, visit, index)[1])

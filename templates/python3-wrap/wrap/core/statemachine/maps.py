@@ -1,4 +1,4 @@
-"""What the fields of a Map say: its items, or batches of them, and the input of each."""
+"""Evaluates the fields of a Map: items, batches, inputs of children, limits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
+from .datasets import Dataset, names_files
 from .distributed import MOST_CHILDREN, Tolerance, batches, tolerance
 from .errors import StatesError
 from .limit import longest, look
@@ -20,24 +21,24 @@ Flow = PathFlow | QueryFlow
 
 
 def reader_of(state: str) -> str:
-    """The task that runs the function of a Map's ItemReader."""
+    """Return the task of a Map's ItemReader."""
     return f"{state}.ItemReader"
 
 
 def writer_of(state: str) -> str:
-    """The task that runs the function of a Map's ResultWriter."""
+    """Return the task of a Map's ResultWriter."""
     return f"{state}.ResultWriter"
 
 
 def asked_of(caller: Mapping[str, Any], request: Any) -> Any:
-    """What the function of an ItemReader or ResultWriter gets: `request`, or what to do with it."""
+    """Return the input of a reading or writing function; of a store's, with its action."""
     if "Action" not in caller:
         return request
     return {"Action": caller["Action"], "Parameters": request}
 
 
 def origin_of(request: Any) -> str | None:
-    """``$$.Map.Item.Source`` of items that a function is asked for by `request`, as on AWS."""
+    """Return ``$$.Map.Item.Source`` of the items that `request` reads, as on AWS."""
     fields = request if isinstance(request, dict) else {}
     bucket, key = fields.get("Bucket"), fields.get("Key")
     if not isinstance(bucket, str):
@@ -46,7 +47,7 @@ def origin_of(request: Any) -> str | None:
 
 
 def destination_of(flow: Flow, visit: Visit) -> Destination:
-    """Where the ResultWriter of a Map writes. Raises StatesError."""
+    """Return the destination of a ResultWriter. Raises StatesError."""
     request = flow.request(visit, "ResultWriter")
     fields = {"Prefix": "", **request} if isinstance(request, dict) else {}
     is_known = fields.keys() == {"Bucket", "Prefix"}
@@ -57,7 +58,7 @@ def destination_of(flow: Flow, visit: Visit) -> Destination:
 
 
 def items_of(flow: Flow, visit: Visit) -> Sequence[Any]:
-    """The items in the input of a Map: a list, or an object if it is distributed.
+    """Return the items in a Map's input: a list, or also an object if the Map is distributed.
 
     Raises StatesError.
     """
@@ -72,26 +73,49 @@ def items_of(flow: Flow, visit: Visit) -> Sequence[Any]:
     return items
 
 
+def dataset_of(visit: Visit, request: Any) -> Dataset | None:
+    """Return the dataset that an ItemReader reads from several files, or None."""
+    config = visit.state["ItemReader"].get("ReaderConfig", {})
+    if not names_files(config):
+        return None
+    bucket = request.get("Bucket") if isinstance(request, dict) else None
+    return Dataset(config, bucket if isinstance(bucket, str) else "")
+
+
+def asked_next(visit: Visit) -> dict[str, Any] | None:
+    """Return the input of an ItemReader's function for the next file; None after the last."""
+    dataset = visit.dataset
+    if dataset is None or dataset.place is None:
+        return None
+    place = dict(zip(("Bucket", "Key"), dataset.place, strict=True))
+    if "Action" not in visit.state["ItemReader"]:
+        return place
+    return {"Action": "s3:getObject", "Parameters": place | {"Held": dataset.size}}
+
+
 def items_read(flow: Flow, visit: Visit, text: str) -> Sequence[Any]:
-    """The items of a file with this text, by the ItemReader of a Map. Raises StatesError."""
+    """Return the items in the text of a file, by the Map's ReaderConfig. Raises StatesError."""
     config = visit.state["ItemReader"].get("ReaderConfig", {})
     try:
         most = _whole_number(flow, visit, "MaxItems", config)
     except StatesError as error:
         raise StatesError(FAILED, error.cause) from None  # as on AWS
-    return items_in(text, config, most or None)
+    if visit.dataset is None:
+        return items_in(text, config, most or None)
+    visit.dataset.read(text, most or None)
+    return visit.dataset
 
 
 def tolerance_of(flow: Flow, visit: Visit) -> Tolerance:
-    """How many items of a distributed Map may fail. Raises StatesError."""
+    """Return the tolerance of a distributed Map. Raises StatesError."""
     return tolerance(
         _whole_number(flow, visit, "ToleratedFailureCount", visit.state),
-        _number(flow, visit, "ToleratedFailurePercentage", visit.state, 100),
+        _number(flow, visit, "ToleratedFailurePercentage", visit.state, 0, 100),
     )
 
 
 def begins_of(flow: Flow, visit: Visit, items: Sequence[Any]) -> tuple[Sequence[Any], float]:
-    """What a Map begins with, items or batches, and how many run at once. Raises StatesError."""
+    """Return a Map's children, items or batches, and their concurrency. Raises StatesError."""
     state = visit.state
     visit.source, visit.failed, visit.known = items, 0, {}
     limit = _whole_number(flow, visit, "MaxConcurrency", state) or inf
@@ -101,7 +125,7 @@ def begins_of(flow: Flow, visit: Visit, items: Sequence[Any]) -> tuple[Sequence[
 
 
 def input_of(flow: Flow, visit: Visit, index: int) -> tuple[Mapping[str, Any] | None, Any]:
-    """``$$.Map`` of what a Map begins, None for a batch, and its input. Raises StatesError."""
+    """Return ``$$.Map`` (None for a batch) and input of a Map's child. Raises StatesError."""
     if "ItemBatcher" in visit.state:
         chosen = [_selected(flow, visit, _item(visit, each)) for each in visit.items[index]]
         return None, _batch(flow, visit, chosen)
@@ -110,7 +134,7 @@ def input_of(flow: Flow, visit: Visit, index: int) -> tuple[Mapping[str, Any] | 
 
 
 def is_failed(visit: Visit, index: int) -> bool:
-    """Count what failed of a Map, all items of a batch; whether the Map fails by that."""
+    """Count the failed items of a child; return whether the Map fails."""
     if visit.run is None:
         return True
     visit.failed += len(visit.items[index]) if "ItemBatcher" in visit.state else 1
@@ -118,10 +142,10 @@ def is_failed(visit: Visit, index: int) -> bool:
 
 
 def _batched(flow: Flow, visit: Visit) -> list[range]:
-    """The items of each batch of a Map, by their indices."""
+    """Return the batches of a Map, each as the range of its items' indices."""
     batcher = visit.state["ItemBatcher"]
-    most_items = _whole_number(flow, visit, "MaxItemsPerBatch", batcher) or inf
-    most_bytes = _whole_number(flow, visit, "MaxInputBytesPerBatch", batcher) or inf
+    most_items = _whole_number(flow, visit, "MaxItemsPerBatch", batcher, 1) or inf
+    most_bytes = _whole_number(flow, visit, "MaxInputBytesPerBatch", batcher, 1) or inf
     if most_bytes < inf:
         most_bytes -= _bytes(_batch(flow, visit, []))
 
@@ -133,33 +157,36 @@ def _batched(flow: Flow, visit: Visit) -> list[range]:
 
 
 def _batch(flow: Flow, visit: Visit, items: list[Any]) -> dict[str, Any]:
-    """The input of a batch of `items`."""
+    """Return the input of a batch of `items`."""
     if "BatchInput" not in visit.state["ItemBatcher"]:
         return {"Items": items}
     return {"BatchInput": flow.batch_input(visit), "Items": items}
 
 
 def _item(visit: Visit, index: int) -> dict[str, Any]:
-    """``$$.Map`` of an item."""
+    """Return ``$$.Map`` of an item."""
     value = visit.source[index]
     item: dict[str, Any] = {"Index": index}
     item |= value._asdict() if isinstance(value, Pair) else {"Value": value}
-    if visit.run is not None and visit.origin is not None:
-        item["Source"] = visit.origin
+    origin = visit.origin if visit.dataset is None else visit.dataset.origin(index)
+    if visit.run is not None and origin is not None:
+        item["Source"] = origin
     return {"Item": item}
 
 
 def _selected(flow: Flow, visit: Visit, context: Mapping[str, Any]) -> Any:
-    """The input that an item makes, of which `context` is ``$$.Map``."""
+    """Return the input of an item; `context` is its ``$$.Map``."""
     if "ItemSelector" in visit.state:
         return flow.item(visit, context)
     item = context["Item"]
     return Pair(item["Key"], item["Value"])._asdict() if "Key" in item else item["Value"]
 
 
-def _whole_number(flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any]) -> int | None:
-    """The whole number of a field, or that its path finds; None without either."""
-    found = _number(flow, visit, field, holder, inf)
+def _whole_number(
+    flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any], least: int = 0
+) -> int | None:
+    """Return a whole number from `least` on in a field or at its path; None without both."""
+    found = _number(flow, visit, field, holder, least, inf)
     if found is not None and found != int(found):
         message = f"{field} of state {visit.name!a} is {found}: no whole number"
         raise StatesError(flow.unfit, message)
@@ -167,21 +194,22 @@ def _whole_number(flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any
 
 
 def _number(
-    flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any], most: float
+    flow: Flow, visit: Visit, field: str, holder: Mapping[str, Any], least: int, most: float
 ) -> float | None:
-    """The number from 0 to `most` of a field, or that its path finds; None without either."""
+    """Return a number from `least` to `most` in a field or at its path; None without both."""
     if field not in holder and f"{field}Path" not in holder:
         return None
     value = flow.field(visit, field, None, holder)
     if isinstance(value, str) and f"{field}Path" in holder:
-        value = parse(value)  # AWS reads a number in a string that a path finds
+        value = parse(value)  # AWS accepts a number in a string at a path
     found = number_of(value)
-    if found is None or not 0 <= found <= most:
-        message = f"{field} of state {visit.name!a} is {shown(value)}: no number from 0 on"
+    if found is None or not least <= found <= most:
+        fits = f"from {least} {'on' if most == inf else f'to {most}'}"
+        message = f"{field} of state {visit.name!a} is {shown(value)}: no number {fits}"
         raise StatesError(flow.unfit, message)
     return found
 
 
 def _bytes(value: Any) -> int:
-    """The bytes of `value` as JSON."""
+    """Return the size of `value` in bytes of JSON."""
     return len(dump(value, longest()).encode(errors="surrogatepass"))

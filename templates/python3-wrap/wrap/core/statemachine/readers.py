@@ -1,4 +1,4 @@
-"""The items of a file that an ItemReader reads: parts of its text, each parsed when it is needed.
+"""The items in a file of an ItemReader: parts of its text, each parsed at its use.
 
 References
 ----------
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
+from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -19,33 +20,54 @@ from .errors import StatesError
 from .limit import look
 from .values import decoded
 
-#: The error of a Map whose items could not be read.
+#: The error of a Map whose items cannot be read.
 FAILED = "States.ItemReaderFailed"
-#: The values of CSVDelimiter.
+#: Value of CSVDelimiter -> character.
 DELIMITERS = {"COMMA": ",", "PIPE": "|", "SEMICOLON": ";", "SPACE": " ", "TAB": "\t"}
 _BLANK = " \t\n\r"
-#: A part of a JSON Pointer that can be the place of an element.
+#: A part of a JSON Pointer that can be an index.
 _INDEX = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
 
 
 class Pair(NamedTuple):
-    """An item of an object; the fields are those that the item has as an input."""
+    """An item of an object, with the fields of its input."""
 
     Key: str
     Value: Any
 
 
 def pairs_of(items: Mapping[str, Any]) -> list[Pair]:
-    """The items of an object, in its order."""
+    """Return the items of an object, in its order."""
     return [Pair(key, value) for key, value in items.items()]
 
 
-class Items(Sequence[Any]):
-    """Items of a text, of which it keeps the places: 16 bytes an item.
+class Lazy(Sequence[Any]):
+    """A sequence whose items are computed at each use."""
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self.made(index)
+
+    @abstractmethod
+    def made(self, index: int) -> Any:
+        """Return the item with an existing index."""
+
+
+class Items(Lazy):
+    """Items of a text; only their positions are stored, 16 bytes an item.
 
     Args:
-        places: where each item begins and ends.
-        parse: the item at a place.
+        places: begin and end of each item.
+        parse: returns the item at a position.
     """
 
     def __init__(
@@ -60,86 +82,99 @@ class Items(Sequence[Any]):
     def __len__(self) -> int:
         return len(self._places) // 2
 
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Any]: ...
-
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
-        if not 0 <= index < len(self):
-            raise IndexError(index)
+    def made(self, index: int) -> Any:
         return self._parse(self._places[2 * index], self._places[2 * index + 1])
 
 
 def items_in(text: str, config: Mapping[str, Any], most: int | None) -> Sequence[Any]:
-    """The first `most` items of a file; all of them if that is None.
+    """Return the first `most` items of a file; None means all.
 
     Args:
         config: the ReaderConfig.
 
-    Raises StatesError, ``States.ItemReaderFailed``, if the text is no file of its InputType.
+    Raises StatesError, ``States.ItemReaderFailed``, if the text does not fit the InputType.
     """
     try:
         return _KINDS[config.get("InputType", "JSON")](text, config, most)
     except StatesError as error:
-        if error.name == "States.Runtime":  # of a value, which no Catch would take
+        if error.name == "States.Runtime":  # no Catch would take it
             raise StatesError(FAILED, error.cause) from None
         raise
 
 
-def _of_json(text: str, config: Mapping[str, Any], most: int | None) -> Sequence[Any]:
-    at, pointer = _after_blanks(text, 0), config.get("ItemsPointer", "")
-    if text[at : at + 1] == "[" and not pointer:
-        return _of_array(text, at, most)
-    try:
-        value, end = decoded(text, at)
-    except ValueError as error:
-        raise StatesError(FAILED, f"the file is no JSON: {error}") from None
-    if text[end:].strip(_BLANK):
-        raise StatesError(FAILED, f"the JSON of the file ends at character {end}, the file later")
-    found = _pointed_to(value, pointer)
-    if isinstance(found, dict):
-        return pairs_of(dict(islice(found.items(), most)))
-    if isinstance(found, list):
-        return found[:most]
-    raise StatesError(FAILED, f"the file has no array and no object at {pointer!a}")
-
-
-def _pointed_to(value: Any, pointer: str) -> Any:
-    """What a JSON Pointer (RFC 6901) finds in `value`, None if it finds nothing."""
+def _of_json(text: str, config: Mapping[str, Any], most: int | None) -> Items:
+    start, pointer = _after_blanks(text, 0), config.get("ItemsPointer", "")
     for escaped in pointer.split("/")[1:]:
-        name = escaped.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and name in value:
-            value = value[name]
-        elif isinstance(value, list) and _INDEX.fullmatch(name) and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return None
-    return value
+        start = _pointed_to(text, start, escaped.replace("~1", "/").replace("~0", "~"))
+    if start < 0 or not text.startswith(("[", "{"), start):
+        raise StatesError(FAILED, f"the file has no array and no object at {pointer!a}")
+    is_object = text[start] == "{"
 
-
-def _of_array(text: str, start: int, most: int | None) -> Items:
     def places() -> Iterator[tuple[int, int]]:
-        at = _after_blanks(text, start + 1)
-        if text[at : at + 1] == "]":
-            return
-        while True:
-            try:
-                _, end = decoded(text, at)
-            except ValueError as error:
-                raise StatesError(FAILED, f"the file is no JSON array: {error}") from None
-            yield at, end
-            at = _after_blanks(text, end)
-            if text[at : at + 1] == "]":
-                return
-            if text[at : at + 1] != ",":
-                raise StatesError(FAILED, f"the JSON array breaks off at character {at}")
-            at = _after_blanks(text, at + 1)
+        end = start + 1
+        for key, value, end in _members(text, start):
+            yield (key if is_object else value), end
+        rest = _after_blanks(text, _after_blanks(text, end) + 1)
+        if not pointer and rest < len(text):
+            raise StatesError(FAILED, f"the JSON of the file ends before character {rest}")
 
-    return Items(places(), lambda at, _: decoded(text, at)[0], most)
+    def made(at: int, _: int) -> Any:
+        return _pair(text, at) if is_object else decoded(text, at)[0]
+
+    return Items(places(), made, most)
+
+
+def _pointed_to(text: str, start: int, name: str) -> int:
+    """Return the position of the member that a part of a JSON Pointer selects at `start`.
+
+    Returns -1 without such a member, or without an array or object (RFC 6901).
+    """
+    if start >= 0 and text.startswith("{", start):
+        for key, value, _ in _members(text, start):
+            if decoded(text, key)[0] == name:
+                return value
+    elif start >= 0 and text.startswith("[", start) and _INDEX.fullmatch(name):
+        return next(islice((value for _, value, _ in _members(text, start)), int(name), None), -1)
+    return -1
+
+
+def _members(text: str, start: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the begin of each member of an array or object, and begin and end of its value.
+
+    Raises StatesError, ``States.ItemReaderFailed``.
+    """
+    is_object = text[start] == "{"
+    closing = "}" if is_object else "]"
+    at = _after_blanks(text, start + 1)
+    is_over = text.startswith(closing, at)
+    while not is_over:
+        look()
+        begin = at
+        try:
+            if is_object:
+                at = _value_of(text, begin)
+            _, end = decoded(text, at)
+        except ValueError as error:
+            raise StatesError(FAILED, f"the file is no JSON: {error}") from None
+        yield begin, at, end
+        at = _after_blanks(text, end)
+        is_over = text.startswith(closing, at)
+        if not is_over and not text.startswith(",", at):
+            raise StatesError(FAILED, f"the JSON of the file breaks off at character {at}")
+        at = _after_blanks(text, at + 1)
+
+
+def _value_of(text: str, at: int) -> int:
+    """Return the begin of the value after the name at a position. Raises ValueError."""
+    name, end = decoded(text, at)
+    end = _after_blanks(text, end)
+    if not isinstance(name, str) or not text.startswith(":", end):
+        raise ValueError(f"an object needs a name and a colon at character {at}")
+    return _after_blanks(text, end + 1)
+
+
+def _pair(text: str, at: int) -> Pair:
+    return Pair(decoded(text, at)[0], decoded(text, _value_of(text, at))[0])
 
 
 def _of_json_lines(text: str, _: Mapping[str, Any], most: int | None) -> Items:
@@ -197,7 +232,7 @@ def _of_csv(text: str, config: Mapping[str, Any], most: int | None) -> Items:
 
 
 def _fields(record: str, delimiter: str) -> list[str]:
-    """The fields of a record with repeated quotes, which stand for one also outside of quotes."""
+    """Return the fields of a record; a doubled quote is a quote, also in unquoted fields."""
     fields, field, is_quoted, at = list[str](), list[str](), False, 0
     record = record.removesuffix("\n").removesuffix("\r")
     while at < len(record):
@@ -223,7 +258,7 @@ def _fields(record: str, delimiter: str) -> list[str]:
 
 
 def _lines(text: str, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
-    """Where each line begins and ends, its newline included."""
+    """Yield begin and end of each line, including its newline."""
     stop = len(text) if stop is None else stop
     while start < stop:
         end = text.find("\n", start, stop) + 1 or stop

@@ -1,30 +1,31 @@
-"""What a state machine is in: scopes, the states entered in them, and what is to begin."""
+"""The records of a running state machine: scopes, visits of states, tasks and delays to begin."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .datasets import Dataset
 from .errors import StatesError
 from .map_run import MapRun
 
-#: The longest time that can be waited for: the most seconds that the language lets a state have.
+#: The longest delay in seconds: the language's limit for seconds of a state.
 MOST_SECONDS = 99_999_999
 
 
 def chosen_task(state: str, function: str) -> str:
-    """The task that runs a function which a Task state chooses at run time."""
+    """Return the task of a function that a Task state chooses at run time."""
     return f"{state}.{function}"
 
 
-#: Numbers of the begins and delays by whose ends something came about.
+#: The numbers of the tasks and delays whose ends caused an event.
 After = frozenset[int]
-#: The name of the state that follows, None at the end of its chain, and its input.
+#: The name of the next state (None: the end of the scope), and its input.
 Following = tuple[str | None, Any]
 
 
 class Begin(NamedTuple):
-    """A task that is to begin; `timeout_s` is None where it has no limit of its own."""
+    """A task to begin; `timeout_s` is None if the task has no limit of its own."""
 
     number: int
     task: str
@@ -34,7 +35,7 @@ class Begin(NamedTuple):
 
 
 class Delay(NamedTuple):
-    """A time that is to pass: that of a Wait state, or before a task is tried again."""
+    """A delay to begin: of a Wait state, before a retry, or of the whole machine."""
 
     number: int
     seconds: float
@@ -42,9 +43,9 @@ class Delay(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What an event leads to; nobody awaits the numbers in `dropped` any more.
+    """The result of an event: tasks and delays to begin, and the numbers no longer awaited.
 
-    What an event both begins and drops is in none of the lists.
+    A task or delay that one event both begins and drops is in no list.
     """
 
     begins: list[Begin]
@@ -53,7 +54,7 @@ class Step(NamedTuple):
 
 
 class Leaving(NamedTuple):
-    """What a state ends with: its output, and the variables that are assigned then."""
+    """The output of a state, and the variables that it assigns at its end."""
 
     output: Any
     assigned: Mapping[str, Any]
@@ -62,8 +63,8 @@ class Leaving(NamedTuple):
 class Scope:
     """One run through the states of a machine, of a branch, or of an item of a Map.
 
-    It and its visit know each other, but not after its end: what states hand on may be megabytes,
-    and would stay until Python looks for cycles.
+    A scope and its visit refer to each other only until the end. Such a cycle would keep megabytes
+    of data until a garbage collection.
     """
 
     __slots__ = ("index", "item", "parent", "passed", "states", "variables", "visit")
@@ -74,16 +75,16 @@ class Scope:
         self.states: Mapping[str, Any] = definition["States"]
         self.parent = parent
         self.index = index
-        #: The values of variables, those of the scopes around it included.
+        #: Variable -> value, including those of the scopes around it.
         self.variables: Mapping[str, Any] = {} if parent is None else parent.scope.variables
-        #: What ``$$.Map`` is here.
+        #: The value of ``$$.Map``.
         self.item = item
         self.visit: Visit | None = None
-        #: States that have been entered since one of them, or of the scopes within, had to wait.
+        #: The number of states entered since the last wait in this scope or within it.
         self.passed = 0
 
     def waits(self) -> None:
-        """Something is awaited in this scope, and so in those around it."""
+        """Record a wait in this scope, and thereby in the scopes around it."""
         scope: Scope | None = self
         while scope is not None:
             scope.passed = 0
@@ -91,17 +92,17 @@ class Scope:
 
 
 class Visit:
-    """A state that has been entered, until it is left."""
+    """A state from its entry to its end."""
 
     __slots__ = (
-        *("after", "beats", "children", "ends", "entered", "failed", "given", "items", "known"),
-        *("left", "limit", "name", "number", "origin", "raw", "results", "retried", "run"),
-        *("running", "scope", "source", "started", "starting", "state"),
+        *("after", "beats", "children", "dataset", "ends", "entered", "failed", "given", "items"),
+        *("known", "left", "limit", "name", "number", "origin", "raw", "results", "retried"),
+        *("run", "running", "scope", "source", "started", "starting", "state"),
     )
 
-    # Of what begins scopes: what they get, and the values of expressions that they share; how many
-    # may run at once, have begun, run, have not ended; what they answer, and by whose ends they
-    # ended.
+    # For states that begin scopes: their input, and the cache of shared expressions; the limit of
+    # concurrent scopes, and the numbers of begun, running and unfinished scopes; their results, and
+    # the tasks and delays whose ends ended them.
     given: Any
     known: dict[str, Any]
     items: Sequence[Any]
@@ -111,10 +112,11 @@ class Visit:
     left: int
     results: list[Any]
     ends: set[int]
-    # Of a Map: its items, where `items` may be batches of them, and what `$$.Map.Item.Source` is;
-    # how many have failed.
+    # For Maps: the items (`items` may be batches of them), `$$.Map.Item.Source` unless the items
+    # come from a dataset, and the number of failed items.
     source: Sequence[Any]
     origin: str | None
+    dataset: Dataset | None
     failed: int
 
     def __init__(self, scope: Scope, name: str, raw: Any, after: After, entered: float) -> None:
@@ -124,11 +126,11 @@ class Visit:
         self.state: Mapping[str, Any] = scope.states[name]
         self.raw = raw
         self.after = after
-        #: The begin or delay that it awaits.
+        #: The number of the awaited task or delay.
         self.number: int | None = None
-        #: How often each of its retriers has been used.
+        #: Index of a retrier -> number of its uses.
         self.retried: dict[int, int] = {}
-        #: Whether the task is given up when its heartbeat is late, not when its time is over.
+        #: Whether the heartbeat limit of the task is shorter than its timeout.
         self.beats = False
         #: The run of a distributed Map.
         self.run: MapRun | None = None
@@ -137,7 +139,7 @@ class Visit:
 
 
 def at(visit: Visit, error: StatesError) -> StatesError:
-    """What has failed in a state, with its name; without a traceback, whose frames have it all."""
+    """Add the state's name to `error`; drop its traceback, whose frames would keep the data."""
     name = f"{visit.name!a}"
     cause = error.cause if name in error.cause else f"state {name}: {error.cause}"
     return StatesError(error.name, cause)

@@ -1,11 +1,11 @@
-"""Serves a WSGI application with waitress, until SIGTERM; then finishes what is in flight.
+"""Serves a WSGI application with waitress until SIGTERM, then finishes the requests in flight.
 
-Listens on the socket that ``LISTEN_FD`` names, else on ``host`` and ``port``. The runner of
-plain handlers has this package too, with what it imports of `wrap.core`.
+It listens on the socket that ``LISTEN_FD`` names, else on ``host`` and ``port``. The runner of
+plain handlers has this package too, with the modules of `wrap.core` that it imports.
 
-What connections hold in memory follows what has arrived and what is not yet taken, and all of them
-together hold a share of the replica's memory: where they would hold more, the connection that has
-been silent for longest gives way.
+Connections hold memory for the bytes that have arrived, and for those not yet taken. All
+connections together may hold a share of the replica's memory. When they would hold more, the
+connection that has been silent for longest gives way.
 """
 
 from __future__ import annotations
@@ -60,38 +60,38 @@ __all__ = [
     "within_descriptors",
 ]
 
-#: How long requests in flight may take after SIGTERM, where the caller does not say.
+#: How long requests in flight may take after SIGTERM by default, in seconds.
 _DRAIN_S = 5.0
-#: How often is looked whether the listener is still there, in seconds.
+#: How often to check whether the listener still exists, in seconds.
 _LISTENER_LOOK_S = 1.0
-#: How often a program that is to end or begin anew looks whether it can, in seconds.
+#: How often a program that is to end or restart checks whether it can, in seconds.
 _ENDING_S = 0.05
 
 
 @dataclass(frozen=True)
 class Hooks:
-    """What a program does around the requests."""
+    """Callbacks and settings of the program that serves."""
 
-    #: Paths of which a GET is answered at once, whatever the threads do; `app` must be quick.
+    #: Paths whose GET the loop answers at once, even if all threads are busy; `app` must be quick.
     probes: Collection[str] = ("/_/health",)
-    #: Whether a request with these headers (`CONTENT_TYPE`) is answered as a probe is.
+    #: Whether a request with these headers (`CONTENT_TYPE`) is answered like a probe.
     unqueued: Callable[[Mapping[str, str]], bool] = lambda _: False
-    #: How long requests in flight may take in the end.
+    #: How long requests in flight may take at the end, in seconds.
     drain_s: float = _DRAIN_S
-    #: Whether it may stop taking requests, so many seconds after it was told to end. Its watchdog
-    #: is told at the same time, and still passes on requests of clients that do not know of it.
+    #: Whether it may stop accepting requests, so many seconds after the signal to end. Its watchdog
+    #: gets the signal then too, and still passes on requests of clients that have not noticed.
     may_exit: Callable[[float], bool] = lambda _: True
-    #: Called as soon as the program is told to end.
+    #: Called as soon as the signal to end has come.
     ending: Callable[[], None] = lambda: None
-    #: Called when the last request has been answered.
+    #: Called when the last request has been answered; returns the exit status.
     close: Callable[[], int] = lambda: 0
-    #: Whether the program is to begin anew, in this process, as soon as nothing is in flight.
-    #: Connections stay: requests that come meanwhile wait in them.
+    #: Whether to restart the program in this process as soon as nothing is in flight. Connections
+    #: stay: requests that come meanwhile wait in them.
     worn: Callable[[], bool] = lambda: False
     #: Called after each turn of the loop, at least once a second until `close` is called.
     turned: Callable[[], None] = lambda: None
-    #: Called for each request but probes, in any thread, with its method, the HTTP status of its
-    #: answer, and the seconds that this took.
+    #: Called for each request but probes, in any thread. Arguments: method, HTTP status of the
+    #: answer, seconds until the answer.
     answered: Callable[[str, str, float], None] = lambda *_: None
 
 
@@ -103,13 +103,13 @@ def serve(
     start: Callable[[Callable[[], None]], object],
     hooks: Hooks = Hooks(),
 ) -> NoReturn:
-    """Serve `app`; exits after SIGTERM or SIGINT, with the status that `close` returns.
+    """Serve `app`; exit after SIGTERM or SIGINT, with the status that `close` returns.
 
     Args:
-        sockets: what `listen` gave.
-        most: how many requests may be served at once; asked again after each turn of the loop.
-        memory_bytes: what the replica may take.
-        start: has a thread call a function.
+        sockets: the sockets that `listen` returned.
+        most: returns how many requests may be served at once; called after each turn of the loop.
+        memory_bytes: the most memory of the replica.
+        start: calls a function in a thread.
     """
     listener, *kept = sockets
     dispatcher = Dispatcher(start)
@@ -117,7 +117,7 @@ def serve(
     at_once = hooks.probes, hooks.unqueued
     server = Server(app, listener, bound, *at_once, dispatcher, hooks.turned, hooks.answered)
     dispatcher.set_thread_count(most())
-    # A process that a handler forks may be told to end before it has begun: that waits.
+    # Block the signals to end while a handler forks, until the new process handles them.
     os.register_at_fork(
         before=partial(signal.pthread_sigmask, signal.SIG_BLOCK, STOP),
         after_in_parent=partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, STOP),
@@ -146,7 +146,7 @@ def serve(
     except BaseException as error:
         raise RuntimeError("the HTTP server has ended, so the program ends") from error
     flush()
-    leave(status)  # threads that a handler has left behind have no say in when this ends
+    leave(status)  # without waiting for threads that handlers have left
 
 
 def _serve_until(
@@ -156,7 +156,7 @@ def _serve_until(
     turn: Callable[[float], None],
     hooks: Hooks,
 ) -> None:
-    """Serve until the program is told to end; begin anew if it is worn or has lost its port."""
+    """Serve until a signal to end; restart if the program is worn or has lost its port."""
     own, renewal = _identity(listener), Renewal(hooks.drain_s)
     looked, lost = time.monotonic(), False
     while not stopping:
@@ -172,13 +172,13 @@ def _serve_until(
 def _finish(
     server: Server, listener: socket.socket, turn: Callable[[float], None], hooks: Hooks
 ) -> int:
-    """Answer what is in flight. Returns the status that `close` returns."""
+    """Answer the requests in flight. Return the status that `close` returns."""
     hooks.ending()
     told = time.monotonic()
     while not hooks.may_exit(time.monotonic() - told):
         turn(_ENDING_S)
     while _is_called(listener) and server.accept_waiting():
-        pass  # what has connected counts as in flight
+        pass  # accepted connections count as in flight
     server.accepting = False
     end = time.monotonic() + hooks.drain_s
     server.turn(0)
@@ -189,7 +189,7 @@ def _finish(
 
 
 def _identity(listener: socket.socket) -> tuple[int, int] | None:
-    """What the descriptor is: a handler may close any, and its number be another's then."""
+    """Return the identity of the listener's file: a handler may close it and reuse its number."""
     with contextlib.suppress(OSError):
         found = os.fstat(listener.fileno())
         return found.st_dev, found.st_ino
@@ -199,14 +199,14 @@ def _identity(listener: socket.socket) -> tuple[int, int] | None:
 def _begin_anew(
     server: Server, listener: socket.socket | None, close: Callable[[], int]
 ) -> NoReturn:
-    """Be replaced by the same program, which serves the same connections."""
+    """Replace the process by the same program, which serves the same connections."""
     print("the program begins anew")
-    with contextlib.suppress(OSError):  # a handler may have closed what is to be closed
+    with contextlib.suppress(OSError):  # a handler may have closed it already
         close()
     if listener is not None:
         begin_anew([listener, *(each.socket for each in server.active_channels.values())])
     if inherits():
-        leave(1)  # what was inherited is lost: its owner starts another
+        leave(1)  # the inherited socket is lost; its owner starts another program
     begin_anew([])
 
 

@@ -1,4 +1,4 @@
-"""Serves an application over HTTP: connections, with a bound on what they hold."""
+"""Serves an application over HTTP: connections, with a bound on the memory that they hold."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from .dispatcher import Dispatcher
 from .program import STOP, within_descriptors
 from .request import HEAD, REQUEST, Parser
 
-#: Read from a connection at once; waitress would take 8 KiB, each with a round of its loop.
+#: Bytes to read from a connection at once; waitress reads 8 KiB in each turn of its loop.
 _READ = 1 << 18
-#: Connections: no more than so many, and no more than this share of the descriptors.
+#: The most connections, and the most as a share (1 in 2) of the descriptors.
 _CONNECTIONS, _CONNECTIONS_SHARE = 1000, 2
-#: How often is looked for clients that take nothing of their answers, in seconds.
+#: How often to check for clients that do not read their answers, in seconds.
 _LOOK_S = 10
-#: Longest wait of a thread until there is room for another answer, in seconds.
+#: Longest wait of a thread for memory for another answer, in seconds.
 _RELIEF_S = 1.0
 
 
 class Server(TcpWSGIServer):  # type: ignore[misc]
-    """waitress's server, with bounds of `wrap.core.shedding`, and answers that are given later.
+    """waitress's server, with the bounds of `wrap.core.shedding`, and with later answers.
 
     Args:
         most: bytes that all connections together may hold.
-        probes: paths that the loop answers by itself.
-        unqueued, turned, answered: as `serve` has them.
+        probes: paths that the loop answers itself.
+        unqueued, turned, answered: see `Hooks`.
     """
 
     def __init__(
@@ -60,14 +60,14 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         self.bounds = Bounds(most, connections, REQUEST)
         self.held = 0
         self._called = False
-        #: There is no place for another connection until then.
+        #: No other connection can be accepted until then.
         self._accepts_at = 0.0
         self._app = app
         self._counting = threading.Lock()
         self._relieved = threading.Event()
         self._probes = frozenset(probes)
         self._unqueued = unqueued
-        #: What the loop does by itself: it answers what needs no other thread.
+        #: Actions for the loop itself, such as answers that need no thread.
         self._at_once: deque[Callable[[], None]] = deque()
         self._own_thread = threading.get_ident()
         settings = Adjustments(
@@ -78,7 +78,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
             inbuf_overflow=most + 1,  # never into files
             outbuf_overflow=sys.maxsize,
             max_request_header_size=HEAD,
-            channel_request_lookahead=1,  # a connection that is gone is noticed
+            channel_request_lookahead=1,  # notices a closed connection
             cleanup_interval=_LOOK_S,
             ident=None,
         )
@@ -94,7 +94,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         )
 
     def _apply(self, environment: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """The answer that has been given; else ask the application, which may give it later."""
+        """Return the answer if there is one; else call the application, which may answer later."""
         request: Parser = environment[REQUEST_OF]
         if request.answer is not None:
             return request.answer(environment, start_response)
@@ -104,7 +104,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         return body
 
     def turn(self, patience_s: float) -> None:
-        """Do what there is to do on the connections; wait for that no longer than `patience_s`."""
+        """Handle the events of the connections; wait for events no longer than `patience_s`."""
         until_room_s = self._accepts_at - time.monotonic()
         if until_room_s > 0:
             patience_s = min(patience_s, until_room_s)
@@ -119,38 +119,38 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         self._turned()
 
     def add_task(self, channel: Channel) -> None:
-        """Have a thread serve the request, or the loop where that needs no thread."""
+        """Have a thread serve the request, or the loop if it needs no thread."""
         request = channel.requests[0]
         request.arrived = channel.arrived
         if not request.error:
             is_probe = request.path in self._probes and request.command in ("GET", "HEAD")
             request.is_probe = is_probe or self._unqueued(request.headers)
         if request.error or request.is_probe:
-            self.do_soon(channel.service)  # a thread may have found it behind another one
+            self.do_soon(channel.service)  # a thread may have called this, after the request before
         else:
             super().add_task(channel)
 
     def do_soon(self, action: Callable[[], None]) -> None:
-        """Have the loop do something; any thread may call this."""
+        """Have the loop call `action`; any thread may call this."""
         self._at_once.append(action)
         self.pull_trigger()
 
     def take(self, connection: socket.socket) -> None:
-        """Serve a connection that was accepted before."""
-        with contextlib.suppress(OSError):  # it is gone
+        """Serve a connection that was accepted before a restart."""
+        with contextlib.suppress(OSError):  # it is closed
             Channel(self, connection, connection.getpeername(), self.adj, map=self._map)
 
     def handle_accept(self) -> None:
-        """Note that connections wait. They are accepted when the loop has done its events.
+        """Note that connections wait. They are accepted when the loop has handled its events.
 
-        One of these may be of a connection that gives way, whose descriptor the new one gets.
+        An event may be of a connection that gives way, whose descriptor the new connection gets.
         """
         self._called = True
 
     def accept_waiting(self) -> bool:
-        """Accept connections, each above the bound in place of the longest silent; whether any was.
+        """Accept connections, and return whether any were accepted.
 
-        Where none has been silent for a moment, those that wait stay in the kernel.
+        Above the bound the longest silent one gives way; if none is, new ones wait in the kernel.
         """
         self._called = accepted = False
         active = self.active_channels
@@ -168,44 +168,44 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         return accepted
 
     def readable(self) -> bool:
-        """Whether to look for connections that wait."""
+        """Return whether to accept waiting connections."""
         return bool(super().readable()) and time.monotonic() >= self._accepts_at
 
     def maintenance(self, now: float) -> None:
-        """Close connections that have been silent, and those whose client takes no answer."""
+        """Close silent connections, and those whose client does not read its answer."""
         super().maintenance(now)
         for channel in list(self.active_channels.values()):
             if has_stalled(channel, now):
                 channel.abort()
 
     def count(self, channel: Channel) -> None:
-        """Note what a connection holds now."""
+        """Update the bytes that a connection holds."""
         with self._counting:
             now = channel.size()
             self.held += now - channel.held
             channel.held = now
 
     def wait_for_relief(self) -> None:
-        """Let the loop make room before another answer is made, if there is too little."""
+        """Wait until the loop has freed memory for another answer, if there is too little."""
         if self.held > self.bounds.size and threading.get_ident() != self._own_thread:
             self._relieved.clear()
             self.pull_trigger()
             self._relieved.wait(_RELIEF_S)
 
     def relieve_now(self) -> None:
-        """Make room before more is read: all that has come at once may be too much."""
+        """Free memory before more is read: the bytes that arrived in one turn may be too many."""
         if self.held > self.bounds.size:
             self._relieve(self.bounds.while_reading)
 
     def _relieve(self, most: int) -> None:
-        """Have connections give way until all hold no more than `most`, if enough of them may."""
+        """Make connections give way until all hold at most `most`, as far as they may."""
         for channel in self.bounds.yielding(self.active_channels.values()):
             if self.held <= most:
                 return
             channel.give_way()
 
     def let_go(self) -> None:
-        """In a process that a handler has forked: hold no port and no connection, end when told."""
+        """In a process that a handler has forked: close port and connections, end at signals."""
         for channel in list(self._map.values()):
             channel.socket.close()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -213,11 +213,11 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP)
 
     def forget(self, channel: Channel) -> bool:
-        """A connection is gone; whether its request waited, so that nothing of it had begun."""
+        """Remove a closed connection; return whether its request had not begun."""
         return bool(self.task_dispatcher.forget(channel))
 
     def in_flight(self, late: bool = False) -> bool:
-        """Whether a request is here: in part (unless it is `late`), in work, or to be answered."""
+        """Return whether a request is partly read (unless `late`), served, or unanswered."""
         return any(self.task_dispatcher.count()) or any(
             channel.is_owed or (channel.request is not None and not late)
             for channel in self.active_channels.values()

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers: large ones are not copied."""
+"""Bodies of requests and answers; large bodies are not copied."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from waitress.buffers import ReadOnlyFileBasedBuffer
 
-#: Pieces of a body from this size on stay where they lie: waitress's own buffers copy them.
+#: Pieces of at least this size are not copied; waitress's own buffers copy them.
 LARGE = 1 << 16
 _bytearray = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)(
     ("PyByteArray_FromStringAndSize", ctypes.pythonapi)
@@ -16,10 +16,10 @@ _bytearray = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize
 
 
 def unfilled(length: int) -> bytearray:
-    """Room for `length` bytes, which takes memory only as it is filled.
+    """Return a buffer of `length` bytes, which takes memory only as it is filled.
 
-    ``bytearray(length)`` writes zeros into all of it. What is in here before it is filled may be
-    anything: hand on no more than has been written.
+    ``bytearray(length)`` writes zeros into all of it. Bytes that have not been written may be
+    anything: pass on only written bytes.
     """
     return _bytearray(None, length)  # type: ignore[no-any-return]
 
@@ -27,9 +27,9 @@ def unfilled(length: int) -> bytearray:
 class LargeBody(io.RawIOBase):
     """A large body of a request: its pieces are appended, and the application reads it as a file.
 
-    The buffer has its full length at once; the kernel provides memory only for what has arrived.
-    waitress would keep the body in a file that grows with every piece, which copies it, and copy
-    it once more when it is read.
+    The buffer has its full length at once; the kernel provides memory only for bytes that have
+    arrived. waitress would keep the body in a file that grows with every piece, which copies it.
+    Reading would copy it again.
     """
 
     def __init__(self, length: int) -> None:
@@ -41,17 +41,17 @@ class LargeBody(io.RawIOBase):
         return self._come
 
     def append(self, piece: bytes) -> None:
-        """Take in what came next."""
+        """Append the next piece."""
         end = self._come + len(piece)
         self._bytes[self._come : end] = piece
         self._come = end
 
     def getfile(self) -> LargeBody:
-        """The file that has the body."""
+        """Return the file that has the body: this one."""
         return self
 
     def whole(self) -> bytearray:
-        """All of it, not copied; it is the caller's from now on, and no longer in here."""
+        """Return the whole body, not copied; the caller owns it and this buffer is empty."""
         whole, self._bytes = self._bytes, bytearray()
         return whole
 
@@ -59,14 +59,14 @@ class LargeBody(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Copy what comes next, as much as fits."""
+        """Copy the next bytes, as many as fit."""
         piece = memoryview(self._bytes)[self._read : self._read + len(buffer)]
         buffer[: len(piece)] = piece
         self._read += len(piece)
         return len(piece)
 
     def readall(self) -> bytes:
-        """All that is left, copied once."""
+        """Return the remaining bytes, copied once."""
         return bytes(memoryview(self.whole())[self._read :])
 
     def close(self) -> None:
@@ -75,20 +75,20 @@ class LargeBody(io.RawIOBase):
 
 
 class Nowhere(LargeBody):
-    """What is left of a body that is refused."""
+    """The rest of a refused body."""
 
     def __init__(self) -> None:
         super().__init__(0)
 
     def append(self, piece: bytes) -> None:
-        """Do without it."""
+        """Drop the piece."""
 
 
 class Uncopied(ReadOnlyFileBasedBuffer):  # type: ignore[misc]
     """A large piece of an answer.
 
-    waitress's other buffers copy it, and then, at each turn, as much as a socket takes at most,
-    which for 10 MB comes to several times what is sent.
+    waitress's other buffers copy it. At each turn they also copy as much as a socket accepts at
+    most. For 10 MB that is several times the bytes sent.
     """
 
     def __init__(self, piece: bytes | memoryview) -> None:
@@ -98,11 +98,11 @@ class Uncopied(ReadOnlyFileBasedBuffer):  # type: ignore[misc]
         return len(self._rest)
 
     def get(self, numbytes: int = -1, skip: bool = False) -> memoryview:
-        """The next `numbytes` bytes, or all that are left; they stay until they are skipped."""
+        """Return the next `numbytes` bytes, or all remaining; they stay until they are skipped."""
         return self._rest if numbytes < 0 else self._rest[:numbytes]
 
     def skip(self, numbytes: int, allow_prune: bool = False) -> None:
-        """Be done with the next `numbytes` bytes."""
+        """Drop the next `numbytes` bytes."""
         self._rest = self._rest[numbytes:]
 
     def close(self) -> None:

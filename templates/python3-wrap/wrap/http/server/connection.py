@@ -1,4 +1,4 @@
-"""A connection: it reads requests, and has them served in their order."""
+"""A connection: it reads requests, and has them served in order."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from .body import LARGE, Uncopied
 from .program import OneProcess
 from .request import FullError, Parser
 
-#: Where a WSGI environment has the time, of the monotonic clock, at which the request was whole.
-#: It may have waited for a thread since then.
+#: The key, in a WSGI environment, of the monotonic time at which the request was complete. It may
+#: have waited for a thread since then.
 ARRIVED = "chiron.arrived"
-#: Where it has what an application calls that answers later, by any thread: no thread waits for it.
-#: It gets a function that takes the answer, a WSGI application, and whether the server's own thread
-#: is to send it, as the calling one has no time; what it returns itself is dropped.
+#: The key of a function that an application calls to answer later, so that no thread waits. The
+#: function returns a callback for any thread, which takes the answer, a WSGI application. With
+#: `elsewhere`, the server's own thread sends it. The application's own return value is dropped.
 LATER = "chiron.later"
-#: Where it has what says how many requests are served, and how many wait.
+#: The key of a function that returns how many requests are served, and how many wait.
 LOAD = "chiron.load"
 REQUEST_OF = "chiron.request"
-#: The HTTP status of a request whose client has not waited for its answer (nginx's), and of one
-#: that the application has not answered.
+#: The HTTP status for the log if the client closed before the answer (nginx's), and if the
+#: application did not answer.
 _CLIENT_GONE, _NO_ANSWER = "499", "500"
-#: Requests that may wait on one connection.
+#: The most requests that may wait on one connection.
 _PIPELINED = 8
 _NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class CutError(ClientDisconnected):  # type: ignore[misc]
-    """The rest of an answer cannot be had: raised by its body, it has the connection closed."""
+    """Raised by a body whose rest is lost; the server then closes the connection."""
 
 
 class LaterError(BaseException):
@@ -47,9 +47,9 @@ class LaterError(BaseException):
 
 class _Task(WSGITask):  # type: ignore[misc]
     def get_environment(self) -> dict[str, Any]:
-        """WSGI's, when the request arrived, the load, and what an answer is given to later."""
+        """Return WSGI's environment, with the keys of this module."""
         environment: dict[str, Any] = super().get_environment()
-        environment["SERVER_SOFTWARE"] = "waitress"  # as alone; no answer says it
+        environment["SERVER_SOFTWARE"] = "waitress"  # as with waitress alone; no answer has it
         environment[ARRIVED] = self.request.arrived
         environment[REQUEST_OF] = self.request
         environment[LATER] = self.channel.answer_later
@@ -57,13 +57,13 @@ class _Task(WSGITask):  # type: ignore[misc]
         return environment
 
     def build_response_header(self) -> bytes:
-        """As ever, but that a server that is about to end keeps no connection."""
+        """Build the header; a server that is about to end closes its connections."""
         self.request.status = self.status[:3]
         if not self.channel.server.accepting:
             self.set_close_on_finish()
         header = bytes(super().build_response_header())
         if self.request.command == "HEAD":
-            self.chunked_response = False  # there is no body that would have to be ended
+            self.chunked_response = False  # there is no body to end
         return header
 
 
@@ -74,11 +74,11 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     request: Parser | None
     requests: list[Parser]
     arrived = 0.0
-    #: Bytes, as the server has counted them.
+    #: The bytes that it holds, as last counted by the server.
     held = 0
 
     def parser_class(self, adj: Adjustments) -> Parser:
-        """What reads the next request."""
+        """Return the parser of the next request."""
         parser = Parser(adj)
         if len(self.requests) < _PIPELINED:
             return parser
@@ -86,27 +86,27 @@ class Channel(HTTPChannel):  # type: ignore[misc]
 
     @property
     def is_owed(self) -> bool:
-        """Whether the client has not had its answer yet."""
+        """Whether the client has not had its whole answer yet."""
         return bool(self.requests or self.leaving)
 
     @property
     def coming(self) -> int:
-        """Bytes that it holds of a request that is not whole."""
+        """Bytes held of an incomplete request."""
         last = self.request
         return last.size if last else 0
 
     @property
     def leaving(self) -> int:
-        """Bytes of answers that the client has not taken."""
+        """Bytes of answers that the client has not read."""
         return int(self.total_outbufs_len)
 
     def size(self) -> int:
-        """Bytes that it holds."""
+        """Return the bytes that it holds."""
         requests = sum(request.size for request in tuple(self.requests))
         return requests + self.coming + self.leaving
 
     def give_way(self) -> None:
-        """Hold less: refuse the request that comes, or let the connection go."""
+        """Free memory: refuse the request being read, or close the connection."""
         coming = self.request
         if coming is None or not coming.in_body:
             self.abort()
@@ -116,13 +116,13 @@ class Channel(HTTPChannel):  # type: ignore[misc]
             self.server.count(self)
 
     def abort(self) -> None:
-        """Let the connection go at once, with what the kernel still has to send over it."""
+        """Close the connection at once, and drop the bytes that the kernel has not sent."""
         with contextlib.suppress(OSError):
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self.handle_close()
 
     def received(self, data: bytes) -> bool:
-        """Part of a request has come, perhaps its last one."""
+        """Take in bytes of a request."""
         self.arrived = time.monotonic()
         took = bool(super().received(data))
         self.server.count(self)
@@ -135,12 +135,12 @@ class Channel(HTTPChannel):  # type: ignore[misc]
             self.service()
         except LaterError:
             return
-        except BaseException:  # whatever a handler has done to the process: the next is served
+        except BaseException:  # whatever a handler has raised, the next request is served
             traceback.print_exc()
         self.server.task_dispatcher.end()
 
     def service(self) -> None:
-        """Serve a request in this thread. Raises `LaterError` where it will be answered later."""
+        """Serve a request in this thread. Raises LaterError if it will be answered later."""
         request = self.requests[0]
         with OneProcess() as self._process:
             super().service()
@@ -155,7 +155,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         return request.status or (_NO_ANSWER if self.connected else _CLIENT_GONE)
 
     def answer_later(self) -> Callable[..., None]:
-        """Keep the request until what is returned here is called, as `LATER` says."""
+        """Keep the request until the returned function is called; see `LATER`."""
         request = self.requests[0]
         request.later = True
 
@@ -169,10 +169,10 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         return answer
 
     def write_soon(self, data: bytes | memoryview) -> int:
-        """Send `data` once the connection takes it."""
+        """Send `data` once the connection accepts it."""
         self._process.check()  # a body may fork while it is made
         if not self.total_outbufs_len:
-            self.last_activity = time.time()  # it was the handler that was silent until now
+            self.last_activity = time.time()  # until now the handler was silent, not the client
         large = isinstance(data, bytes | memoryview) and len(data) >= LARGE
         written = int(super().write_soon(Uncopied(data) if large else data))
         if self.total_outbufs_len:
@@ -186,7 +186,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         self.server.count(self)
 
     def handle_close(self) -> None:
-        """The connection is gone, and with it all that had not begun."""
+        """Remove the closed connection, and all its requests that have not begun."""
         super().handle_close()
         self.request = None
         if self.server.forget(self):

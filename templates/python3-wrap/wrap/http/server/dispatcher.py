@@ -1,4 +1,4 @@
-"""Has threads serve requests, in the order and number that `wrap.core.request_queue` says."""
+"""Has threads serve requests; `wrap.core.request_queue` decides the order and the number."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .connection import Channel
 
 
 class Dispatcher:
-    """waitress's task dispatcher. A request is active until its answer, whichever thread gives it.
+    """waitress's task dispatcher. A request is active until any thread has answered it.
 
     Args:
-        start: has a thread do something. Raises RuntimeError if no thread can be had.
+        start: calls a function in a thread. Raises RuntimeError if there is no thread.
     """
 
     def __init__(self, start: Callable[[Callable[[], None]], object]) -> None:
@@ -23,29 +23,29 @@ class Dispatcher:
         self._lock = threading.Lock()
 
     def set_thread_count(self, count: int) -> None:
-        """Serve so many requests at once."""
+        """Set how many requests may be served at once."""
         if count != self._queue.limit:
             self._queue.limit = count
             self._begin()
 
     def count(self) -> tuple[int, int]:
-        """How many requests are served, and how many wait."""
+        """Return how many requests are served, and how many wait."""
         with self._lock:
             return self._queue.active, len(self._queue)
 
     def add_task(self, channel: Channel) -> None:
-        """Have the first request of `channel` served when fewer others are."""
+        """Queue the first request of `channel`."""
         with self._lock:
             self._queue.add(channel)
         self._begin()
 
     def forget(self, channel: Channel) -> bool:
-        """The client of a connection has gone; whether its request had not begun."""
+        """Remove a connection whose client has gone; return whether its request had not begun."""
         with self._lock:
             return self._queue.remove(channel)
 
     def end(self) -> None:
-        """A request has been answered."""
+        """Note that a request has been answered."""
         with self._lock:
             self._queue.end()
         self._begin()

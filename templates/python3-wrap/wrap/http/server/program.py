@@ -1,4 +1,4 @@
-"""The program that serves: its socket, its end, and how it begins anew."""
+"""The program that serves: its socket, its end, and its restart."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-#: Signals by which the program is told to end.
+#: The signals to end.
 STOP = (signal.SIGTERM, signal.SIGINT)
 _LISTENER, _KEPT = "LISTEN_FD", "KEPT_FDS"
-#: How long after the program listens probes see it at the latest, in seconds. Kubernetes' liveness
-#: probe looks after 2, 4 and 6 s, and ends a sandbox whose file it has not seen by then: on a busy
-#: node, a program takes as long until it listens.
+#: The longest time, in seconds, from listening until probes see the program. Kubernetes' liveness
+#: probe checks after 2, 4 and 6 s, and ends a sandbox whose file it has not seen by then. On a busy
+#: node, a program takes that long until it listens.
 _SHOWN_S = 1.0
-#: The file by which probes see the program, until it serves.
+#: The file that shows the program to probes, until it exists.
 _unshown: Path | None = None
-#: The signals by which the program was told to end after probes have seen it, before it serves.
+#: The signals to end that came after probes had seen the program, before it serves.
 told: list[int] = []
 _STARTED_IN, _STARTED_WITH = os.getcwd(), dict(os.environ)  # noqa: PTH109 (as execve has it)
 _STARTED_AS, _ARGUMENTS = [sys.executable, *sys.orig_argv[1:]], sys.argv[1:]
@@ -31,26 +31,26 @@ leave, _replace = os._exit, os.execve  # the wrap runtime replaces them for hand
 
 
 def within_descriptors(most: int, share: int) -> int:
-    """No more than `most`, and than this share of the descriptors that the process may have."""
+    """Return `most`, or this share of the descriptors that the process may have if that is less."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = descriptors == resource.RLIM_INFINITY
     return most if unlimited else max(1, min(most, descriptors // share))
 
 
 def keep(variable: str, value: str) -> None:
-    """Have the program find `value` there when it begins anew."""
+    """Set a variable in the environment of the restarted program."""
     _STARTED_WITH[variable] = value
 
 
 def listen(environment: Mapping[str, str]) -> list[socket.socket]:
-    """The listening socket, and connections that were kept when the program began anew.
+    """Return the listening socket, and connections that were kept at a restart.
 
-    With ``suppress_lock`` the watchdog leaves it to its program to write the file by which probes
-    see that the sandbox takes requests: it would itself do so before there is a socket. The file is
-    there when `show` is called, or after 1 s: requests that come before then wait. Only the main
-    thread can call this.
+    With ``suppress_lock`` the program, not the watchdog, writes the file by which probes see that
+    the sandbox accepts requests: the watchdog would write it before there is a socket. `show`
+    writes the file, at the latest 1 s after listening; requests that come before then wait. Only
+    the main thread can call this.
 
-    Raises OSError, for example when the port is in use.
+    Raises OSError, for example if the port is in use.
     """
     if inherited := environment.get(_LISTENER):
         numbers = [inherited, *filter(None, environment.get(_KEPT, "").split(","))]
@@ -66,9 +66,9 @@ def listen(environment: Mapping[str, str]) -> list[socket.socket]:
 
 
 def _show_later(file: Path) -> None:
-    """Show the program while it imports, if that takes long; there may be no thread meanwhile.
+    """Show the program while it still imports, if that takes long; there may be no thread then.
 
-    From then on requests may wait, so a program that is told to end serves them first.
+    From then on requests may wait, so a program that gets a signal to end serves them first.
     """
     global _unshown
     _unshown = file
@@ -85,7 +85,7 @@ def _show_later(file: Path) -> None:
 
 
 def show() -> None:
-    """Have probes see that the program serves, or is about to begin anew."""
+    """Write the file that shows the program to probes: it serves, or is about to restart."""
     global _unshown
     if _unshown is not None:
         _unshown.touch()
@@ -99,14 +99,14 @@ def _ring(*_: object) -> None:
 
 
 def stop_alarm() -> None:
-    """Take back the alarm of a program that is shown later, unless a function has its own."""
+    """Cancel the alarm of `_show_later`, unless a function has set its own handler."""
     if signal.getsignal(signal.SIGALRM) is _ring:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
 def begin_anew(sockets: Sequence[socket.socket], arguments: Sequence[str] = _ARGUMENTS) -> NoReturn:
-    """Be replaced by the same program, started as this one was, with these arguments.
+    """Replace the process by the same program, started as this one was, with these arguments.
 
     It then listens on the first of `sockets`, and serves the connections that follow.
     """
@@ -133,10 +133,10 @@ def flush() -> None:
 
 
 class OneProcess:
-    """A block that only the process which entered it leaves: one forked within it ends instead.
+    """A block that only the process which entered it leaves: a process forked in it ends instead.
 
-    Else two would answer where one was asked. It ends as a program does: with the status of
-    ``sys.exit``, or with a traceback and 1.
+    Otherwise two processes would answer one request. The forked process ends as a program does:
+    with the status of ``sys.exit``, or with a traceback and 1.
     """
 
     def __enter__(self) -> OneProcess:
@@ -147,13 +147,13 @@ class OneProcess:
         self.check(error)
 
     def check(self, error: BaseException | None = None) -> None:
-        """Return in the process that entered the block; any other ends here."""
+        """Return in the process that entered the block; end any other process."""
         if os.getpid() != self._here:
             end(error)
 
 
 def end(error: BaseException | None) -> NoReturn:
-    """End as a program does that raised `error`, but wait for no thread of a handler."""
+    """End as a program that raised `error` does, but without waiting for handlers' threads."""
     code = error.code if isinstance(error, SystemExit) else int(error is not None)
     try:
         if not isinstance(code, int | None):
@@ -167,5 +167,5 @@ def end(error: BaseException | None) -> NoReturn:
 
 
 def inherits() -> bool:
-    """Whether the listening socket is another program's, which starts this one again."""
+    """Return whether another program owns the listening socket and restarts this program."""
     return _LISTENER in _STARTED_WITH

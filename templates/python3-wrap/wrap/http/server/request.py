@@ -1,4 +1,4 @@
-"""A request as it comes over a connection, and when it is refused."""
+"""A request as it arrives over a connection, and when it is refused."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from waitress.utilities import BadRequest, Error, RequestEntityTooLarge
 
 from .body import LARGE, LargeBody, Nowhere
 
-#: Of a head, or of what stands between the chunks of a body.
+#: Most bytes of a head, or between the chunks of a body; most header fields.
 HEAD, _FIELDS = 1 << 16, 256
-#: What a request takes in memory beside its bytes.
+#: Bytes of memory that a request takes beside its content.
 REQUEST = 1 << 12
-#: A chunked body is read so much at a time: waitress copies what follows a chunk with each of them.
+#: Bytes of a chunked body to read at a time: for each chunk, waitress copies all bytes after it.
 _CHUNKED = 1 << 13
 
 
@@ -25,7 +25,7 @@ class FullError(Error):  # type: ignore[misc]
 
 
 class Parser(HTTPRequestParser):  # type: ignore[misc]
-    """A request as it comes."""
+    """A request as it arrives."""
 
     command = ""
     completed: bool
@@ -35,37 +35,37 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
         super().__init__(adj)
         #: Bytes that it holds.
         self.size = REQUEST
-        #: The answer that it gets when it is whole; what comes of it until then is dropped, as only
-        #: a client that has sent all looks at its answer.
+        #: The answer when the request is complete. Its bytes are dropped until then, as a client
+        #: reads the answer only after it has sent all.
         self.refusal: Error | None = None
-        #: Whether it is answered later, and the answer when it is there.
+        #: Whether it is answered later, and the answer once it exists.
         self.later = False
         self.answer: Callable[..., Iterable[bytes]] | None = None
-        #: When it was whole.
+        #: When it was complete.
         self.arrived = 0.0
-        #: Whether it only asks how the server is.
+        #: Whether it only probes the server.
         self.is_probe = False
-        #: The HTTP status of its answer; empty where it has got none.
+        #: The HTTP status of its answer; empty before that.
         self.status = ""
 
     @property
     def in_body(self) -> bool:
-        """Whether more of a body is to come that has not been refused."""
+        """Whether more of a body that has not been refused will arrive."""
         return self.body_rcv is not None and self.refusal is None
 
     def refuse(self, refusal: Error) -> None:
-        """Hold nothing of it."""
+        """Drop its body, and answer it with `refusal`."""
         self.refusal = refusal
         self.size = REQUEST
         self.body_rcv.buf = Nowhere()
 
     def refuse_all(self, error: Error) -> Parser:
-        """Have this error answered, and nothing more that comes over the connection."""
+        """Answer this error, and ignore all further bytes of the connection."""
         self.error = error
         return self
 
     def received(self, data: bytes) -> int:
-        """As ever; counts, and refuses what is too much."""
+        """Parse bytes; count them, and refuse a request that is too large."""
         if self.error and not self.completed:
             self.completed = True
             return len(data)
@@ -81,7 +81,7 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
         return taken
 
     def _check_chunks(self) -> None:
-        body = self.body_rcv  # what it has between chunks is no part of the body yet
+        body = self.body_rcv  # bytes between chunks are no part of the body yet
         if len(body.control_line) + len(body.trailer) > HEAD:
             self.error = BadRequest(f"more than {HEAD} bytes between two chunks")
             self.completed = True
@@ -89,7 +89,7 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
             self._refuse_size()
 
     def parse_header(self, header_plus: bytes) -> None:
-        """As ever; decides where the body goes."""
+        """Parse the head, and decide where the body is stored."""
         if header_plus.count(b"\r\n") > _FIELDS:
             raise ParsingError(f"more than {_FIELDS} headers")
         super().parse_header(header_plus)

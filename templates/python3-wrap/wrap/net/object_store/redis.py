@@ -1,7 +1,7 @@
 """Redis as a store.
 
-It speaks the protocol itself (RESP 2), of which it needs few commands: the library copies a large
-value three times on its way in, which takes as long again as the way.
+It implements the protocol (RESP 2) itself, as it needs few commands. The library copies a large
+value three times when sending, which takes as long as the transfer itself.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from wrap.core.limits import left_s
 from wrap.net.object_store import CONNECT_S, KEPT_S, failed, late, shown
 
 _PORT = 6379
-#: Idle connections that are kept.
+#: Most idle connections that are kept.
 _KEPT = 64
-#: Names that are deleted at once.
+#: Names to delete at once.
 _AT_ONCE = 1000
-#: The longest line that a server answers with, in bytes.
-_LINE = 1 << 16
+#: The longest line of an answer, in bytes; longer arguments are sent without a copy.
+_LONG = 1 << 16
 #: A command and its arguments.
 Command: TypeAlias = Sequence[bytes | memoryview]
-#: Of a server: a value, what it says, or several of these; None where there is no value.
+#: A value, a status line, or a list of answers; None if there is no value.
 Answer: TypeAlias = "bytes | list[Answer] | None"
 
 
 class RefusedError(Exception):
-    """The server's own word of what is wrong."""
+    """An error that the server reports."""
 
 
 class Redis:
-    """A store whose content expires: see `store_of`. ValueError where the database is no number."""
+    """A store whose content expires: see `store_of`. ValueError if the database is no number."""
 
     def __init__(self, url: SplitResult, password: str) -> None:
         self.place = shown(url)
@@ -66,10 +66,10 @@ class Redis:
             self.run([(b"UNLINK", *batch)], deadline)
 
     def run(self, commands: Sequence[Command], deadline: float) -> list[Answer]:
-        """What the server answers to commands that can be sent twice, which go to it at once.
+        """Send idempotent commands at once, and return the server's answers.
 
-        They go over a new connection where the first one breaks: the server ends connections that
-        are idle for long, and all of them when it is restarted.
+        If the connection breaks they are sent again over a new one. The server closes connections
+        that are idle for long, and all of them when it restarts.
         """
         try:
             with contextlib.suppress(ConnectionError, EOFError):
@@ -117,14 +117,14 @@ class Redis:
 
 
 class _Answers(io.RawIOBase):
-    """What comes from a socket until the deadline, at which each operation raises TimeoutError."""
+    """The bytes from a socket until the deadline, after which operations raise TimeoutError."""
 
     def __init__(self, channel: socket.socket, deadline: float) -> None:
         self._channel = channel
         self.deadline = deadline
 
     def limit(self) -> None:
-        """Have the next operation of the socket end at the deadline."""
+        """Make the socket's next operation time out at the deadline."""
         left_s = self.deadline - time.monotonic()
         if left_s <= 0:
             raise TimeoutError
@@ -139,7 +139,7 @@ class _Answers(io.RawIOBase):
 
 
 class _Connection:
-    """A connection, which one thread uses at a time."""
+    """A connection, used by one thread at a time."""
 
     def __init__(self, channel: socket.socket, deadline: float) -> None:
         self._channel = channel
@@ -147,7 +147,7 @@ class _Connection:
         self._incoming = io.BufferedReader(self._answers)
 
     def wait_until(self, deadline: float) -> None:
-        """Raise TimeoutError at `deadline` from now on, even if bytes come one by one."""
+        """Raise TimeoutError at `deadline` from now on, even if bytes arrive one by one."""
         self._answers.deadline = deadline
 
     def run(self, commands: Sequence[Command]) -> list[Answer]:
@@ -157,11 +157,11 @@ class _Connection:
         return [self._answer() for _ in commands]
 
     def _send(self, *arguments: bytes | memoryview) -> None:
-        """Send a command; a large argument goes from where it is."""
+        """Send a command; a large argument is not copied."""
         waiting = bytearray(b"*%d\r\n" % len(arguments))
         for each in arguments:
             waiting += b"$%d\r\n" % len(each)
-            if len(each) < _LINE:
+            if len(each) < _LONG:
                 waiting += each
             else:
                 self._send_all(waiting)
@@ -175,8 +175,8 @@ class _Connection:
         self._channel.sendall(content)
 
     def _answer(self) -> Answer:
-        """What the server answers; RefusedError, or EOFError where the connection ends."""
-        line = self._incoming.readline(_LINE)
+        """Read one answer. Raises RefusedError, or EOFError if the connection ends."""
+        line = self._incoming.readline(_LONG)
         if not line.endswith(b"\r\n"):
             raise EOFError("the connection ended")
         kind, said = line[:1], line[1:-2]

@@ -1,7 +1,7 @@
 """An S3-compatible store, such as MinIO or Amazon's.
 
-The library says how requests are signed and what answers mean. Objects go by signed URLs, so that
-they are sent from where they are: the library's own calls copy them and hash them twice.
+The library signs requests and interprets answers. Objects are sent to signed URLs, without a copy:
+the library's own calls copy them and hash them twice.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from wrap.core.errors import TaskError
 from wrap.core.limits import left_s
 from wrap.net.object_store import CONNECT_S, failed, late, shown
 
-#: Connections that are kept.
+#: Most connections that are kept.
 _KEPT = 64
-#: How long a signed URL is good for: longer than any object's way, on clocks that differ.
+#: Validity of a signed URL: longer than any transfer, even if clocks differ.
 _GOOD = timedelta(hours=1)
-#: What has broken off, or was never begun.
+#: A connection that broke, or was never made.
 _BROKEN = (urllib3.exceptions.ProtocolError, urllib3.exceptions.NewConnectionError)
 _OK, _BUSY = 200, 503
 
 
 class _Connections(urllib3.PoolManager):
-    """Has each request end at the deadline of its thread, also those of the library itself."""
+    """Ends each request at the deadline of its thread, including the library's own requests."""
 
-    #: Has as `deadline` until when this thread may wait, in seconds of the monotonic clock.
+    #: `deadline` is when this thread must stop waiting, in seconds of the monotonic clock.
     thread = threading.local()
 
     def urlopen(  # type: ignore[override]
@@ -48,14 +48,14 @@ class _Connections(urllib3.PoolManager):
 
 
 class S3:
-    """A store in a bucket that is there: see `store_of`. ValueError where no bucket is named."""
+    """A store in an existing bucket: see `store_of`. ValueError if no bucket is named."""
 
     def __init__(self, url: SplitResult, password: str) -> None:
         self.place = shown(url)
         self._bucket = url.path.strip("/")
         if not self._bucket or "/" in self._bucket:
             raise ValueError(f"chiron_store names no bucket: {self.place} needs a /BUCKET")
-        # A server that is busy may ask to come back in a minute.
+        # A busy server may ask to retry in a minute.
         once_more = urllib3.Retry(1, read=0, allowed_methods=None, respect_retry_after_header=False)
         self._connections = _Connections(maxsize=_KEPT, retries=once_more)
         self._client = Minio(
@@ -84,7 +84,7 @@ class S3:
     def _done(
         self, method: str, name: str, deadline: float, body: bytes | memoryview = b""
     ) -> bytes:
-        """The body of the answer to a request; see `Store` for what it raises."""
+        """Send a request and return the body of its answer. Raises as `Store` does."""
         self._connections.thread.deadline = deadline
         try:
             url = self._client.get_presigned_url(method, self._bucket, name, _GOOD)
@@ -103,7 +103,7 @@ class S3:
         return self._connections.request(method, url, body=cast(bytes, body), retries=False)
 
     def _fault(self, error: Exception) -> TaskError:
-        """What went wrong, without the URL, which is signed."""
+        """Return the error without the URL, which is signed."""
         if isinstance(error, S3Error):
             return failed(self.place, f"{error.code}: {error.message}")
         reason = getattr(error, "reason", error)

@@ -1,4 +1,4 @@
-"""The mechanisms: how further processes come to be. A module each; the rest knows none by name."""
+"""The mechanisms by which worker processes are made, a module each; nothing else names them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from wrap.workers.mechanisms.mechanism import Mechanism
 for _module in pkgutil.iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
-#: The mechanisms of all modules here, by their names.
+#: The mechanisms of all modules here, by name.
 _MECHANISMS = {each.name: each for each in Mechanism.__subclasses__()}
 
 
 def mechanism_of(
     name: str, slots: int, environment: Mapping[str, str], unforked: Collection[int] = ()
 ) -> Mechanism:
-    """The mechanism called `name` for a wrap of so many slots, its further processes.
+    """Return the mechanism `name` for a wrap with so many slots, which are its worker processes.
 
-    No process can be forked that has the functions of the slots `unforked`.
+    Workers of the slots `unforked` cannot be forked with their functions.
 
-    Raises ValueError if there is no such mechanism, or if a setting of it in `environment` is none.
+    Raises ValueError if there is no such mechanism, or if a setting in `environment` is invalid.
     """
     if name not in _MECHANISMS:
         raise ValueError(f"mechanism {name!r} is none of {', '.join(_MECHANISMS)}")

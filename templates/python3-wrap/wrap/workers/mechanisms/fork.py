@@ -1,7 +1,7 @@
-"""Mechanism ``fork``: a fresh process for each further process of each execution.
+"""Mechanism ``fork``: a fresh process for each slot of each execution.
 
-A process of functions that cannot be forked would start their runtime for each execution. It is
-kept for later executions, as the templates of such functions keep theirs.
+A worker whose functions cannot be forked would start their runtime for each execution. It is kept
+for later executions, as the templates of such functions keep theirs.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from functools import partial
 from wrap.workers.fork_client import ForkClient
 from wrap.workers.idle_workers import IdleWorkers
 from wrap.workers.mechanisms.mechanism import Candidate, Mechanism
-from wrap.workers.worker import Process
+from wrap.workers.worker import WorkerProcess
 
-#: Idle processes that are kept of a slot whose functions cannot be forked.
+#: Idle workers to keep of a slot whose functions cannot be forked.
 _KEPT = 2
 
 
 class Fork(Mechanism):
-    """Processes that serve one execution; those of the slots `unforked` serve many."""
+    """Workers that serve one execution; workers of the slots `unforked` serve many."""
 
     name = "fork"
     most = math.inf
@@ -36,11 +36,11 @@ class Fork(Mechanism):
 
     @property
     def lasting(self) -> int:
-        """The processes of one execution that serve many."""
+        """The workers of one execution that serve many."""
         return len(self._unforked)
 
     def start(self, fork_client: ForkClient) -> None:
-        """Get processes from `fork_client`; of each slot in `unforked` a first process at once."""
+        """Get workers from `fork_client`; the first worker of each slot in `unforked` at once."""
         for slot in range(self._slots):
             if slot in self._unforked:
                 workers = IdleWorkers(partial(fork_client.spawn, 1 + slot), _KEPT)
@@ -50,18 +50,18 @@ class Fork(Mechanism):
             self._workers.append(workers)
 
     def admit(self, candidate: Candidate) -> None:
-        """Admit `candidate`: there are as many processes as are wanted."""
+        """Admit `candidate` at once: the number of workers is unlimited."""
         candidate.admit()
 
     def admit_more(self) -> None:
-        """Nobody waits."""
+        """Do nothing: no execution waits."""
 
     @property
     def free(self) -> int:
         return 1
 
     def leave(self, candidate: Candidate) -> None:
-        """Nothing waits for that."""
+        """Do nothing: no execution waits."""
 
-    def give(self, slot: int, process: Process, sound: bool) -> None:
+    def give(self, slot: int, process: WorkerProcess, sound: bool) -> None:
         self._workers[slot].give(process, sound)

@@ -1,4 +1,4 @@
-"""What a mechanism does: it gets further processes for executions."""
+"""The interface of a mechanism, which gets workers for executions."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from typing import ClassVar, Protocol
 
 from wrap.workers.fork_client import ForkClient
 from wrap.workers.idle_workers import IdleWorkers
-from wrap.workers.worker import Process
+from wrap.workers.worker import WorkerProcess
 
 
 class Candidate(Protocol):
-    """An execution that wants workers."""
+    """An execution that needs workers."""
 
     def admit(self) -> bool:
-        """Begin; whether it still wants to."""
+        """Begin; return whether the execution still wants to."""
 
     @property
     def is_blocked(self) -> bool:
-        """Whether nothing of it goes on here until another wrap has done something."""
+        """Whether no part of it can proceed here until another wrap has done something."""
 
 
 class Mechanism(ABC):
-    """How further processes come to be."""
+    """A way to get worker processes."""
 
-    #: As plans call it.
+    #: Its name in plans.
     name: ClassVar[str]
-    #: Why an execution was never admitted.
+    #: The reason in the error of an execution that was never admitted.
     full: str
-    #: The workers of each slot, from `start` on.
+    #: The workers of each slot, once started.
     _workers: list[IdleWorkers]
 
     @abstractmethod
     def __init__(
         self, slots: int, environment: Mapping[str, str], unforked: Collection[int]
     ) -> None:
-        """Get no process yet. Raises ValueError if a setting in `environment` is none."""
+        """Get no worker yet. Raises ValueError if a setting in `environment` is invalid."""
 
     @property
     @abstractmethod
@@ -45,17 +45,17 @@ class Mechanism(ABC):
 
     @abstractmethod
     def start(self, fork_client: ForkClient) -> None:
-        """Get processes from `fork_client` from now on. Raises OSError if there are none."""
+        """Get workers from `fork_client` from now on. Raises OSError if there are none."""
 
     @abstractmethod
     def admit(self, candidate: Candidate) -> None:
-        """Admit `candidate` when it may take a process of each slot: now, or by a `leave`."""
+        """Admit `candidate` when it may take a worker of each slot: now, or in a later `leave`."""
 
     @abstractmethod
     def admit_more(self) -> None:
-        """Admit one more execution if all that were admitted wait for other wraps.
+        """Admit one more execution if all admitted executions wait for other wraps.
 
-        What these wait for may be held up there by an execution that waits here.
+        They may indirectly wait for an execution that waits here.
         """
 
     @property
@@ -66,21 +66,21 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def most(self) -> float:
-        """How many executions may be here at once; infinite if as many as come."""
+        """How many executions may run at once; infinite if there is no limit."""
 
     @property
     @abstractmethod
     def waiting(self) -> int:
-        """How many have not been admitted yet."""
+        """How many executions have not been admitted yet."""
 
     @abstractmethod
     def leave(self, candidate: Candidate) -> None:
-        """Note that `candidate`, which was admitted, takes no more processes."""
+        """Note that `candidate`, which was admitted, takes no more workers."""
 
-    def take(self, slot: int) -> Process:
-        """A process for the further process `slot` of an admitted execution; OSError."""
+    def take(self, slot: int) -> WorkerProcess:
+        """Return a worker of `slot` for an admitted execution. Raises OSError."""
         return self._workers[slot].take()
 
     @abstractmethod
-    def give(self, slot: int, process: Process, sound: bool) -> None:
-        """Be done with it; `sound` if it has answered all that it was asked."""
+    def give(self, slot: int, process: WorkerProcess, sound: bool) -> None:
+        """Take a worker back; it is `sound` if it has answered all its requests."""

@@ -1,9 +1,9 @@
-"""Mechanism ``pool``: long-lived workers, each with a place in the plan.
+"""Mechanism ``pool``: long-lived workers, each with a slot of the plan.
 
-A slot is a further process of the plan. It has its own workers, so that what a function keeps in
-module globals is found again. An execution is admitted when each slot has a worker for it, and
-keeps those that it takes until their tasks have ended: so no two executions wait for workers of
-each other in one wrap. In several wraps they can, and then more are admitted.
+A slot is a worker process of the plan. It has its own workers, so that module globals of a function
+persist. An execution is admitted when each slot has a worker for it. It keeps the workers that it
+takes until their tasks have ended. So no two executions wait for each other's workers in one wrap.
+In several wraps they can, and then more executions are admitted.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from wrap.core.idle_workers import Fate
 from wrap.workers.fork_client import ForkClient
 from wrap.workers.idle_workers import IdleWorkers
 from wrap.workers.mechanisms.mechanism import Candidate, Mechanism
-from wrap.workers.worker import Process
+from wrap.workers.worker import WorkerProcess
 
 
 class Pool(Mechanism):
-    """Processes that serve execution after execution.
+    """Workers that serve execution after execution.
 
-    Its settings are ``pool_concurrency``: workers of a slot, which is how many executions may be
-    here at the same time; and ``pool_requests``: after how many executions a worker makes way for a
-    new one, so that what handlers leave behind does not pile up.
+    Its settings: ``pool_concurrency`` is the number of workers of a slot, and so the limit of
+    concurrent executions. After ``pool_requests`` executions a worker is replaced, so that what
+    handlers leave behind does not pile up.
     """
 
     name = "pool"
@@ -44,15 +44,15 @@ class Pool(Mechanism):
 
     @property
     def lasting(self) -> int:
-        """The workers that it has for one execution.
+        """The workers of one execution.
 
-        It gets more of them when there are more at once. These needed the memory that they then
-        keep, and the next execution takes the worker that was free last.
+        Concurrent executions get more workers. The memory that these keep was needed then, and the
+        next execution takes the worker that was free last.
         """
         return self._slots
 
     def start(self, fork_client: ForkClient) -> None:
-        """Get workers from `fork_client` from now on, one of each slot at once."""
+        """Get workers from `fork_client` from now on, and one of each slot at once."""
         for slot in range(self._slots):
             spawn = partial(fork_client.spawn, 1 + slot)
             workers = IdleWorkers(spawn, self._limiter.limit, self._requests)
@@ -60,14 +60,14 @@ class Pool(Mechanism):
             self._workers.append(workers)
 
     def admit(self, candidate: Candidate) -> None:
-        """Admit `candidate` when there is a worker of each slot for one more execution."""
+        """Admit `candidate` when each slot has a worker for one more execution."""
         with self._lock:
             is_admitted = self._limiter.admit_or_queue(candidate)
         if is_admitted and not candidate.admit():
             self.leave(candidate)
 
     def admit_more(self) -> None:
-        """Admit one more, with workers of its own, where all that were admitted wait."""
+        """Admit one more execution, with additional workers, if all admitted ones are blocked."""
         with self._lock:
             following = self._limiter.exceed(lambda each: each.is_blocked)
         if following is not None and not following.admit():
@@ -75,12 +75,12 @@ class Pool(Mechanism):
 
     @property
     def free(self) -> int:
-        """For how many more executions there is a worker of each slot."""
+        """For how many more executions each slot has a worker."""
         return self._limiter.free
 
     @property
     def most(self) -> int:
-        """As many as each slot may have workers."""
+        """The most workers of each slot."""
         return self._limiter.limit
 
     @property
@@ -95,8 +95,8 @@ class Pool(Mechanism):
                 following = self._limiter.leave(leaving)
             leaving = None if following is None or following.admit() else following
 
-    def give(self, slot: int, process: Process, sound: bool) -> None:
-        """Give a worker back; another takes its place if it is not `sound`, or worn."""
+    def give(self, slot: int, process: WorkerProcess, sound: bool) -> None:
+        """Take a worker back; replace it if it is not `sound`, or is worn."""
         workers = self._workers[slot]
         if workers.give(process, sound) is not Fate.KEPT and workers.has_room:
             with contextlib.suppress(OSError):
