@@ -72,7 +72,7 @@ def test_executions_are_admitted_once_in_their_order_and_no_more_than_the_limit(
         following = None
         if step == "ask" and number not in admitted:
             may = len(admitted) < limit
-            assert limiter.ask(number) == may
+            assert limiter.admit_or_queue(number) == may
             if may:
                 admitted.add(number)
             elif number not in waiting:
@@ -98,13 +98,13 @@ def test_executions_are_admitted_once_in_their_order_and_no_more_than_the_limit(
 
 def test_an_execution_that_comes_back_waits_once_and_takes_no_other_ones_workers() -> None:
     limiter = Limiter[str](2)
-    assert limiter.ask("first") and limiter.ask("second")
-    assert not limiter.ask("offloaded")
-    assert not limiter.ask("offloaded")  # its replica was lost
+    assert limiter.admit_or_queue("first") and limiter.admit_or_queue("second")
+    assert not limiter.admit_or_queue("offloaded")
+    assert not limiter.admit_or_queue("offloaded")  # its replica was lost
     assert limiter.waiting == 1
     assert limiter.leave("first") == "offloaded"
     # It was offloaded again before it took these workers, and comes back before it leaves them.
-    assert not limiter.ask("offloaded")
+    assert not limiter.admit_or_queue("offloaded")
     assert limiter.leave("second") is None
     assert limiter.leave("offloaded") == "offloaded"
     assert limiter.leave("offloaded") is None
@@ -122,7 +122,7 @@ def test_an_execution_begins_in_one_place_at_a_time(steps: list[str]) -> None:
             continue
         assert getattr(admission, step)() == (place == "")
         place = place or step
-        assert admission.waits == (place == "")
+        assert admission.is_waiting == (place == "")
         assert admission.has_workers == (place == "admit")
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import Engine
 from wrap.core.program import Component
-from wrap.core.recovery import Attempts, Tally, to_run_again
+from wrap.core.recovery import AttemptCounts, Attempts, tasks_to_rerun
 from wrap.core.triggers import buckets
 
 from chiron.workflow.dag import parse_dag
@@ -97,7 +97,7 @@ class Part:
         self.attempts.begin(tasks)
         for task in tasks:
             assert task not in self.running, "a task runs twice at once"
-            self.running[task] = self.attempts.ran_in(task) or 0
+            self.running[task] = self.attempts.running_attempt(task) or 0
             self.cluster.ran.append(task)
 
     def told(self, task: int) -> None:
@@ -143,7 +143,7 @@ class Cluster:
         self.home = declared["home"]
         assert self.home.entry is not None
         self.wanted = set(self.home.entry.output)  # type: ignore[arg-type]
-        self.tally = Tally(self.home.attempts)
+        self.counts = AttemptCounts(self.home.attempts)
         self.ran = list[int]()
         #: Tasks with the attempts in which they have written all, and in which they were lost.
         self.gave, self.broken = set[tuple[int, int]](), set[tuple[int, int]]()
@@ -201,7 +201,7 @@ class Cluster:
         elif one == "broke":
             self.broke.remove((task, how))
             component = self.home.components[task]
-            again = self.tally.broke(component, how)
+            again = self.counts.count_break(component, how)
             if again is None:
                 raise FailedError
             if again:
@@ -231,7 +231,7 @@ class Cluster:
             if name != lost and (part.engine.left or part.attempts.pending or name == "home")
         }
         wrap = self.home
-        found = to_run_again(
+        found = tasks_to_rerun(
             lost,
             wrap.wrap_of,
             wrap.live_graph.needs,
@@ -246,20 +246,20 @@ class Cluster:
         )
         for name, tasks in found.begin.items():
             for component in {wrap.components[t] for t in tasks if t in wrap.components}:
-                if self.tally.lost(name, component) is None:
+                if self.counts.count_loss(name, component) is None:
                     raise FailedError
         for component in {wrap.components[task] for task in found.repeat}:
             for name in {wrap.wrap_of[task] for task in component & found.repeat}:
-                self.tally.told(name, component, self.tally.now[component])
-                self.parts[name].next(component, self.tally.now[component])
+                self.counts.record_notified(name, component, self.counts.current[component])
+                self.parts[name].next(component, self.counts.current[component])
         for name, tasks in found.begin.items():
             here.pop(name, None)
             self.on_the_way = [each for each in self.on_the_way if each[0] != name]
             self.broken |= set(self.parts[name].running.items())
             self.parts[name] = part = Part(self, self.declared[name], tasks)
-            for component, attempt in self.tally.now.items():
+            for component, attempt in self.counts.current.items():
                 part.next(component, attempt)
-                self.tally.told(name, component, attempt)
+                self.counts.record_notified(name, component, attempt)
             part.begin(part.engine.start().begins)
         if lost and lost not in found.begin:
             self.parts[lost] = Part(self, self.declared[lost], set())
@@ -288,4 +288,4 @@ def test_whatever_is_lost_whenever_all_outputs_come_or_an_error(
         assert losses >= cluster.home.attempts
         return
     assert set(cluster.ran) == set(cluster.home.inputs)
-    assert all(cluster.tally.now.get(each, 0) <= losses for each in components)
+    assert all(cluster.counts.current.get(each, 0) <= losses for each in components)

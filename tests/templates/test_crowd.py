@@ -12,9 +12,9 @@ MOST, MOMENT_S, LONGEST_S = 3, 0.5, 10.0
 
 @pytest.fixture
 def crowd() -> Any:
-    from wrap.core.unproven import Unproven
+    from wrap.core.unproven import UnauthenticatedCallers
 
-    return Unproven(MOST, MOMENT_S, LONGEST_S)
+    return UnauthenticatedCallers(MOST, MOMENT_S, LONGEST_S)
 
 
 def test_the_oldest_gives_way_to_the_newest(crowd: Any) -> None:
@@ -34,21 +34,21 @@ def test_who_has_proved_itself_leaves_its_place(crowd: Any) -> None:
 
 def test_each_stays_for_a_moment_whoever_wants_its_place(crowd: Any) -> None:
     for number in range(MOST):
-        assert crowd.room_at() == 0.0
+        assert crowd.free_from() == 0.0
         crowd.add(number, now=7.0 + number)
-    assert crowd.room_at() == 7.0 + MOMENT_S
+    assert crowd.free_from() == 7.0 + MOMENT_S
     crowd.add(MOST, now=20.0)
-    assert crowd.room_at() == 8.0 + MOMENT_S
+    assert crowd.free_from() == 8.0 + MOMENT_S
 
 
 def test_no_one_stays_for_long(crowd: Any) -> None:
-    assert crowd.late_at() is None
+    assert crowd.next_expiry() is None
     crowd.add("a", now=1.0)
     crowd.add("b", now=2.0)
-    assert crowd.late_at() == 1.0 + LONGEST_S
-    assert crowd.late(now=10.9) == []
-    assert crowd.late(now=11.0) == ["a"]
-    assert crowd.late(now=12.0) == ["a", "b"]
+    assert crowd.next_expiry() == 1.0 + LONGEST_S
+    assert crowd.expired(now=10.9) == []
+    assert crowd.expired(now=11.0) == ["a"]
+    assert crowd.expired(now=12.0) == ["a", "b"]
 
 
 class Times:

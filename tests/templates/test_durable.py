@@ -134,7 +134,7 @@ class Replicas:
     def beat(self, replica: Any) -> None:
         """It says that it is alive, and looks what there is."""
         replica.durable._beat()
-        replica.durable._read_on(replica.stream.replica.term)
+        replica.durable._read_next(replica.stream.replica.term)
 
     def take_for_dead(self, replica: Any) -> None:
         """It has said nothing for long, as the others see it."""
@@ -162,7 +162,7 @@ class Replicas:
         """
         for _ in range(10_000):
             if self._client.exists("chiron:test:dead"):
-                self.all[0].durable.letters(b"retry", [], lambda _: None)
+                self.all[0].durable.manage_dead_letters(b"retry", [], lambda _: None)
             busy = False
             for replica in self.all:
                 while self.run(replica, 0):

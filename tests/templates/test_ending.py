@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from wrap.core.ending import keeps, may_go, replica_of, takes_part
+from wrap.core.ending import accepts_data, accepts_execution, may_exit, replica_of
 
 from tests.rows import each_row
 
@@ -13,8 +13,8 @@ BOTH = (False, True)
 
 @each_row(("urged", "is_expected"), [*itertools.product(BOTH, BOTH)])
 def test_a_replica_that_stays_takes_part_in_all(urged: bool, is_expected: bool) -> None:
-    assert takes_part(False, urged, is_expected)
-    assert keeps(False, is_expected)
+    assert accepts_execution(False, urged, is_expected)
+    assert accepts_data(False, is_expected)
 
 
 @each_row(
@@ -24,13 +24,13 @@ def test_a_replica_that_stays_takes_part_in_all(urged: bool, is_expected: bool) 
 def test_one_that_is_ending_begins_what_no_other_one_can(
     urged: bool, is_expected: bool, takes: bool
 ) -> None:
-    assert takes_part(True, urged, is_expected) == takes
+    assert accepts_execution(True, urged, is_expected) == takes
 
 
 def test_what_it_keeps_of_an_execution_it_takes_part_in() -> None:
     """Else the objects that it has taken would be gone: who gave them may have ended."""
     for is_expected in BOTH:
-        assert keeps(True, is_expected) == takes_part(True, False, is_expected)
+        assert accepts_data(True, is_expected) == accepts_execution(True, False, is_expected)
 
 
 @each_row(
@@ -47,7 +47,7 @@ def test_what_it_keeps_of_an_execution_it_takes_part_in() -> None:
 def test_it_goes_when_others_have_heard_and_nothing_is_in_hand_or_all_is_late(
     since_s: float, in_hand: bool, goes: bool
 ) -> None:
-    assert may_go(since_s, linger_s=1.5, in_hand=in_hand, patience_s=10.0) == goes
+    assert may_exit(since_s, linger_s=1.5, in_hand=in_hand, patience_s=10.0) == goes
 
 
 def test_executions_are_shared_by_those_that_stay() -> None:

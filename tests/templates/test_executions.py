@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wrap.core.executions import Executions
+from wrap.core.executions import DistributedExecutions
 
 STEPS = st.sampled_from(["begin", "end", "fail", "deliver", "forget", "begin_again"])
 
@@ -15,7 +15,7 @@ def test_an_execution_gets_all_that_came_for_it_once_and_in_order(
     steps: list[tuple[str, int]],
 ) -> None:
     """Each of the steps of the messages may come at any time, and again."""
-    executions = Executions[object, int]()
+    executions = DistributedExecutions[object, int]()
     running, kept, ended = dict[int, object](), dict[int, list[int]](), dict[int, bool]()
     for count, (step, number) in enumerate(steps):
         assert executions.get(number) is running.get(number)
@@ -48,7 +48,7 @@ def test_an_execution_gets_all_that_came_for_it_once_and_in_order(
 
 
 def test_of_many_that_have_ended_the_latest_are_remembered() -> None:
-    executions = Executions[str, None]()
+    executions = DistributedExecutions[str, None]()
     for number in range(10_001):
         executions.begin(number, "it")
         executions.end(number, "it", True)
@@ -59,7 +59,7 @@ def test_of_many_that_have_ended_the_latest_are_remembered() -> None:
 @pytest.mark.parametrize("complete", [False, True])
 def test_what_comes_for_tasks_that_will_run_again_waits_for_them(complete: bool) -> None:
     """Of two messages the one that has them begin again may be the later one."""
-    executions = Executions[str, str]()
+    executions = DistributedExecutions[str, str]()
     executions.begin(1, "it")
     executions.end(1, "it", complete)
     executions.keep(1, "object")

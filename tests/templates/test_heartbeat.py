@@ -15,9 +15,9 @@ def test_it_stops_beating_while_the_loop_stands_still() -> None:
     heartbeat = Heartbeat(1.0)
     beats = [heartbeat.turned(float(now), turns=7, runs=True) for now in range(6)]
     assert beats == [True, True, True, False, False, False]
-    assert heartbeat.stands_still
+    assert heartbeat.is_blocked
     assert heartbeat.turned(6.0, turns=8, runs=True)
-    assert not heartbeat.stands_still
+    assert not heartbeat.is_blocked
 
 
 def test_a_loop_that_has_not_begun_need_not_turn() -> None:
@@ -27,7 +27,7 @@ def test_a_loop_that_has_not_begun_need_not_turn() -> None:
 
 def test_a_fork_server_is_started_again_once_a_minute() -> None:
     heartbeat = Heartbeat(1.0)
-    renewals = [now for now in range(100, 300) if heartbeat.renews(float(now))]
+    renewals = [now for now in range(100, 300) if heartbeat.may_restart_fork_server(float(now))]
     assert renewals == [100, 160, 220, 280]
 
 

@@ -94,7 +94,7 @@ def test_a_worker_gets_what_it_has_not_got() -> None:
     worker = Worker(scope(), 1, keeps=True)
     first = Call(1, (1,), (None, 7), frozenset())
     assert worker.call(first) == ([None, 7], 2, False)
-    worker.took([1])
+    worker.record_objects([1])
     assert worker.call(Call(1, (2,), (1, 7, 8), frozenset())) == ([8], 1, False)
     assert worker.call(Call(1, (3,), (8,), frozenset())) == ([], 0, True)
     assert worker.is_called_for_all

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.errors import TaskError
-from wrap.core.participants import Participants, Remedy, Reply, Standing, Telling
+from wrap.core.participants import NoticeRounds, Participants, Remedy, Reply, RunState
 
 from tests.rows import each_row
 
@@ -45,15 +45,15 @@ def participants(attempts: int = 2) -> Participants:
         (Reply.FAILURE, Remedy.TAKE, False),
         (Reply.BROKEN, Remedy.RECONNECT, True),
         (Reply.UNKNOWN, Remedy.REPEAT, True),
-        (Reply.REFUSED, Remedy.TURN_TO_ANOTHER, True),
+        (Reply.REFUSED, Remedy.USE_ANOTHER_REPLICA, True),
     ],
 )
 def test_each_reply_has_a_remedy(reply: Reply, remedy: Remedy, gone: bool) -> None:
     made = participants()
     assert made.replied("far", made.asked["far"].number, reply) is remedy
     assert ("far" in made.asked) != gone
-    assert made.waits({3})
-    error = made.gone()
+    assert made.is_waiting({3})
+    error = made.loss_error()
     assert (error is not None) == gone
     assert error is None or (error.wrap, error.status) == ("far", 504)
 
@@ -72,16 +72,16 @@ def test_of_a_question_that_was_asked_again_results_alone_count(reply: Reply) ->
 def test_it_is_over_when_all_have_replied_and_what_is_wanted_is_here() -> None:
     made = participants()
     for name in NAMES:
-        assert made.waits({3})
+        assert made.is_waiting({3})
         made.ended(name, made.asked[name].number)
-    assert made.waits({0, 2})
-    assert not made.waits({0, 2, 3})
+    assert made.is_waiting({0, 2})
+    assert not made.is_waiting({0, 2, 3})
 
 
 def test_before_the_first_question_it_is_not_over() -> None:
     made = participants()
     empty = Participants(made._workflow, frozenset())
-    assert empty.waits(set())
+    assert empty.is_waiting(set())
 
 
 def broken(made: Participants, name: str) -> None:
@@ -102,10 +102,10 @@ def test_a_connection_is_made_anew_five_times_in_an_execution() -> None:
 def test_a_replica_that_has_to_begin_though_it_is_ending_gets_the_same_tasks() -> None:
     made = participants()
     question = made.asked["near"]
-    assert made.replied("near", question.number, Reply.REFUSED) is Remedy.TURN_TO_ANOTHER
-    again = made.ask("near", made.urged("near"))
+    assert made.replied("near", question.number, Reply.REFUSED) is Remedy.USE_ANOTHER_REPLICA
+    again = made.ask("near", made.tasks_to_force("near"))
     assert (again.tasks, again.number > question.number) == (question.tasks, True)
-    assert made.gone() is None
+    assert made.loss_error() is None
 
 
 @each_row(("attempts", "losses"), [(1, 0), (2, 1), (3, 2)])
@@ -135,17 +135,17 @@ def test_of_two_that_are_lost_at_once_each_is_asked_once() -> None:
     for name in NAMES:
         broken(made, name)
     made.replaced("near", is_lost=True)
-    found = made.lost_with("near", {}, here={0})
+    found = made.rerun_after_loss("near", {}, here={0})
     assert found.begin == {"near": {2}, "far": {1}}
     assert made.begin_again("near", found.begin) == {"near": {2}}
-    assert made.waits({3})
+    assert made.is_waiting({3})
     made.ask("near", {2})
     made.replaced("far", is_lost=True)
-    found = made.lost_with("far", {"near": set()}, here={0})
+    found = made.rerun_after_loss("far", {"near": set()}, here={0})
     assert made.begin_again("far", found.begin) == {"far": {1}}
     assert not made.asked.keys() - {"near"}
     made.ask("far", {1})
-    assert made.gone() is None and set(made.asked) == set(NAMES)
+    assert made.loss_error() is None and set(made.asked) == set(NAMES)
 
 
 def test_what_has_ended_elsewhere_and_kept_nothing_is_asked_again() -> None:
@@ -153,7 +153,7 @@ def test_what_has_ended_elsewhere_and_kept_nothing_is_asked_again() -> None:
     made.ended("far", made.asked["far"].number)
     broken(made, "near")
     made.replaced("near", is_lost=True)
-    found = made.lost_with("near", {}, here={0})
+    found = made.rerun_after_loss("near", {}, here={0})
     assert made.begin_again("near", found.begin) == {"near": {2}, "far": {1}}
 
 
@@ -164,26 +164,28 @@ def test_at_the_deadline_it_is_said_who_is_missing(change: str, what: str) -> No
     made = participants()
     if change == "gone":
         broken(made, "far")
-    error = made.late()
+    error = made.timeout_error()
     assert error is not None and error.message.startswith(what)
     assert (error.code, error.wrap) == ("timeout", "far")
 
 
-@given(st.lists(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(Standing)), max_size=5))
+@given(st.lists(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(RunState)), max_size=5))
 def test_all_are_told_until_they_have_heard_and_no_more_than_three_times(
-    rounds: list[dict[str, Standing]],
+    rounds: list[dict[str, RunState]],
 ) -> None:
-    telling, heard = Telling(NAMES), dict[str, Standing]()
+    notices, heard = NoticeRounds(NAMES), dict[str, RunState]()
     for count, standings in enumerate(rounds):
-        assert telling.is_over == (count >= 3 or heard.keys() == set(NAMES))
-        if telling.is_over:
+        assert notices.is_over == (count >= 3 or heard.keys() == set(NAMES))
+        if notices.is_over:
             break
-        asked = {name: each for name, each in standings.items() if name in telling.left}
-        telling.heard({name: (each, [1]) for name, each in asked.items()})
-        heard |= {name: each for name, each in asked.items() if each is not Standing.UNKNOWN}
-    assert telling.left == set(NAMES) - heard.keys()
-    assert telling.running == {name for name, each in heard.items() if each is Standing.RUNS}
+        asked = {name: each for name, each in standings.items() if name in notices.unconfirmed}
+        notices.record_answers({name: (each, [1]) for name, each in asked.items()})
+        heard |= {name: each for name, each in asked.items() if each is not RunState.UNKNOWN}
+    assert notices.unconfirmed == set(NAMES) - heard.keys()
+    assert notices.running == {name for name, each in heard.items() if each is RunState.RUNS}
     for name in NAMES:
         # Who does not say what it has may have nothing yet; who has ended has kept nothing.
-        expected = {Standing.RUNS: {1}, Standing.ENDED: None}
-        assert telling.has.get(name) == expected.get(heard.get(name, Standing.UNKNOWN), set())
+        expected = {RunState.RUNS: {1}, RunState.ENDED: None}
+        assert notices.objects_at.get(name) == expected.get(
+            heard.get(name, RunState.UNKNOWN), set()
+        )

@@ -58,12 +58,12 @@ class Replica:
             self.begun.append(number)
             self.times.call_at(self.times.now + self._computing_s, self._give)
 
-        if self.pressure.lets(1, begin, lambda: number in self.over):
+        if self.pressure.may_begin(1, begin, lambda: number in self.over):
             begin()
 
     def _give(self) -> None:
-        self.pressure.gave(SIZE, self._computing_s)
-        self.pressure.leaves("far", SIZE)
+        self.pressure.record_output(SIZE, self._computing_s)
+        self.pressure.record_sending("far", SIZE)
         self.unsent += 1
         self.most_unsent = max(self.most_unsent, self.unsent)
         self._free = max(self._free, self.times.now) + self._sending_s
@@ -72,7 +72,7 @@ class Replica:
     def _send(self) -> None:
         self.unsent -= 1
         self.sent += 1
-        self.pressure.left("far", SIZE)
+        self.pressure.record_sent("far", SIZE)
 
     def warm_up(self) -> None:
         for second in range(1, 6):
@@ -138,21 +138,21 @@ def test_tasks_that_give_nothing_hold_others_back_for_no_longer_than_they_would_
     """Their inputs may not have come."""
     began: list[float] = []
     for _ in range(4):
-        if slow.pressure.lets(1, lambda: began.append(slow.times.now), lambda: False):
+        if slow.pressure.may_begin(1, lambda: began.append(slow.times.now), lambda: False):
             began.append(slow.times.now)
     slow.times.run(6.0)
     assert len(began) == 4
 
 
 def test_what_is_stuck_elsewhere_is_waited_for_no_longer_than_it_could_take(slow: Replica) -> None:
-    slow.pressure.leaves("hung", 10 * SIZE)
+    slow.pressure.record_sending("hung", 10 * SIZE)
     for number in range(5):
         slow.ask(number)
     slow.times.run(5.5)
     assert slow.begun[5:] == []
     slow.times.run(10.0)
     assert slow.begun[5:] == list(range(5))
-    slow.pressure.leaves("hung", 10 * SIZE)
+    slow.pressure.record_sending("hung", 10 * SIZE)
     for number in range(5, 10):
         slow.ask(number)
     slow.times.run(16.0)
@@ -173,20 +173,20 @@ def test_held_tasks_begin_in_their_order_and_all_of_them(steps: list[tuple[str, 
     for step, count in steps:
         now += 0.01 * count
         if step == "ask":
-            (begun if rules.lets(now, 1, asked) else held).append(asked)
+            (begun if rules.may_begin(now, 1, asked) else held).append(asked)
             asked += 1
         elif step == "give":
-            rules.gave(SIZE * count, 0.01)
-            rules.leaves(now, "far", SIZE * count)
+            rules.record_output(SIZE * count, 0.01)
+            rules.record_sending(now, "far", SIZE * count)
             leaving.append(SIZE * count)
         elif step == "arrive" and leaving:
-            rules.left(now, "far", leaving.pop(0))
+            rules.record_sent(now, "far", leaving.pop(0))
         begin_held()
         assert (rules.held, rules.leaving) == (len(held), sum(leaving))
-        assert (rules.look_again_s(now) is None) == (not held)
+        assert (rules.next_check_s(now) is None) == (not held)
     while leaving:
         now += 0.01
-        rules.left(now, "far", leaving.pop(0))
+        rules.record_sent(now, "far", leaving.pop(0))
         begin_held()
     for _ in range(asked):
         now += 100.0  # what has begun and gives nothing is not waited for

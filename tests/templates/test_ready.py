@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chiron.wrap.core.buckets.flow import Firing
-from chiron.wrap.core.buckets.ready import Ready, by_session
+from chiron.wrap.core.buckets.ready import FiringQueue, by_session
 
 
 def firing(number: int, begins_session: bool = False) -> Firing[str, str]:
@@ -15,7 +15,7 @@ def firing(number: int, begins_session: bool = False) -> Firing[str, str]:
 
 
 def test_windows_come_before_what_fires_at_once():
-    ready = Ready[str, str]()
+    ready = FiringQueue[str, str]()
     ready.add([firing(1), firing(2)])
     ready.add([firing(3, begins_session=True)])
     begun = [ready.next(9) for _ in range(4)]
@@ -23,28 +23,28 @@ def test_windows_come_before_what_fires_at_once():
 
 
 def test_nothing_begins_after_the_end():
-    ready = Ready[str, str]()
+    ready = FiringQueue[str, str]()
     ready.add([firing(1)])
     ready.stopped = True
     assert ready.next(9) is None and ready.free(9) == 0 and len(ready) == 1
 
 
 def test_what_is_promised_is_in_hand_before_it_is_kept():
-    ready = Ready[str, str]()
-    ready.promise(3)
-    assert ready.in_hand == 3 and ready.has_hands and ready.free(4) == 1
-    ready.promise(1)
-    assert not ready.has_hands
-    ready.kept(4)
+    ready = FiringQueue[str, str]()
+    ready.announce(3)
+    assert ready.in_hand == 3 and ready.has_few_firings and ready.free(4) == 1
+    ready.announce(1)
+    assert not ready.has_few_firings
+    ready.remove_announced(4)
     assert ready.in_hand == 0
-    ready.promise(2)
+    ready.announce(2)
     ready.add([firing(1)])
     ready.forget()
     assert ready.in_hand == 0
 
 
 def test_a_thread_that_serves_is_one_of_those_that_come():
-    ready = Ready[str, str]()
+    ready = FiringQueue[str, str]()
     ready.add(map(firing, range(3)))
     assert ready.call(9, serving=True) == 2
     assert ready.call(9, serving=True) == 0  # the two are about to come
@@ -59,12 +59,12 @@ def test_firings_of_a_session_begin_together():
 
 @given(st.lists(st.sampled_from(["add", "window", "call", "end", "more", "less"]), max_size=60))
 def test_each_begins_once_and_threads_suffice(steps):
-    ready, most, threads, added, begun = Ready[str, str](), 4, 0, list[int](), list[int]()
+    ready, most, threads, added, begun = FiringQueue[str, str](), 4, 0, list[int](), list[int]()
 
     def work(count: int) -> None:
         """So many threads come, each of which takes what may begin."""
         for _ in range(count):
-            ready.came()
+            ready.thread_came()
             while (found := ready.next(most)) is not None:
                 begun.append(found.number[0])
                 assert ready.running <= most

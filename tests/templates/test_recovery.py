@@ -13,7 +13,7 @@ from wrap.config.wrap_spec import Entry, Wrap
 from wrap.core.dag import Engine
 from wrap.core.participants import Participants, Remedy, Reply
 from wrap.core.program import MAIN, Source, keys
-from wrap.core.recovery import to_run_again
+from wrap.core.recovery import tasks_to_rerun
 from wrap.core.triggers import buckets
 
 NAMES = ("home", "far", "near")
@@ -155,7 +155,7 @@ class Cluster:
         told = self.participants.replaced(name, is_lost=True)
         assert set(told) == taking_part.keys() - {"home"}
         has = {each: self.parts[each].here for each in told}
-        begin = self.participants.lost_with(name, has, self.parts["home"].here).begin
+        begin = self.participants.rerun_after_loss(name, has, self.parts["home"].here).begin
         again = self.participants.begin_again(name, begin)
         for other, tasks in again.items():
             self.participants.ask(other, tasks)
@@ -176,8 +176,8 @@ class Cluster:
             self.step()
         for name, question in [*self.participants.asked.items()]:
             self.participants.ended(name, question.number)
-        assert not self.participants.waits(self.parts["home"].here)
-        assert self.participants.gone() is None
+        assert not self.participants.is_waiting(self.parts["home"].here)
+        assert self.participants.loss_error() is None
 
 
 @given(wraps(), st.randoms(use_true_random=False))
@@ -229,8 +229,8 @@ def test_what_has_reached_all_its_consumers_is_not_run_again() -> None:
     takers: dict[int, list[str]] = {0: [], 1: ["home"], 2: []}
     lost = ("far", wrap_of, chain.__getitem__, takers)
     runs = {"home": {2}}
-    assert to_run_again(*lost, {"home": {1}}, runs, {2}, "home").begin == {}
-    assert to_run_again(*lost, {"home": set()}, runs, {2}, "home").begin == {"far": {0, 1}}
+    assert tasks_to_rerun(*lost, {"home": {1}}, runs, {2}, "home").begin == {}
+    assert tasks_to_rerun(*lost, {"home": set()}, runs, {2}, "home").begin == {"far": {0, 1}}
 
 
 def test_producers_that_have_ended_and_kept_nothing_run_again() -> None:
@@ -239,10 +239,10 @@ def test_producers_that_have_ended_and_kept_nothing_run_again() -> None:
     takers = {0: ["far"], 1: ["home"], 2: []}
     lost = ("far", wrap_of, chain.__getitem__, takers)
     runs = {"home": {2}}
-    ended = to_run_again(*lost, {"home": set()}, runs, {2}, "home").begin
+    ended = tasks_to_rerun(*lost, {"home": set()}, runs, {2}, "home").begin
     assert ended == {"far": {1}, "near": {0}}
     kept = {"home": set[int](), "near": {0}}
-    assert to_run_again(*lost, kept, runs | {"near": {0}}, {2}, "home").begin == {"far": {1}}
+    assert tasks_to_rerun(*lost, kept, runs | {"near": {0}}, {2}, "home").begin == {"far": {1}}
 
 
 def test_one_that_runs_less_than_is_needed_begins_again_with_all_of_it() -> None:
@@ -251,7 +251,7 @@ def test_one_that_runs_less_than_is_needed_begins_again_with_all_of_it() -> None
     takers = {0: ["far"], 1: ["home"], 2: ["home"], 3: []}
     lost = ("far", wrap_of, chain.__getitem__, takers)
     has, runs = {"home": set[int](), "near": set[int]()}, {"home": {3}, "near": {1}}
-    assert to_run_again(*lost, has, runs, {3}, "home").begin == {"far": {2}, "near": {0, 1}}
+    assert tasks_to_rerun(*lost, has, runs, {3}, "home").begin == {"far": {2}, "near": {0, 1}}
 
 
 @pytest.mark.parametrize("held", [{0}, set[int]()])

@@ -170,7 +170,7 @@ def test_one_that_is_ending_is_asked_only_where_no_other_one_is_known(network: N
     there = [ADDRESS, "10.0.0.2 4000"]
     known = replicas_of(lambda: there[0], network.reach)
     assert known.of(0) == ADDRESS
-    known.ends(ADDRESS)
+    known.mark_ending(ADDRESS)
     assert (known.of(0), known.known(), known.is_ending(ADDRESS)) == (ADDRESS, (), True)
     network.now += 0.1
     there.reverse()
@@ -182,7 +182,7 @@ def test_one_that_is_ending_is_asked_only_where_no_other_one_is_known(network: N
 def test_an_address_whose_replica_has_long_ended_may_be_another_ones(network: Network) -> None:
     known = replicas_of(lambda: ADDRESS, network.reach)
     assert known.of(0) == ADDRESS
-    known.ends(ADDRESS)
+    known.mark_ending(ADDRESS)
     network.now += 61
     assert known.known() == (ADDRESS,)
     assert network.tried == 2

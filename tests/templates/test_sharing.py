@@ -39,7 +39,7 @@ def test_what_is_wanted_goes_to_the_coordinator_too() -> None:
 
 def test_the_coordinator_sends_itself_nothing() -> None:
     home = sharing("home", frozenset({4}))
-    assert not home.leaves(2) and not home.leaves(4) and home.leaves(1)
+    assert not home.sends(2) and not home.sends(4) and home.sends(1)
     assert home.of([2, 4], last=True) == Shares({}, {2, 4}, set())
     assert home.of([2, 4], last=False) == Shares({}, set(), set())
 

@@ -34,7 +34,7 @@ from wrap.config.settings import GATEWAY_URL, TRACE_KEY, Settings
 from wrap.config.wrap_spec import Wrap
 from wrap.core import memory_shares
 from wrap.core.builds import build_of, is_handed_back
-from wrap.core.ending import may_go
+from wrap.core.ending import may_exit
 from wrap.core.errors import TaskError
 from wrap.core.lost_threads import LostThreads
 from wrap.core.program import MAIN
@@ -195,7 +195,7 @@ def _serve(
         probes=PROBES,
         unqueued=lambda headers: is_handed_back(build, headers.get(_HANDED, "")),
         drain_s=drain_s,
-        may_go=lambda since_s: may_go(
+        may_exit=lambda since_s: may_exit(
             since_s, settings.linger_s, is_called and bool(listener and listener.busy), drain_s
         ),
         ending=listener.end if listener is not None else lambda: None,

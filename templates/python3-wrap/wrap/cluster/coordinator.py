@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wrap.cluster.notices import UNKNOWN, Notices, is_there, replica_after, replica_beside
+from wrap.cluster.notices import UNKNOWN, Notices, is_reachable, other_replica, replacement_replica
 from wrap.cluster.peers import BEGIN, PeerProtocol, Peers
 from wrap.cluster.store_path import outputs
 from wrap.core.errors import TaskError
 from wrap.core.limits import left_s
 from wrap.core.participants import Participants, Remedy, Reply
 from wrap.core.program import Component, Key, keys
-from wrap.core.recovery import Again
+from wrap.core.recovery import Rerun
 from wrap.core.sharing import is_needed
 from wrap.dispatch.live import begin_next, fail_later
 from wrap.dispatch.storing import fetched
@@ -60,9 +60,9 @@ class Coordinator(Peers):
         self._questions: dict[str, PendingQuestion] = {}
         self._recovering = threading.Lock()
 
-    def waits(self, here: Collection[int]) -> bool:
+    def is_waiting(self, here: Collection[int]) -> bool:
         """Return whether a wrap has not answered, or an object is missing or being stored."""
-        return self._storing > 0 or self._participants.waits(here)
+        return self._storing > 0 or self._participants.is_waiting(here)
 
     def begin(self, execution: Execution) -> None:
         """Ask all other wraps to begin. Executions that wait here block no workers there."""
@@ -72,22 +72,24 @@ class Coordinator(Peers):
         for name, tasks in self._wrap.remotes.items():
             self._ask(name, tasks)
 
-    def late(self) -> TaskError | None:
+    def timeout_error(self) -> TaskError | None:
         """Return the error about wraps that have not answered or are gone."""
-        return self._participants.late()
+        return self._participants.timeout_error()
 
-    def gone(self) -> TaskError | None:
-        return self._participants.gone()
+    def loss_error(self) -> TaskError | None:
+        return self._participants.loss_error()
 
     def close(self) -> None:
         """Cancel all open questions."""
         for asked in self._questions.values():
             asked.cancel()
 
-    def broke(self, execution: Execution, task: int, attempt: int, error: TaskError) -> None:
+    def streams_broke(
+        self, execution: Execution, task: int, attempt: int, error: TaskError
+    ) -> None:
         """Begin another attempt of all tasks that live streams connect with `task`, or fail."""
         component = self._wrap.components[task]
-        again = self._participants.broke(component, attempt)
+        again = self._participants.count_break(component, attempt)
         if again is None:
             fail_later(execution, error)
         elif again:
@@ -120,11 +122,11 @@ class Coordinator(Peers):
         ]
         message = Message(BEGIN, fields, request.frames())
 
-        def got(answer: Received | None) -> None:
+        def on_answer(answer: Received | None) -> None:
             execution.event_of(len(needed), self._replied, name, number, request, now, answer)
 
         pool = self.protocol.direct.pool
-        self._questions[name] = pool.ask(self.routes[name], message, got)
+        self._questions[name] = pool.ask(self.routes[name], message, on_answer)
 
     def _replied(
         self, name: str, number: int, request: Request, asked: float, answer: Received | None
@@ -138,12 +140,12 @@ class Coordinator(Peers):
             self._recover(partial(self._reconnect, name))
         elif remedy is Remedy.REPEAT:
             self._recover(partial(self._replace, name, self.routes[name]))
-        elif remedy is Remedy.TURN_TO_ANOTHER:
-            self._recover(partial(self._turn_to_another, name))
+        elif remedy is Remedy.USE_ANOTHER_REPLICA:
+            self._recover(partial(self._use_another_replica, name))
 
     def _take(self, name: str, number: int, results: list[Result]) -> None:
         self._participants.ended(name, number)
-        self._execution.took(results)
+        self._execution.accept_answer(results)
 
     def _recover(self, work: Callable[[], None]) -> None:
         """Run `work` in a thread, as it may wait for wraps; fail the execution on an error."""
@@ -171,26 +173,28 @@ class Coordinator(Peers):
         """Reconnect after a broken connection, or have another replica run the lost tasks."""
         direct, number = self.protocol.direct, self._execution.ident.number
         lost = self.routes[name]
-        if is_there(direct, lost):
+        if is_reachable(direct, lost):
             self._execution.event(self._ask_once_more, name)
-        elif address := replica_after(direct, name, lost, number, partial(self._is_wanted, name)):
+        elif address := replacement_replica(
+            direct, name, lost, number, partial(self._is_wanted, name)
+        ):
             self._replace(name, address)
         # Otherwise the execution is over, or will be at its deadline.
 
     def _ask_once_more(self, name: str) -> None:
         self._ask(name, self._participants.reconnected(name), renewed=True)
 
-    def _turn_to_another(self, name: str) -> None:
+    def _use_another_replica(self, name: str) -> None:
         """Use another replica: the wrap is shutting down. If no other has this build, urge it."""
         direct, number = self.protocol.direct, self._execution.ident.number
         ending = self.routes[name]
-        if address := replica_beside(direct, name, ending, number, partial(self._is_wanted, name)):
+        if address := other_replica(direct, name, ending, number, partial(self._is_wanted, name)):
             self._replace(name, address, has_begun=False)
         else:
-            self._execution.event(self._urge, name)
+            self._execution.event(self._force, name)
 
-    def _urge(self, name: str) -> None:
-        self._ask(name, self._participants.urged(name), urged=True)
+    def _force(self, name: str) -> None:
+        self._ask(name, self._participants.tasks_to_force(name), urged=True)
 
     def _replace(self, name: str, address: str, has_begun: bool = True) -> None:
         """Run the needed tasks that a wrap has lost or not begun, at a new address.
@@ -199,12 +203,14 @@ class Coordinator(Peers):
         """
         with self._recovering:
             others = list[str]()
-            self._execution.event(self._moved, name, address, has_begun, others)
-            spared = "" if has_begun else name
-            has = self._notices.of_place(others, name)
-            self._run_what_is_gone(name, has, spared=spared)
+            self._execution.event(self._record_replacement, name, address, has_begun, others)
+            not_begun = "" if has_begun else name
+            objects_at = self._notices.notify_address(others, name)
+            self._rerun_lost(name, objects_at, not_begun=not_begun)
 
-    def _moved(self, name: str, address: str, has_begun: bool, others: list[str]) -> None:
+    def _record_replacement(
+        self, name: str, address: str, has_begun: bool, others: list[str]
+    ) -> None:
         is_lost = has_begun and self.routes[name] != ""
         others += self._participants.replaced(name, is_lost)
         self.routes[name] = address
@@ -213,52 +219,58 @@ class Coordinator(Peers):
         with self._recovering:
             others = list[str]()
             self._execution.event(lambda: others.extend(self._participants.asked))
-            self._run_what_is_gone("", self._notices.of_attempt(others, component), component)
+            self._rerun_lost("", self._notices.notify_attempt(others, component), component)
 
-    def _run_what_is_gone(
-        self, name: str, has: dict[str, set[int]], broken: Collection[int] = (), spared: str = ""
-    ) -> None:
-        """Run the lost or broken tasks again; see `Participants.lost_with`."""
-        all_heard = False
-        while not all_heard:
-            seen = list[Again]()
-            self._execution.event(self._see, name, has, broken, spared, seen)
-            if not seen:
-                return  # the execution is over
-            all_heard = True
-            for component, told in self._participants.to_be_told(seen[0].repeat, has).items():
-                for each in set(told).difference(self._notices.of_attempt(told, component)):
-                    all_heard = False  # the wrap has ended and kept nothing
-                    del has[each]
-        again = dict[str, Collection[int]]()
-        begin = seen[0].begin
-        self._execution.event(lambda: again.update(self._participants.begin_again(name, begin)))
-        for each in again:
-            self._notices.of_place([each], each)
-            self._notices.of_place(has.keys() - {each}, each)
-        self._execution.event(self._ask_again, again)
-
-    def _see(
+    def _rerun_lost(
         self,
         name: str,
-        has: Mapping[str, set[int]],
+        objects_at: dict[str, set[int]],
+        broken: Collection[int] = (),
+        not_begun: str = "",
+    ) -> None:
+        """Run the lost or broken tasks again; see `Participants.rerun_after_loss`."""
+        all_confirmed = False
+        while not all_confirmed:
+            found = list[Rerun]()
+            self._execution.event(self._find_rerun, name, objects_at, broken, not_begun, found)
+            if not found:
+                return  # the execution is over
+            all_confirmed = True
+            for component, wraps in self._participants.wraps_to_notify(
+                found[0].repeat, objects_at
+            ).items():
+                for each in set(wraps).difference(self._notices.notify_attempt(wraps, component)):
+                    all_confirmed = False  # the wrap has ended and kept nothing
+                    del objects_at[each]
+        again = dict[str, Collection[int]]()
+        begin = found[0].begin
+        self._execution.event(lambda: again.update(self._participants.begin_again(name, begin)))
+        for each in again:
+            self._notices.notify_address([each], each)
+            self._notices.notify_address(objects_at.keys() - {each}, each)
+        self._execution.event(self._ask_again, again)
+
+    def _find_rerun(
+        self,
+        name: str,
+        objects_at: Mapping[str, set[int]],
         broken: Collection[int],
-        spared: str,
-        seen: list[Again],
+        not_begun: str,
+        found: list[Rerun],
     ) -> None:
         """Find the tasks to run again, and restart those of this wrap that live streams connect."""
         here = self._execution.run.here
-        found = self._participants.lost_with(name, has, here, broken, spared)
-        for task in found.repeat:
+        rerun = self._participants.rerun_after_loss(name, objects_at, here, broken, not_begun)
+        for task in rerun.repeat:
             if self._wrap.wrap_of[task] == self.coordinator:
                 attempt = self._participants.attempt_of(self._wrap.components[task])
                 begin_next(self._execution, task, attempt)
-        seen.append(found)
+        found.append(rerun)
 
     def _ask_again(self, again: Mapping[str, Collection[int]]) -> None:
         for other, tasks in again.items():
             self._ask(other, tasks)
-            self.send_again(self._execution, other)
+            self.resend_outputs(self._execution, other)
 
 
 def _reply_of(answer: Received | None) -> Reply:

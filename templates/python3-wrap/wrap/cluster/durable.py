@@ -7,8 +7,8 @@ Only the replica that owns the session can do this step. So a session counts onc
 restarts: the same objects give the same numbers.
 
 One replica, the evaluator, holds these buckets and decides what they fire. It is the evaluator for
-a term; orders of earlier terms have no effect. A replica that sends nothing for a while counts as
-dead: its sessions are offered to the others, and its later orders are refused.
+a term; commands of earlier terms have no effect. A replica that sends nothing for a while counts as
+dead: its sessions are offered to the others, and its later commands are refused.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _CLAIMED = 4
 #: A session that has killed `_SUSPECT` replicas runs while no other such session runs on its
 #: replica; after `_DEADLY` deaths it is a dead letter. durable.lua counts.
 _SUSPECT, _DEADLY = 2, 3
-#: Bytes of an order beside its words, bytes of a word beside its content, and the number of copies
+#: Bytes of a command beside its words, bytes of a word beside its content, and the number of copies
 #: while they are sent.
-_ORDER_BYTES, _WORD_BYTES, _COPIES = 1000, 60, 2
+_COMMAND_BYTES, _WORD_BYTES, _COPIES = 1000, 60, 2
 
 
-class Holder(Protocol):
+class BucketOwner(Protocol):
     """The owner of the buckets in memory."""
 
     @property
@@ -90,7 +90,7 @@ class Holder(Protocol):
     def evaluate(self, term: bytes) -> None:
         """Become the evaluator; the objects follow."""
 
-    def no_longer_evaluate(self, term: bytes) -> None:
+    def stop_evaluating(self, term: bytes) -> None:
         """Stop being the evaluator, if `term` is still the current term."""
 
     def arrived(self, term: bytes, items: Iterable[Held]) -> None:
@@ -101,14 +101,14 @@ class Holder(Protocol):
     ) -> None:
         """Begin sessions that another replica owned or fired."""
 
-    def have_room(self) -> None:
+    def continue_work(self) -> None:
         """Continue, and take offered sessions and waiting objects if there is room."""
 
-    def begin_anew(self) -> list[Order]:
+    def reset(self) -> list[StoreCommand]:
         """Drop everything, as others own it now; return the result of `DurableBuckets.forget`."""
 
 
-class Order(NamedTuple):
+class StoreCommand(NamedTuple):
     """A command to durable.lua: `then` gets its answer, or `refused` is called."""
 
     words: Sequence[Word]
@@ -121,7 +121,7 @@ def _nothing(*_: object) -> None:
 
 
 class DurableBuckets:
-    """Sends orders to Redis in sequence, in batches if they come faster than they are done.
+    """Sends commands to Redis in sequence, in batches if they come faster than they are done.
 
     Args:
         name: the name of the workflow, whose keys begin with ``chiron:NAME:``.
@@ -130,27 +130,27 @@ class DurableBuckets:
         place: the URL of Redis, without credentials.
         numbers: request numbers, unique among replicas and rising with time. For one thread at a
             time.
-        others: how many other replicas there are.
+        other_replicas: how many other replicas there are.
         held_elsewhere: bytes of the evaluator's objects, if another replica is the evaluator.
         offered: how many sessions any replica could claim at the last beat.
-        offers: whether there may be offered sessions.
-        size: bytes of the orders that have not been done.
+        may_have_offers: whether there may be offered sessions.
+        size: bytes of the commands that have not been done.
         dead_letters: how many sessions were set aside at the last beat.
     """
 
     def __init__(self, redis: Redis, name: str) -> None:
         self.numbers: Iterator[int] = iter(())
-        self.others = self.held_elsewhere = self.offered = 0
-        self.offers = False
+        self.other_replicas = self.held_elsewhere = self.offered = 0
+        self.may_have_offers = False
         self.size = self.dead_letters = 0
         self.place = redis.place
         self._redis = redis
         self._prefix = f"chiron:{name}:".encode()
         self._replica = b""
-        self._turn = 0
+        self._batch_number = 0
         self._joins = True
         self._left = False
-        self._waiting = list[Order]()
+        self._waiting = list[StoreCommand]()
         self._changed = threading.Condition()
         self._writes = False
         #: Session that a window began on this replica -> the keys of its objects.
@@ -165,11 +165,11 @@ class DurableBuckets:
         #: The sessions of this replica that may have killed replicas.
         self._suspects = set[bytes]()
 
-    def join(self, holder: Holder) -> None:
+    def join(self, owner: BucketOwner) -> None:
         """Register this replica. Raises TaskError, ``store``."""
         deadline = time.monotonic() + _WRITING_S
         load, count = (b"SCRIPT", b"LOAD", _SCRIPT), (b"INCR", self._prefix + b"numbers")
-        self._holder = holder
+        self._owner = owner
         number: Any
         _, number = self._redis.run([load, count], deadline)
         self._replica = number
@@ -177,7 +177,7 @@ class DurableBuckets:
         self._beat()
         essential(self._listen, "durable")
 
-    def request(
+    def store_request(
         self,
         number: int,
         given: Object,
@@ -188,9 +188,9 @@ class DurableBuckets:
         """Store a request that takes `size` bytes in memory."""
         record = record_of([given.content_type], given)
         words = (b"take", b"%d" % number, b"%d\n%b" % (size, record))
-        self._order(Order(words, lambda _: then(), refused))
+        self._enqueue(StoreCommand(words, lambda _: then(), refused))
 
-    def fired(
+    def store_firing(
         self,
         term: bytes,
         session: Number,
@@ -215,9 +215,11 @@ class DurableBuckets:
 
         listed = json.dumps([key.decode() for key in keys]).encode()
         words = (b"fire", term, name_of(session), b"%d\n%b" % (size, listed), b"%d" % is_own)
-        self._order(Order(words, over, _nothing))
+        self._enqueue(StoreCommand(words, over, _nothing))
 
-    def settled(self, term: bytes, settled: Settled[Object], then: Callable[[bool], None]) -> None:
+    def store_outputs(
+        self, term: bytes, settled: Settled[Object], then: Callable[[bool], None]
+    ) -> None:
         """Replace a session in the store by its outputs.
 
         `then` is told whether this replica, the evaluator for `term`, is to hold them.
@@ -228,42 +230,44 @@ class DurableBuckets:
             words += (key, item_record(bucket, item))
         words += self._objects.pop(session, ())
         self._suspects.discard(name_of(session))
-        self._order(Order(words, lambda answer: then(answer == b"2"), _nothing))
+        self._enqueue(StoreCommand(words, lambda answer: then(answer == b"2"), _nothing))
 
     def claim(self, free: int) -> None:
         """Claim offered sessions, at most `free`."""
         with self._changed:
-            if self._claims or not self.offers:
+            if self._claims or not self.may_have_offers:
                 return
-            self._claims, self.offers = True, False
-        holder, wanted = self._holder, min(free, _CLAIMED)
-        bounds = (holder.bytes_left, holder.quota.most, not self._suspects)
+            self._claims, self.may_have_offers = True, False
+        owner, wanted = self._owner, min(free, _CLAIMED)
+        bounds = (owner.bytes_left, owner.quota.most, not self._suspects)
         words = (b"claim", b"%d" % wanted, *(b"%d" % bound for bound in bounds))
-        self._order(Order(words, partial(self._claimed, wanted), _nothing))
+        self._enqueue(StoreCommand(words, partial(self._claim_answered, wanted), _nothing))
 
-    def letters(self, verb: bytes, which: Sequence[bytes], then: Callable[[Any], None]) -> None:
+    def manage_dead_letters(
+        self, verb: bytes, which: Sequence[bytes], then: Callable[[Any], None]
+    ) -> None:
         """Show (``show``), run again (``retry``) or drop (``discard``) dead letters.
 
         `which` lists names of sessions; an empty list means all. `then` gets for each session its
         name, the number of replicas it has killed, its bytes, and the beginning of its content.
         """
-        self._order(Order((b"letters", verb, *which), then, partial(then, [])))
+        self._enqueue(StoreCommand((b"letters", verb, *which), then, partial(then, [])))
 
     def resign(self, term: bytes) -> None:
         """Let another replica become the evaluator."""
-        self._order(Order((b"resign", term), _nothing, _nothing))
+        self._enqueue(StoreCommand((b"resign", term), _nothing, _nothing))
 
     def leave(self, deadline: float) -> None:
         """Offer unfinished sessions to the others; returns after all writes or at `deadline`."""
         self._left = True
-        self._order(Order((b"leave",), _nothing, _nothing))
+        self._enqueue(StoreCommand((b"leave",), _nothing, _nothing))
         with self._changed:
             self._changed.wait_for(
                 lambda: not (self._waiting or self._writes), max(0.0, deadline - time.monotonic())
             )
 
-    def forget(self) -> list[Order]:
-        """Return the waiting orders, which will not be sent, and reset the state."""
+    def forget(self) -> list[StoreCommand]:
+        """Return the waiting commands, which will not be sent, and reset the state."""
         with self._changed:
             waiting, self._waiting = self._waiting, []
             self.size -= sum(map(_size, waiting))
@@ -273,48 +277,48 @@ class DurableBuckets:
             self._reading = b""
         return waiting
 
-    def _order(self, order: Order) -> None:
+    def _enqueue(self, command: StoreCommand) -> None:
         with self._changed:
-            self._waiting.append(order)
-            self.size += _size(order)
+            self._waiting.append(command)
+            self.size += _size(command)
             if self._writes:
                 return
             self._writes = True
         essential(self._write_all, "durable-writes")
 
     def _write_all(self) -> None:
-        """Send orders until none is left."""
+        """Send commands until none is left."""
         while True:
             with self._changed:
-                orders, self._waiting = self._waiting, []
-                if not orders:
+                commands, self._waiting = self._waiting, []
+                if not commands:
                     self._writes = False
                     self._changed.notify_all()
                     return
-            answers = self._answers(orders)
+            answers = self._answers(commands)
             with self._changed:
-                self.size -= sum(map(_size, orders))
+                self.size -= sum(map(_size, commands))
             if answers is not None:
                 self._joins = False
-                for order, answer in zip(orders, answers, strict=True):
-                    _do(order.then, answer)
-                _do(self._holder.have_room)
+                for command, answer in zip(commands, answers, strict=True):
+                    _do(command.then, answer)
+                _do(self._owner.continue_work)
             elif not self._left:
                 print("other replicas have taken this one for dead, and have what it had")
                 self._joins = True
-                self._begin_anew(orders)
+                self._reset(commands)
 
-    def _begin_anew(self, orders: Sequence[Order]) -> None:
-        for order in (*orders, *self._holder.begin_anew()):
-            _do(order.refused)
+    def _reset(self, commands: Sequence[StoreCommand]) -> None:
+        for command in (*commands, *self._owner.reset()):
+            _do(command.refused)
 
-    def _answers(self, orders: Sequence[Order]) -> Any:
-        """Return Redis's answer to each order; None if it refuses all. Retries without limit."""
-        self._turn += 1
-        head = (self._prefix, self._replica, b"%d" % self._turn, b"%d" % self._joins)
+    def _answers(self, commands: Sequence[StoreCommand]) -> Any:
+        """Return Redis's answer to each command; None if it refuses all. Retries without limit."""
+        self._batch_number += 1
+        head = (self._prefix, self._replica, b"%d" % self._batch_number, b"%d" % self._joins)
         words = list[Word]([b"EVALSHA", _SHA, b"1", *head, b"%d" % (_ALIVE_S * 1000)])
-        for order in orders:
-            words += (b"%d" % len(order.words), *order.words)
+        for command in commands:
+            words += (b"%d" % len(command.words), *command.words)
         said = ""
         while True:
             try:
@@ -334,7 +338,7 @@ class DurableBuckets:
         every, evaluator = seen
         beat_at = time.monotonic() + _BEAT_S
         while not self._left:
-            streams = [every, evaluator] if self._holder.term else [every]
+            streams = [every, evaluator] if self._owner.term else [every]
             left_s = max(0.001, beat_at - time.monotonic())
             block = (b"XREAD", b"BLOCK", b"%d" % (left_s * 1000 + 1), b"STREAMS", *streams)
             try:
@@ -351,7 +355,7 @@ class DurableBuckets:
                 beat_at = time.monotonic() + _BEAT_S
                 self._beat()
             if evaluator in woken:
-                self._read_on(self._holder.term)
+                self._read_next(self._owner.term)
 
     def _beat(self) -> None:
         with self._changed:
@@ -361,17 +365,17 @@ class DurableBuckets:
                 self._beats_again = True
                 return
             self._beats = True
-        holder = self._holder
-        words = (b"beat", holder.term, b"%d" % holder.may_evaluate, b"%d" % holder.size)
-        self._order(Order(words, partial(self._alive, holder.term), _nothing))
+        owner = self._owner
+        words = (b"beat", owner.term, b"%d" % owner.may_evaluate, b"%d" % owner.size)
+        self._enqueue(StoreCommand(words, partial(self._beat_answered, owner.term), _nothing))
 
-    def _alive(self, said: bytes, answer: Any) -> None:
+    def _beat_answered(self, said: bytes, answer: Any) -> None:
         """Process the answer to a beat."""
         term, is_over, replicas, size, offered, arrived, letters = answer
         with self._changed:
             self._beats = False
             again, self._beats_again = self._beats_again, False
-        self.others = int(replicas) - 1
+        self.other_replicas = int(replicas) - 1
         if int(letters) > self.dead_letters:
             print(
                 f"{int(letters)} dead letters: each has killed {_DEADLY} replicas or does not fit "
@@ -379,20 +383,20 @@ class DurableBuckets:
             )
         self.dead_letters = int(letters)
         if term:
-            self._holder.evaluate(term)
+            self._owner.evaluate(term)
         elif is_over == b"1":
-            self._holder.no_longer_evaluate(said)
-        self.held_elsewhere = 0 if self._holder.term else int(size)
+            self._owner.stop_evaluating(said)
+        self.held_elsewhere = 0 if self._owner.term else int(size)
         self.offered = int(offered)
         if self.offered:
-            self.offers = True
-            self._holder.have_room()
+            self.may_have_offers = True
+            self._owner.continue_work()
         if int(arrived):
-            self._read_on(self._holder.term)
+            self._read_next(self._owner.term)
         if again:
             self._beat()
 
-    def _claimed(self, wanted: int, found: Any) -> None:
+    def _claim_answered(self, wanted: int, found: Any) -> None:
         requests, fired = list[tuple[int, Object]](), list[Sequence[Held]]()
         self._claims = False
         for name, session, records, deaths in found:
@@ -405,16 +409,16 @@ class DurableBuckets:
             else:
                 requests.append((int(name), object_of(session.partition(b"\n")[2])))
         if len(found) == wanted:
-            self.offers = True
-        self._holder.resume(requests, fired)
-        self._holder.have_room()
+            self.may_have_offers = True
+        self._owner.resume(requests, fired)
+        self._owner.continue_work()
 
-    def _read_on(self, term: bytes) -> None:
+    def _read_next(self, term: bytes) -> None:
         """Read objects for the evaluator: outputs of other replicas' sessions, or of earlier terms.
 
         They arrive in pieces, and stay in Redis while there is no room.
         """
-        left = self._holder.quota.left
+        left = self._owner.quota.left
         with self._changed:
             if not term:
                 return
@@ -430,14 +434,14 @@ class DurableBuckets:
             read, count = self._has_read
             self._has_more = self._says_full = False
         words = (b"read", term, b"%d" % (count if read == term else 0), b"%d" % left)
-        self._order(Order(words, partial(self._have_read, term), _nothing))
+        self._enqueue(StoreCommand(words, partial(self._read_answered, term), _nothing))
 
     def read_more(self) -> None:
         """Read the objects that had to wait, if there is room."""
         if self._has_more:
-            self._read_on(self._holder.term)
+            self._read_next(self._owner.term)
 
-    def _have_read(self, term: bytes, records: Sequence[bytes]) -> None:
+    def _read_answered(self, term: bytes, records: Sequence[bytes]) -> None:
         with self._changed:
             if self._reading != term:
                 return
@@ -445,14 +449,14 @@ class DurableBuckets:
             again, self._reads_again = self._reads_again, False
             self._has_read = (term, len(records))
         if records:
-            self._holder.arrived(term, map(item_of, filter(None, records)))
+            self._owner.arrived(term, map(item_of, filter(None, records)))
         if records or again:
-            self._read_on(term)
+            self._read_next(term)
 
 
-def _size(order: Order) -> int:
-    """Return the bytes of an order until it is done."""
-    return _ORDER_BYTES + _COPIES * sum(len(word) + _WORD_BYTES for word in order.words)
+def _size(command: StoreCommand) -> int:
+    """Return the bytes of a command until it is done."""
+    return _COMMAND_BYTES + _COPIES * sum(len(word) + _WORD_BYTES for word in command.words)
 
 
 def _last(found: Any) -> dict[bytes, bytes]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from wrap.cluster.peers import AGAIN, MOVED
-from wrap.core.participants import Participants, Standing, Telling
+from wrap.core.participants import NoticeRounds, Participants, RunState
 from wrap.core.program import Component
 from wrap.core.retry import ANOTHER, REPLACEMENT, Search
 from wrap.net.direct import Direct
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: The statuses of an execution that a wrap does not have, or whose tasks there have all ended.
 UNKNOWN, ENDED = 404, 410
-_STANDINGS = {OK: Standing.RUNS, ENDED: Standing.ENDED}
+_STATES = {OK: RunState.RUNS, ENDED: RunState.ENDED}
 #: The timeout of the answer to a notice, and the pause before it is repeated, in seconds.
 _ANSWER_S, _PAUSE_S = 2.0, 0.05
 
@@ -43,42 +43,42 @@ class Notices:
         self._routes = routes
         self._participants = participants
 
-    def of_place(self, names: Iterable[str], name: str) -> dict[str, set[int]]:
+    def notify_address(self, names: Iterable[str], name: str) -> dict[str, set[int]]:
         """Notify wraps of the address of wrap `name`; return wrap -> the tasks it has.
 
         They send their outputs to that address again. The wrap itself drops its execution.
         """
         number = self._execution.ident.number
-        return self._told(names, Message(MOVED, [number, name, self._routes[name]])).has
+        return self._notify(names, Message(MOVED, [number, name, self._routes[name]])).objects_at
 
-    def of_attempt(self, names: Iterable[str], component: Component) -> dict[str, set[int]]:
+    def notify_attempt(self, names: Iterable[str], component: Component) -> dict[str, set[int]]:
         """Notify wraps of the current attempt of a component; return wrap -> the tasks it has."""
         attempt = self._participants.attempt_of(component)
         fields = [self._execution.ident.number, min(component), attempt]
-        telling = self._told(names, Message(AGAIN, fields))
-        for each in telling.running:
-            self._participants.told(each, component, attempt)
-        return telling.has
+        rounds = self._notify(names, Message(AGAIN, fields))
+        for each in rounds.running:
+            self._participants.record_notified(each, component, attempt)
+        return rounds.objects_at
 
-    def _told(self, names: Iterable[str], message: Message) -> Telling:
-        telling = Telling(names)
-        while not telling.is_over:
-            addresses = {other: self._routes[other] for other in telling.left}
+    def _notify(self, names: Iterable[str], message: Message) -> NoticeRounds:
+        rounds = NoticeRounds(names)
+        while not rounds.is_over:
+            addresses = {other: self._routes[other] for other in rounds.unconfirmed}
             answers = self._direct.pool.ask_all(addresses, message, _ANSWER_S)
-            standings = dict[str, tuple[Standing, list[int]]]()
+            states = dict[str, tuple[RunState, list[int]]]()
             for other, answer in answers.items():
                 status, *here = answer.fields
-                standing = _STANDINGS.get(status, Standing.UNKNOWN)
-                standings[other] = standing, here[0] if here else []
-            telling.heard(standings)
+                state = _STATES.get(status, RunState.UNKNOWN)
+                states[other] = state, here[0] if here else []
+            rounds.record_answers(states)
             if self._execution.over:
                 break
-            if not telling.is_over:
+            if not rounds.is_over:
                 time.sleep(_PAUSE_S)
-        return telling
+        return rounds
 
 
-def is_there(direct: Direct, address: str) -> bool:
+def is_reachable(direct: Direct, address: str) -> bool:
     """Return whether a wrap accepts connections at an address."""
     try:
         direct.pool.reach(address)
@@ -87,30 +87,30 @@ def is_there(direct: Direct, address: str) -> bool:
     return True
 
 
-def replica_beside(
+def other_replica(
     direct: Direct, name: str, ending: str, number: int, is_wanted: Callable[[], bool]
 ) -> str | None:
     """Return another replica than one that is shutting down; None if none is soon found."""
     replicas = direct.replicas(name)
-    replicas.ends(ending)
+    replicas.mark_ending(ending)
 
     def look(within_s: float) -> str | None:
         others = replicas.known(but=ending, within_s=within_s)
         return others[number % len(others)] if others else None
 
-    return _found(ANOTHER, look, is_wanted)
+    return _search(ANOTHER, look, is_wanted)
 
 
-def replica_after(
+def replacement_replica(
     direct: Direct, name: str, lost: str, number: int, is_wanted: Callable[[], bool]
 ) -> str | None:
     """Return a replica to replace a lost one; None if none is found in time."""
     replicas = direct.replicas(name)
     replicas.forget(lost)
-    return _found(REPLACEMENT, lambda within_s: replicas.of(number, within_s), is_wanted)
+    return _search(REPLACEMENT, lambda within_s: replicas.of(number, within_s), is_wanted)
 
 
-def _found(
+def _search(
     search: Search, look: Callable[[float], str | None], is_wanted: Callable[[], bool]
 ) -> str | None:
     looks = 0

@@ -61,7 +61,7 @@ class Offload:
         asked = time.monotonic()
         message = Message(CALL, [left_s(asked, deadline)], request.frames())
 
-        def got(answer: Received | None) -> None:
+        def on_answer(answer: Received | None) -> None:
             try:
                 if answer is None or is_refused(answer):
                     returned(None)
@@ -70,7 +70,7 @@ class Offload:
             except TaskError as error:
                 returned(error)
 
-        self._direct.pool.ask(replica, message, got)
+        self._direct.pool.ask(replica, message, on_answer)
 
     def _free(self) -> dict[str, int]:
         """Return replica -> for how many executions it has free workers."""

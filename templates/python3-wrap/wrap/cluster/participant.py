@@ -29,13 +29,13 @@ from wrap.config.redaction import redacted
 from wrap.core.admission import deadline_of
 from wrap.core.answers import RENEWAL_S, Answers
 from wrap.core.dag import Engine
-from wrap.core.ending import keeps, takes_part
+from wrap.core.ending import accepts_data, accepts_execution
 from wrap.core.errors import SERVER_FAULT, TaskError
 from wrap.core.placement import Instances
 from wrap.core.program import Key, Program, given_to
 from wrap.core.streams import StreamId
 from wrap.dispatch.execution import CANCELLED, Execution, Outcome
-from wrap.dispatch.live import again, broke
+from wrap.dispatch.live import again, streams_broke
 from wrap.dispatch.results import all_results
 from wrap.dispatch.runtime import Runtime
 from wrap.event_loop.threads import own_work
@@ -58,7 +58,7 @@ class Participant:
     def __init__(self, runtime: Runtime, protocol: PeerProtocol | None) -> None:
         self._runtime = runtime
         self._protocol = protocol
-        self._does: dict[str, Callable[[PeerConnection, Received], None]] = {
+        self._handlers: dict[str, Callable[[PeerConnection, Received], None]] = {
             CALL: self._called,
             FREE: self._asked_for_free,
             STREAM: self._streamed,
@@ -71,7 +71,7 @@ class Participant:
                 BROKE: self._broke,
                 AGAIN: self._again,
             }
-            self._does |= {kind: partial(does, protocol) for kind, does in more.items()}
+            self._handlers |= {kind: partial(handler, protocol) for kind, handler in more.items()}
         self._answers = Answers[Execution, PeerConnection, Message]()
         self._answering: set[PeerConnection] = set()
         #: Whether its replica was told to shut down; it then accepts no new work.
@@ -90,14 +90,14 @@ class Participant:
         executions = early or (protocol is not None and protocol.busy)
         return executions or bool(self._answering or self._answers)
 
-    def got(self, connection: PeerConnection, message: Received) -> None:
+    def handle(self, connection: PeerConnection, message: Received) -> None:
         """Handle a message. Raises ValueError or TypeError if it is malformed."""
-        does = self._does.get(message.kind)
-        if does is None:
+        handler = self._handlers.get(message.kind)
+        if handler is None:
             raise ValueError("a message of an unknown kind")
-        does(connection, message)
+        handler(connection, message)
 
-    def gone(self, connection: PeerConnection, why: Exception | None) -> None:
+    def connection_ended(self, connection: PeerConnection, why: Exception | None) -> None:
         """Handle the end of a connection; it was orderly if `why` is None."""
         when = time.monotonic() + self._answers.cancelled_in_s(is_orderly=why is None)
         for execution in self._answers.lost(connection):
@@ -132,7 +132,7 @@ class Participant:
         stream = StreamId(*map(int, message.fields))
         if self._runtime.broker is None:
             raise ValueError("a stream that nothing reads here")
-        if not keeps(self.ending, self._expects(stream.execution)):
+        if not accepts_data(self.ending, self._expects(stream.execution)):
             connection.close()
             return
         channel = bounded(connection.detached())
@@ -172,7 +172,7 @@ class Participant:
             if not self._answers.renew(protocol.get(number), connection):
                 connection.send(self._answers.take(number) or Message(ANSWER, [UNKNOWN]))
             return
-        if not takes_part(self.ending, bool(urged), self._expects(number)):
+        if not accepts_execution(self.ending, bool(urged), self._expects(number)):
             connection.send(_REFUSAL)
             return
         try:
@@ -190,8 +190,8 @@ class Participant:
                 return
             answer, pressure = self._answer(outcome, arrived), protocol.pressure
             size = 0 if isinstance(outcome, TaskError) else bytes_of(outputs(outcome).values())
-            pressure.leaves(coordinator, size)
-            if not coordinator.send(answer, partial(pressure.left, coordinator, size)):
+            pressure.record_sending(coordinator, size)
+            if not coordinator.send(answer, partial(pressure.record_sent, coordinator, size)):
                 self._answers.keep(number, answer)
                 forget = partial(self._answers.forget, number)
                 self._runtime.loop.call_at(time.monotonic() + RENEWAL_S, forget)
@@ -217,7 +217,7 @@ class Participant:
         number, to, named = message.fields
         given = given_in(named, message.content)
         if to == self._runtime.wrap.name:
-            if not keeps(self.ending, self._expects(int(number))):
+            if not accepts_data(self.ending, self._expects(int(number))):
                 connection.send(_REFUSAL)
                 return
             protocol.deliver(int(number), given)  # tasks that begin now do not wait for the answer
@@ -240,10 +240,10 @@ class Participant:
         if execution is not None:
             with execution.lock:
                 if not execution.over and execution.peers is not None:
-                    here = execution.peers.moved(execution, str(name), str(address))
-        self._say_what_is_here(protocol, connection, int(number), here)
+                    here = execution.peers.update_address(execution, str(name), str(address))
+        self._answer_ended_tasks(protocol, connection, int(number), here)
 
-    def _say_what_is_here(
+    def _answer_ended_tasks(
         self,
         protocol: PeerProtocol,
         connection: PeerConnection,
@@ -261,18 +261,18 @@ class Participant:
         execution = protocol.get(int(number))
         if execution is not None:
             said = TaskError.from_dict(error, status=500)
-            execution.event(broke, execution, int(task), int(attempt), said)
+            execution.event(streams_broke, execution, int(task), int(attempt), said)
         connection.send(Message(ANSWER, [OK]))
 
     def _again(self, protocol: PeerProtocol, connection: PeerConnection, message: Received) -> None:
         number, task, attempt = map(int, message.fields)
         execution = protocol.get(number)
         here = again(execution, task, attempt) if execution is not None else None
-        self._say_what_is_here(protocol, connection, number, here)
+        self._answer_ended_tasks(protocol, connection, number, here)
 
     def _answer(self, outcome: Outcome, arrived: float) -> Message:
         if isinstance(outcome, TaskError):
-            said: list[Unsent] = [unsent(json.dumps(told(self._runtime, outcome, arrived)))]
+            said: list[Unsent] = [unsent(json.dumps(error_fields(self._runtime, outcome, arrived)))]
             return Message(ANSWER, [outcome.status], said)
         return Message(ANSWER, [OK], answer(outcome, arrived))
 
@@ -283,7 +283,7 @@ def _export(runtime: Runtime, execution: Execution, outcome: Outcome) -> None:
         runtime.spans.part(execution.ident, all_results(execution, outcome))
 
 
-def told(runtime: Runtime, error: TaskError, arrived: float) -> dict[str, Any]:
+def error_fields(runtime: Runtime, error: TaskError, arrived: float) -> dict[str, Any]:
     """Return the fields of an error for the caller."""
     cause = runtime.memory_kills.during(arrived) if error.status >= SERVER_FAULT else None
     if cause:

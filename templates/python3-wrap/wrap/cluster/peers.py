@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from wrap.config.redaction import redacted
 from wrap.config.wrap_spec import Wrap
-from wrap.core.executions import Executions
+from wrap.core.executions import DistributedExecutions
 from wrap.core.retry import REPORTS, sends_to, tries_after_refusal
 from wrap.core.sharing import Sharing, is_needed
 from wrap.core.streams import StreamId
@@ -63,7 +63,7 @@ class PeerProtocol:
         #: Decides when tasks with outputs for other wraps may begin.
         self.pressure = Pressure(loop)
         self._loop = loop
-        self._executions: Executions[Execution, Given] = Executions()
+        self._executions: DistributedExecutions[Execution, Given] = DistributedExecutions()
         #: Execution -> the timer that drops early objects if it has not begun.
         self._forgetting: dict[int, Timer] = {}
         self._lock = threading.Lock()
@@ -129,7 +129,7 @@ class PeerProtocol:
         for given in early:
             execution.arrived(given)
 
-    def later(self, seconds: float, action: Callable[[], None]) -> None:
+    def call_later(self, seconds: float, action: Callable[[], None]) -> None:
         """Have the loop call `action` after `seconds`."""
         self._loop.call_at(monotonic() + seconds, action)
 
@@ -198,44 +198,46 @@ class Peers:
         #: A key for each message with objects on their way -> the receiving wrap.
         self._sending: dict[object, str] = {}
 
-    def waits(self, here: Collection[int]) -> bool:
+    def is_waiting(self, here: Collection[int]) -> bool:
         """Return whether outputs are still on their way to a store or to other wraps.
 
         They would be lost with this wrap, and the coordinator does not recover ended wraps.
         """
         return self._storing > 0 or bool(self._sending)
 
-    def gives(self, task: int) -> bool:
+    def sends(self, task: int) -> bool:
         """Return whether another wrap needs the object of a task of this wrap."""
-        return self._sharing.leaves(task)
+        return self._sharing.sends(task)
 
-    def late(self) -> TaskError | None:
+    def timeout_error(self) -> TaskError | None:
         """Return the error about overdue tasks in other wraps, if known."""
         return None
 
-    def gone(self) -> TaskError | None:
+    def loss_error(self) -> TaskError | None:
         """Return the error about other wraps that ended without a replacement, if known."""
         return None
 
     def begin(self, execution: Execution) -> None:
         """Begin the execution here."""
 
-    def broke(self, execution: Execution, task: int, attempt: int, error: TaskError) -> None:
+    def streams_broke(
+        self, execution: Execution, task: int, attempt: int, error: TaskError
+    ) -> None:
         """Report to the coordinator that the streams of a task broke, or that it was lost."""
         fields = [execution.ident.number, task, attempt, error.as_dict(redacted)]
-        self._tell(Message(BROKE, fields), REPORTS)
+        self._report(Message(BROKE, fields), REPORTS)
 
-    def _tell(self, message: Message, tries: int) -> None:
-        def said(answer: Received | None) -> None:
+    def _report(self, message: Message, tries: int) -> None:
+        def on_answer(answer: Received | None) -> None:
             if answer is None and tries > 1:
-                self._tell(message, tries - 1)
+                self._report(message, tries - 1)
 
-        self.protocol.direct.pool.ask(self.routes[self.coordinator], message, said)
+        self.protocol.direct.pool.ask(self.routes[self.coordinator], message, on_answer)
 
     def close(self) -> None:
         """End the execution here."""
 
-    def gave(self, execution: Execution, results: Iterable[Result], last: bool) -> None:
+    def send_outputs(self, execution: Execution, results: Iterable[Result], last: bool) -> None:
         """Send outputs to the wraps that wait for them, after a store has them if that is the path.
 
         See `wrap.core.sharing`. The results keep only outputs for the answer to the coordinator.
@@ -252,12 +254,14 @@ class Peers:
             if task in shares.leaving and output is not None
         }
         given = {
-            to: {task: outputs[task] if needed else None for task, needed in its.items()}
-            for to, its in shares.messages.items()
+            to: {task: outputs[task] if needed else None for task, needed in tasks.items()}
+            for to, tasks in shares.messages.items()
         }
         size = sum(each.size for each in crossing.values())
         if size >= HELD_FROM:
-            self.protocol.pressure.gave(size, max(each.ended - each.started for each in results))
+            self.protocol.pressure.record_output(
+                size, max(each.ended - each.started for each in results)
+            )
         self._storing += 1
         stored(execution, crossing, partial(self._send_all, execution, given))
 
@@ -266,14 +270,14 @@ class Peers:
         for to, objects in given.items():
             self.send(execution, to, objects)
 
-    def moved(self, execution: Execution, name: str, address: str) -> list[int]:
+    def update_address(self, execution: Execution, name: str, address: str) -> list[int]:
         """Record a wrap's new address, and send its inputs again; return the tasks ended here."""
         self.routes[name] = address
         self._sending = {key: to for key, to in self._sending.items() if to != name}
-        self.send_again(execution, name)
+        self.resend_outputs(execution, name)
         return sorted(execution.run.here)
 
-    def send_again(self, execution: Execution, to: str) -> None:
+    def resend_outputs(self, execution: Execution, to: str) -> None:
         """Send another wrap all outputs of this wrap that it waits for."""
         given: dict[int, Object | None] = {}
         for task in execution.run.here & self._wrap.tasks.keys():
@@ -289,10 +293,10 @@ class Peers:
         self._sending[key] = to
         pressure, size = self.protocol.pressure, bytes_of(given.values())
         place = self.routes[to]
-        pressure.leaves(place, size)
+        pressure.record_sending(place, size)
 
         def done() -> None:
-            pressure.left(place, size)
+            pressure.record_sent(place, size)
             execution.event(forget)
 
         def forget() -> None:
@@ -309,7 +313,7 @@ class Peers:
         elif self.protocol.get(number) is None:
             done()
         else:
-            self.protocol.later(_PAUSE_S, again)
+            self.protocol.call_later(_PAUSE_S, again)
 
     def _send(
         self, number: int, to: str, given: Given, tries: int, done: Callable[[], None]

@@ -73,11 +73,13 @@ class Limiter(Generic[Candidate]):
         """The number of executions that wait."""
         return len(self._waiting)
 
-    def ask(self, candidate: Candidate) -> bool:
+    def admit_or_queue(self, candidate: Candidate) -> bool:
         """Admit an execution if a slot is free, or else queue it once; return whether admitted."""
         if self.free and candidate not in self.admitted:
             self.admitted.add(candidate)
             return True
+        # A candidate is still in `admitted` if another replica took it before it used these
+        # workers, and then lost it. It queues again; `_admit_first` skips it until it has left.
         self._waiting[candidate] = None
         return False
 
@@ -119,7 +121,7 @@ class Admission:
         self._look_s = _BLOCKED_S
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """Whether the execution has begun nowhere."""
         return self._state is _State.WAITING
 
@@ -146,7 +148,7 @@ class Admission:
         return seconds
 
     def _take(self, state: _State) -> bool:
-        if not self.waits:
+        if not self.is_waiting:
             return False
         self._state = state
         return True

@@ -83,7 +83,7 @@ class Pressure(Generic[Held]):
         """Return the total time in seconds in which tasks were held back."""
         return self._held_s + (now - self._held_since if self._waiting else 0.0)
 
-    def lets(self, now: float, tasks: int, held: Held) -> bool:
+    def may_begin(self, now: float, tasks: int, held: Held) -> bool:
         """Return whether `tasks` tasks may begin now; if not, `next` returns `held` later."""
         if not self._waiting and self._excess_s(now) <= 0:
             self.begin(now, tasks)
@@ -109,7 +109,7 @@ class Pressure(Generic[Held]):
             self._held_s += now - self._held_since
         return following
 
-    def look_again_s(self, now: float) -> float | None:
+    def next_check_s(self, now: float) -> float | None:
         """Return the seconds until enough bytes may have left to check again; None if none wait.
 
         The check does not rely on reports: a stuck destination reports nothing.
@@ -118,7 +118,7 @@ class Pressure(Generic[Held]):
             return None
         return min(_LONGEST_S, max(_SHORTEST_S, self._excess_s(now)))
 
-    def gave(self, size: int, seconds: float) -> None:
+    def record_output(self, size: int, seconds: float) -> None:
         """Record a task that ran for `seconds` with an output of `size` bytes for other wraps."""
         self.matters = True
         self._bytes_each.add(size)
@@ -126,11 +126,11 @@ class Pressure(Generic[Held]):
         if self._begun:
             self._begun.popleft()
 
-    def leaves(self, now: float, to: object, size: int) -> None:
+    def record_sending(self, now: float, to: object, size: int) -> None:
         """Record that `size` bytes are on their way to a destination."""
         self._destinations.setdefault(to, _Destination(now)).bytes += size
 
-    def left(self, now: float, to: object, size: int) -> None:
+    def record_sent(self, now: float, to: object, size: int) -> None:
         """Record that `size` bytes have arrived at a destination, or are lost."""
         destination = self._destinations[to]
         self._s_per_byte.add(now - max(self._changed, destination.moved), size)

@@ -10,7 +10,7 @@ import hashlib
 from functools import cache
 
 from wrap.core.errors import TaskError
-from wrap.core.recovery import may_follow
+from wrap.core.recovery import may_retry
 
 #: The code of the error if another build calls a wrap, or its own build hands it a request.
 OTHER_BUILD = "other-build"
@@ -73,4 +73,4 @@ def may_hand_on(own: str, attempts: int) -> bool:
     >>> may_hand_on("old", attempts=2), may_hand_on("old", attempts=1), may_hand_on("", attempts=2)
     (True, False, False)
     """
-    return bool(own) and may_follow(0, attempts)
+    return bool(own) and may_retry(0, attempts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 
-def takes_part(ending: bool, urged: bool, is_expected: bool) -> bool:
+def accepts_execution(ending: bool, urged: bool, is_expected: bool) -> bool:
     """Return whether a replica takes part in another execution.
 
     Args:
@@ -13,20 +13,20 @@ def takes_part(ending: bool, urged: bool, is_expected: bool) -> bool:
         urged: whether its wrap has no other replica.
         is_expected: whether it has objects or streams of the execution, which nobody would resend.
 
-    >>> takes_part(ending=True, urged=False, is_expected=False)
+    >>> accepts_execution(ending=True, urged=False, is_expected=False)
     False
-    >>> takes_part(ending=True, urged=True, is_expected=False)
+    >>> accepts_execution(ending=True, urged=True, is_expected=False)
     True
     """
     return not ending or urged or is_expected
 
 
-def keeps(ending: bool, is_expected: bool) -> bool:
+def accepts_data(ending: bool, is_expected: bool) -> bool:
     """Return whether a replica keeps data for an execution that may begin later."""
     return not ending or is_expected
 
 
-def may_go(since_s: float, linger_s: float, in_hand: bool, patience_s: float) -> bool:
+def may_exit(since_s: float, linger_s: float, in_hand: bool, patience_s: float) -> bool:
     """Return whether a replica may exit `since_s` seconds after it was told to shut down.
 
     Args:
@@ -34,11 +34,11 @@ def may_go(since_s: float, linger_s: float, in_hand: bool, patience_s: float) ->
         in_hand: whether a task, an answer or an object has still to be finished or sent.
         patience_s: the further time for what is in hand, in seconds.
 
-    >>> may_go(1.0, linger_s=1.5, in_hand=False, patience_s=60.0)
+    >>> may_exit(1.0, linger_s=1.5, in_hand=False, patience_s=60.0)
     False
-    >>> may_go(2.0, linger_s=1.5, in_hand=False, patience_s=60.0)
+    >>> may_exit(2.0, linger_s=1.5, in_hand=False, patience_s=60.0)
     True
-    >>> may_go(2.0, linger_s=1.5, in_hand=True, patience_s=60.0)
+    >>> may_exit(2.0, linger_s=1.5, in_hand=True, patience_s=60.0)
     False
     """
     return since_s >= linger_s + (patience_s if in_hand else 0.0)
@@ -52,5 +52,5 @@ def replica_of(execution: int, known: Sequence[str], ending: Collection[str]) ->
     >>> replica_of(7, ["b"], ending=["b"])
     'b'
     """
-    its = [each for each in known if each not in ending] or known
-    return its[execution % len(its)] if its else None
+    candidates = [each for each in known if each not in ending] or known
+    return candidates[execution % len(candidates)] if candidates else None

@@ -1,4 +1,4 @@
-"""The executions of other wraps that run here, and the objects that arrive for others.
+"""The executions here in which other wraps take part, and the objects that arrive early.
 
 Messages overtake each other. So objects may arrive before their execution begins, or after it has
 ended: then some of its tasks may have to run again, after a loss elsewhere.
@@ -22,8 +22,8 @@ Running = TypeVar("Running")
 Given = TypeVar("Given")
 
 
-class Executions(Generic[Running, Given]):
-    """The executions of other wraps, by their numbers."""
+class DistributedExecutions(Generic[Running, Given]):
+    """The executions here in which other wraps take part, by their numbers."""
 
     def __init__(self) -> None:
         self._running: dict[int, Running] = {}

@@ -30,7 +30,7 @@ class Heartbeat:
         self._due = self._renewal = 0.0
 
     @property
-    def stands_still(self) -> bool:
+    def is_blocked(self) -> bool:
         """Whether the event loop is blocked, although the HTTP server runs."""
         return self._missed >= _UNHEALTHY
 
@@ -44,9 +44,9 @@ class Heartbeat:
         self._due = now + self._beat_s
         self._missed = 0 if turns != self._turns or not runs else self._missed + 1
         self._turns = turns
-        return not self.stands_still
+        return not self.is_blocked
 
-    def renews(self, now: float) -> bool:
+    def may_restart_fork_server(self, now: float) -> bool:
         """Return whether a fork server that has ended is restarted now."""
         if now < self._renewal:
             return False

@@ -15,13 +15,13 @@ from typing import NamedTuple
 from wrap.core.deployment import Deployment
 from wrap.core.errors import TaskError
 from wrap.core.program import Component
-from wrap.core.recovery import Again, Tally, may_follow, to_run_again
+from wrap.core.recovery import AttemptCounts, Rerun, may_retry, tasks_to_rerun
 
 #: How often an execution may reconnect to wraps that still exist.
 _RECONNECTIONS = 5
 #: How many rounds of notices about a loss go to participants without the execution. They may be
 #: about to begin it, from the state before the loss.
-_TELLINGS = 3
+_NOTICE_ROUNDS = 3
 
 
 class Reply(Enum):
@@ -50,7 +50,7 @@ class Remedy(Enum):
     #: Have the same replica run the needed tasks again.
     REPEAT = 4
     #: Look for another replica; if none exists, force this replica to begin.
-    TURN_TO_ANOTHER = 5
+    USE_ANOTHER_REPLICA = 5
 
 
 _REMEDIES = {
@@ -58,7 +58,7 @@ _REMEDIES = {
     Reply.FAILURE: Remedy.TAKE,
     Reply.BROKEN: Remedy.RECONNECT,
     Reply.UNKNOWN: Remedy.REPEAT,
-    Reply.REFUSED: Remedy.TURN_TO_ANOTHER,
+    Reply.REFUSED: Remedy.USE_ANOTHER_REPLICA,
 }
 
 
@@ -90,32 +90,32 @@ class Participants:
         #: How often each wrap was lost with tasks that it had begun.
         self._losses: dict[str, int] = {}
         self._reconnections = 0
-        self._tally = Tally(workflow.attempts)
+        self._attempts = AttemptCounts(workflow.attempts)
 
-    def waits(self, here: Collection[int]) -> bool:
+    def is_waiting(self, here: Collection[int]) -> bool:
         """Return whether a wrap has not replied, or a wanted object is not `here`."""
         begun = self._questions > 0
         return not begun or bool(self.asked or self._losing) or not self._wanted.issubset(here)
 
-    def late(self) -> TaskError | None:
+    def timeout_error(self) -> TaskError | None:
         """Return the error at the deadline: which wraps are gone, or have not replied."""
-        return self.gone() or _late(self.asked, "did not answer")
+        return self.loss_error() or _late(self.asked, "did not answer")
 
-    def gone(self) -> TaskError | None:
+    def loss_error(self) -> TaskError | None:
         """Return the error if lost wraps have not been replaced yet; None if there are none."""
         return _late(self._losing, "ended, and was not there again")
 
     def attempt_of(self, component: Component) -> int:
         """Return the current attempt of a component."""
-        return self._tally.now.get(component, 0)
+        return self._attempts.current.get(component, 0)
 
     def ask(self, name: str, tasks: Iterable[int]) -> Question:
         """Return a new question to a wrap: its tasks and their attempts."""
         self._losing.pop(name, None)
         self._questions += 1
         attempts: list[tuple[int, int]] = []
-        for component, attempt in self._tally.now.items():
-            self.told(name, component, attempt)
+        for component, attempt in self._attempts.current.items():
+            self.record_notified(name, component, attempt)
             attempts.append((min(component), attempt))
         question = self.asked[name] = Question(self._questions, sorted(tasks), attempts)
         return question
@@ -142,7 +142,7 @@ class Participants:
             raise TaskError("remote", f"connections to wrap {name} break again and again")
         return self._losing[name]
 
-    def urged(self, name: str) -> Collection[int]:
+    def tasks_to_force(self, name: str) -> Collection[int]:
         """Return the tasks that a wrap has to run despite its shutdown: it has no other replica."""
         return self._losing[name]
 
@@ -152,73 +152,73 @@ class Participants:
         It `is_lost` if the tasks that the wrap had begun are gone.
         """
         self._losses[name] = self._losses.get(name, 0) + is_lost
-        if not may_follow(self._losses[name] - 1, self._workflow.attempts):
+        if not may_retry(self._losses[name] - 1, self._workflow.attempts):
             raise _ended_while_it_ran(name)
         return [other for other in self.asked if other != name]
 
-    def broke(self, component: Component, attempt: int) -> bool | None:
+    def count_break(self, component: Component, attempt: int) -> bool | None:
         """Return whether another attempt begins after a break; None if no attempt is left."""
-        return self._tally.broke(component, attempt)
+        return self._attempts.count_break(component, attempt)
 
-    def told(self, name: str, component: Component, attempt: int) -> None:
+    def record_notified(self, name: str, component: Component, attempt: int) -> None:
         """Record that a wrap has been told the attempt of a component."""
-        self._tally.told(name, component, attempt)
+        self._attempts.record_notified(name, component, attempt)
 
-    def lost_with(
+    def rerun_after_loss(
         self,
         lost: str,
-        has: Mapping[str, Collection[int]],
+        objects_at: Mapping[str, Collection[int]],
         here: Collection[int],
         broken: Collection[int] = (),
-        spared: str = "",
-    ) -> Again:
+        not_begun: str = "",
+    ) -> Rerun:
         """Return the tasks to run again. Raises TaskError if no attempt is left for them.
 
         Args:
             lost: the lost wrap; empty if streams broke.
-            has: participant -> the tasks whose objects it has.
+            objects_at: participant -> the tasks whose objects it has.
             here: the tasks whose objects the coordinator has.
             broken: the tasks whose streams broke.
-            spared: the wrap that had begun nothing, so that its loss ends no attempt.
+            not_begun: the wrap that had begun nothing, so that its loss ends no attempt.
         """
         flow, own = self._workflow, self._workflow.name
-        runs = {other: self.asked[other].tasks for other in has if other in self.asked}
-        found = to_run_again(
+        runs = {other: self.asked[other].tasks for other in objects_at if other in self.asked}
+        found = tasks_to_rerun(
             lost,
-            flow.wrap_of,
-            flow.graph.needs,
-            flow.takers,
-            {**has, own: here},
-            {**runs, own: flow.tasks},
-            self._wanted,
-            own,
-            flow.components,
-            {*flow.live, *map(flow.giver_of, flow.live)},
-            broken,
+            wrap_of=flow.wrap_of,
+            needs=flow.graph.needs,
+            takers=flow.takers,
+            objects_at={**objects_at, own: here},
+            runs={**runs, own: flow.tasks},
+            wanted=self._wanted,
+            coordinator=own,
+            components=flow.components,
+            read={*flow.live, *map(flow.giver_of, flow.live)},
+            broken=broken,
         )
         for place, tasks in found.begin.items():
             for component in {flow.components[task] for task in tasks if task in flow.components}:
-                if place != spared and self._tally.lost(place, component) is None:
+                if place != not_begun and self._attempts.count_loss(place, component) is None:
                     raise _ended_while_it_ran(lost or place)
         return found
 
-    def to_be_told(
-        self, repeat: Collection[int], has: Collection[str]
+    def wraps_to_notify(
+        self, repeat: Collection[int], objects_at: Collection[str]
     ) -> dict[Component, list[str]]:
         """Return component -> the wraps to notify that its tasks run again.
 
-        Only wraps in `has` still take part.
+        Only wraps in `objects_at` still take part.
         """
         flow, found = self._workflow, dict[Component, list[str]]()
         for component in {flow.components[task] for task in repeat}:
             wraps = {flow.wrap_of[task] for task in component.intersection(repeat)}
-            untold = [
+            unnotified = [
                 each
-                for each in wraps.intersection(has)
-                if each != flow.name and not self._tally.knows(each, component)
+                for each in wraps.intersection(objects_at)
+                if each != flow.name and not self._attempts.is_notified(each, component)
             ]
-            if untold:
-                found[component] = untold
+            if unnotified:
+                found[component] = unnotified
         return found
 
     def begin_again(
@@ -238,7 +238,7 @@ class Participants:
         return again
 
 
-class Standing(Enum):
+class RunState(Enum):
     """The state of an execution in a participant."""
 
     RUNS = 1
@@ -247,14 +247,14 @@ class Standing(Enum):
     UNKNOWN = 3
 
 
-class Telling:
+class NoticeRounds:
     """The rounds in which participants are told of a loss or a new attempt, until all confirm."""
 
     def __init__(self, names: Iterable[str]) -> None:
         #: Participant -> the tasks whose objects it has; without participants that have ended.
-        self.has: dict[str, set[int]] = {name: set() for name in names}
+        self.objects_at: dict[str, set[int]] = {name: set() for name in names}
         #: The participants that have not confirmed.
-        self.left = set(self.has)
+        self.unconfirmed = set(self.objects_at)
         #: The participants that have confirmed that they run the execution.
         self.running: set[str] = set()
         self._rounds = 0
@@ -262,19 +262,19 @@ class Telling:
     @property
     def is_over(self) -> bool:
         """Return whether all participants have confirmed, or all rounds are used up."""
-        return not self.left or self._rounds >= _TELLINGS
+        return not self.unconfirmed or self._rounds >= _NOTICE_ROUNDS
 
-    def heard(self, standings: Mapping[str, tuple[Standing, Collection[int]]]) -> None:
-        """Record the standing of each participant that answered a round, and its tasks."""
+    def record_answers(self, answers: Mapping[str, tuple[RunState, Collection[int]]]) -> None:
+        """Record the state of each participant that answered a round, and its tasks."""
         self._rounds += 1
-        for name, (standing, here) in standings.items():
-            if standing is Standing.UNKNOWN:
+        for name, (state, here) in answers.items():
+            if state is RunState.UNKNOWN:
                 continue
-            self.left.discard(name)
-            if standing is Standing.ENDED:
-                self.has.pop(name, None)
+            self.unconfirmed.discard(name)
+            if state is RunState.ENDED:
+                self.objects_at.pop(name, None)
             else:
-                self.has[name] = set(here)
+                self.objects_at[name] = set(here)
                 self.running.add(name)
 
 

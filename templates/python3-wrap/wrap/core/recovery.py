@@ -15,7 +15,7 @@ from wrap.core.program import Component
 STREAM_LOST = "stream-lost"
 
 
-class Again(NamedTuple):
+class Rerun(NamedTuple):
     """The tasks to run again."""
 
     #: Wrap -> the tasks that it begins with, after it has discarded the execution.
@@ -24,27 +24,27 @@ class Again(NamedTuple):
     repeat: set[int]
 
 
-def to_run_again(
+def tasks_to_rerun(
     lost: str,
     wrap_of: Mapping[int, str],
     needs: Callable[[int], Collection[int]],
     takers: Mapping[int, Collection[str]],
-    has: Mapping[str, Collection[int]],
+    objects_at: Mapping[str, Collection[int]],
     runs: Mapping[str, Collection[int]],
     wanted: Collection[int],
     coordinator: str,
     components: Mapping[int, Component] = {},
     read: Collection[int] = (),
     broken: Collection[int] = (),
-) -> Again:
+) -> Rerun:
     """Return the tasks to run again after a loss, and those to start for the first time.
 
     Args:
         lost: the wrap that has lost all state of the execution; empty if no wrap is lost.
         wrap_of, needs, takers: for each task: its wrap, the tasks that have to end before it, the
             other wraps that wait for it.
-        has: wrap -> the ended tasks that it knows of and whose objects it has. A wrap that is
-            missing here is lost too, or has ended all its tasks and kept nothing.
+        objects_at: wrap -> the ended tasks that it knows of and whose objects it has. A missing
+            wrap is lost too, or has ended all its tasks and kept nothing.
         runs: wrap -> the tasks that it runs or has run: all its own unless it began again. A wrap
             that has to run further tasks begins again, with all of them.
         wanted: the tasks whose objects the coordinator awaits, besides the inputs of its own tasks.
@@ -57,9 +57,8 @@ def to_run_again(
     >>> chain = {1: [], 2: [1], 3: [2], 4: [3]}
     >>> places = {1: "home", 2: "far", 3: "far", 4: "home"}
     >>> takers = {1: ["far"], 2: [], 3: ["home"], 4: []}
-    >>> has = {"home": {1}}
-    >>> runs = {"home": {1, 4}}
-    >>> to_run_again("far", places, chain.__getitem__, takers, has, runs, [4], "home").begin
+    >>> objects, runs = {"home": {1}}, {"home": {1, 4}}
+    >>> tasks_to_rerun("far", places, chain.__getitem__, takers, objects, runs, [4], "home").begin
     {'far': {2, 3}}
     """
     used = {needed for task in wrap_of for needed in needs(task)}.union(wanted, read)
@@ -67,33 +66,35 @@ def to_run_again(
     missed: list[int] = []
     for task, place in wrap_of.items():
         waits = {*takers[task], coordinator} if task in wanted else takers[task]
-        if place == lost and _is_missed(task, wrap_of, waits, has, used, components):
+        if place == lost and _is_missed(task, wrap_of, waits, objects_at, used, components):
             missed.append(task)
-    return _with_what_they_need([*broken, *missed], wrap_of, needs, runs, components)
+    return _with_dependencies([*broken, *missed], wrap_of, needs, runs, components)
 
 
 def _is_missed(
     task: int,
     wrap_of: Mapping[int, str],
     waits: Collection[str],
-    has: Mapping[str, Collection[int]],
+    objects_at: Mapping[str, Collection[int]],
     used: Collection[int],
     components: Mapping[int, Component],
 ) -> bool:
     """Return whether a task of a lost wrap has to run again for the wraps in `waits`."""
-    missing = any(task not in has[taker] for taker in waits if taker in has)
-    goes_on = any(each not in has.get(wrap_of[each], wrap_of) for each in components.get(task, ()))
+    missing = any(task not in objects_at[taker] for taker in waits if taker in objects_at)
+    goes_on = any(
+        each not in objects_at.get(wrap_of[each], wrap_of) for each in components.get(task, ())
+    )
     # No wrap records whether a task without users has ended, so it runs again.
     return missing or goes_on or task not in used
 
 
-def _with_what_they_need(
+def _with_dependencies(
     gone: list[int],
     wrap_of: Mapping[int, str],
     needs: Callable[[int], Collection[int]],
     runs: Mapping[str, Collection[int]],
     components: Mapping[int, Component],
-) -> Again:
+) -> Rerun:
     """Return the tasks in `gone` and all tasks that have to run again for them."""
     found: dict[str, set[int]] = {}
     repeated: set[int] = set()
@@ -112,7 +113,7 @@ def _with_what_they_need(
             gone += components.get(task, ())
             # A wrap that runs the needed task will send its object, or sends it again.
             gone += [each for each in needs(task) if each not in runs.get(wrap_of[each], ())]
-    return Again(found, repeated.difference(*found.values()))
+    return Rerun(found, repeated.difference(*found.values()))
 
 
 def connected(
@@ -142,10 +143,10 @@ def connected(
     return found
 
 
-def may_follow(attempt: int, most: int) -> bool:
+def may_retry(attempt: int, most: int) -> bool:
     """Return whether another attempt may follow attempt number `attempt` (from 0) of `most`.
 
-    >>> [may_follow(attempt, 2) for attempt in range(3)]
+    >>> [may_retry(attempt, 2) for attempt in range(3)]
     [True, False, False]
     """
     return attempt + 1 < most
@@ -176,7 +177,7 @@ class Attempts:
         """Return whether a task of a component runs or is about to run again."""
         return bool(self._running or self._waiting)
 
-    def ran_in(self, task: int) -> int | None:
+    def running_attempt(self, task: int) -> int | None:
         """Return the attempt that a task runs in; None if it does not run."""
         return self._running.get(task)
 
@@ -226,7 +227,7 @@ class Attempts:
         return found
 
 
-class Tally:
+class AttemptCounts:
     """The coordinator's count of attempts, in which one loss counts once.
 
     A lost wrap breaks the attempts of its streams at both ends. The reports may reach the
@@ -238,26 +239,26 @@ class Tally:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self.now: dict[Component, int] = {}
-        self._of: dict[tuple[str, Component], int] = {}
+        self.current: dict[Component, int] = {}
+        self._notified: dict[tuple[str, Component], int] = {}
 
-    def told(self, wrap: str, component: Component, attempt: int) -> None:
+    def record_notified(self, wrap: str, component: Component, attempt: int) -> None:
         """Record that a wrap has been told of an attempt."""
-        self._of[wrap, component] = attempt
+        self._notified[wrap, component] = attempt
 
-    def knows(self, wrap: str, component: Component) -> bool:
+    def is_notified(self, wrap: str, component: Component) -> bool:
         """Return whether a wrap has been told of the current attempt."""
-        return self._of.get((wrap, component), 0) == self.now.get(component, 0)
+        return self._notified.get((wrap, component), 0) == self.current.get(component, 0)
 
-    def broke(self, component: Component, attempt: int) -> bool | None:
+    def count_break(self, component: Component, attempt: int) -> bool | None:
         """Return whether another attempt begins after a break; None if no attempt is left."""
-        if attempt < self.now.get(component, 0):
+        if attempt < self.current.get(component, 0):
             return False
-        if not may_follow(attempt, self._most):
+        if not may_retry(attempt, self._most):
             return None
-        self.now[component] = attempt + 1
+        self.current[component] = attempt + 1
         return True
 
-    def lost(self, wrap: str, component: Component) -> bool | None:
-        """Count the loss of all that a wrap had begun in a component; returns as `broke`."""
-        return self.broke(component, self._of.get((wrap, component), 0))
+    def count_loss(self, wrap: str, component: Component) -> bool | None:
+        """Count the loss of all that a wrap had begun in a component; returns as `count_break`."""
+        return self.count_break(component, self._notified.get((wrap, component), 0))

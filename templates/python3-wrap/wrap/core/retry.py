@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from wrap.core.deployment import Deployment
-from wrap.core.recovery import Attempts, may_follow
+from wrap.core.recovery import Attempts, may_retry
 
 #: How often a wrap sends objects directly to their consumer, before it asks the coordinator.
 _STRAIGHT = 2
@@ -79,7 +79,7 @@ def is_called_again(losses: int, attempts: int, now: float, deadline: float) -> 
     >>> is_called_again(1, 2, now=9.0, deadline=9.0)
     False
     """
-    return may_follow(losses - 1, attempts) and now < deadline
+    return may_retry(losses - 1, attempts) and now < deadline
 
 
 class Retries:
@@ -98,10 +98,10 @@ class Retries:
         """Return whether a task may run again; not if the client has part of its answer."""
         if answering and number == self._deployment.answers:
             return False
-        attempt = self._attempts.ran_in(number)
+        attempt = self._attempts.running_attempt(number)
         if attempt is None:
             attempt = self._begun_again.get(number, 0)
-        return may_follow(attempt, self._deployment.attempts)
+        return may_retry(attempt, self._deployment.attempts)
 
     def count(self, number: int) -> None:
         """Count another start of a task."""

@@ -19,7 +19,7 @@ from wrap.core.events import Answer, Event, Outputs
 from wrap.core.holdings import Holdings
 from wrap.core.limits import Limits, TaskLimits, expired
 from wrap.core.program import MAIN, Program, Step
-from wrap.core.recovery import STREAM_LOST, Attempts, may_follow
+from wrap.core.recovery import STREAM_LOST, Attempts, may_retry
 from wrap.core.retry import Retries
 from wrap.core.workers import Workers
 
@@ -325,7 +325,7 @@ class Run:
         """Report broken streams to the coordinator. Without one, begin another attempt or fail."""
         if self._needs is not None:
             self._commands.append(do.ReportBroken(task, attempt, error))
-        elif may_follow(attempt, self._deployment.attempts):
+        elif may_retry(attempt, self._deployment.attempts):
             self._next_attempt(task, attempt + 1, now)
         else:
             self._commands.append(do.FailLater(error))

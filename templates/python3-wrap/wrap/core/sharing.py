@@ -41,7 +41,7 @@ class Sharing:
             takers[self._coordinator] = True
         return takers
 
-    def leaves(self, task: int) -> bool:
+    def sends(self, task: int) -> bool:
         """Return whether another wrap needs the object of a task."""
         return any(needed and to != self._own for to, needed in self.needed_by(task).items())
 
@@ -53,7 +53,7 @@ class Sharing:
         """
         others = {to for task in tasks for to in self._takers[task]}
         answers = last and others <= {self._coordinator, self._own}
-        shares = Shares({}, set(), set(filter(self.leaves, tasks)))
+        shares = Shares({}, set(), set(filter(self.sends, tasks)))
         for task in tasks:
             for to, needed in self.needed_by(task).items():
                 if to == self._coordinator and answers:

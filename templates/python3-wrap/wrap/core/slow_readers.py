@@ -28,20 +28,20 @@ class Reader(Protocol):
         """Whether the writer has to wait for it."""
 
     @property
-    def starves(self) -> bool:
+    def has_read_all(self) -> bool:
         """Whether it has read everything there is."""
 
     @property
-    def took(self) -> float:
+    def last_read(self) -> float:
         """When it last read something, in seconds of a clock."""
 
 
 Each = TypeVar("Each", bound=Reader)
 
 
-def look_again_s(waited_for: Iterable[Reader], now: float) -> float:
+def next_check_s(waited_for: Iterable[Reader], now: float) -> float:
     """Return the seconds until some of the readers that block the writer may be stuck."""
-    first = min(each.took for each in waited_for) + _PATIENCE_S
+    first = min(each.last_read for each in waited_for) + _PATIENCE_S
     return first - now if first > now else _STUCK_S
 
 
@@ -51,10 +51,10 @@ def stuck(waited_for: Iterable[Each], readers: Iterable[Reader], now: float) -> 
     Args:
         readers: all readers of the same task.
     """
-    slow = [each for each in waited_for if each.held_up and each.took + _PATIENCE_S <= now]
-    return slow if slow and any(each.starves for each in readers) else []
+    slow = [each for each in waited_for if each.held_up and each.last_read + _PATIENCE_S <= now]
+    return slow if slow and any(each.has_read_all for each in readers) else []
 
 
 def may_be_circle(reader: Reader, now: float) -> bool:
     """Return whether a reader has read nothing for so long that its writer fails on a full disk."""
-    return now > reader.took + _CIRCLE_S
+    return now > reader.last_read + _CIRCLE_S

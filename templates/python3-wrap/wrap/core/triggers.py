@@ -150,13 +150,6 @@ class Trigger(ABC, Generic[Task]):
         Duplicates and objects that the bucket does not await are ignored.
         """
 
-    def on_source_started(self, task: Task, now_s: float) -> None:
-        """Record the start of `task`, whose object is awaited."""
-
-    def due_for_rerun(self, now_s: float) -> tuple[Task, ...]:
-        """Return the tasks to run again because their objects are overdue."""
-        return ()
-
 
 class Immediate(Trigger[Task]):
     """Fires with the first object."""

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 Caller = TypeVar("Caller")
 
 
-class Unproven(Generic[Caller]):
+class UnauthenticatedCallers(Generic[Caller]):
     """A bounded number of callers that have not proved that they may connect; the oldest gives way.
 
     Each caller may stay for a moment, so that strangers cannot crowd out an honest caller. A new
@@ -26,7 +26,7 @@ class Unproven(Generic[Caller]):
         #: Caller -> when it came, the oldest first.
         self._came: dict[Caller, float] = {}
 
-    def room_at(self) -> float:
+    def free_from(self) -> float:
         """Return the time from which another caller may come."""
         if len(self._came) < self._most:
             return 0.0
@@ -44,11 +44,11 @@ class Unproven(Generic[Caller]):
         """Remove a caller that has proved itself or was refused."""
         self._came.pop(caller, None)
 
-    def late(self, now: float) -> list[Caller]:
+    def expired(self, now: float) -> list[Caller]:
         """Return the callers that have been here for too long."""
         return [each for each, came in self._came.items() if came + self._longest_s <= now]
 
-    def late_at(self) -> float | None:
+    def next_expiry(self) -> float | None:
         """Return when the oldest caller has been here for too long; None if there is none."""
         return self._oldest_came() + self._longest_s if self._came else None
 

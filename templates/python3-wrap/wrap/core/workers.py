@@ -65,7 +65,7 @@ class Worker:
         self._in_order = process in scope.in_order
         self._is_live = scope.live
         self._keeps = keeps
-        self._has: set[Key] = set()
+        self._objects: set[Key] = set()
 
     @property
     def is_called_for_all(self) -> bool:
@@ -74,12 +74,12 @@ class Worker:
 
     def call(self, call: Call) -> Sent:
         """Record a call. A repeated call resends all objects, as they may have been dropped."""
-        needs = [key for key in call.needs if call.repeated or key not in self._has]
-        self.took(needs)
+        needs = [key for key in call.needs if call.repeated or key not in self._objects]
+        self.record_objects(needs)
         self._rest -= 0 if call.repeated else len(call.tasks)
         return Sent(needs, self._rest, not self._is_live and (not self._rest or self._in_order))
 
-    def took(self, keys: Iterable[Key]) -> None:
+    def record_objects(self, keys: Iterable[Key]) -> None:
         """Record that the worker has these objects."""
         if self._keeps:
-            self._has.update(keys)
+            self._objects.update(keys)

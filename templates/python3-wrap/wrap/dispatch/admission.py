@@ -72,7 +72,7 @@ class Admission:
             self._mechanism.admit_more()
             self._look_later()
 
-        if self._rules.waits and not self._execution.over:
+        if self._rules.is_waiting and not self._execution.over:
             when = time.monotonic() + self._rules.next_look_s()
             self._execution.runtime.loop.call_at(when, look)
 
@@ -80,7 +80,7 @@ class Admission:
         """Send it to another replica if it waits too long and may run there."""
         execution = self._execution
         offload, part, data = execution.runtime.offload, execution.part, execution.data
-        if offload is None or not self._rules.waits:
+        if offload is None or not self._rules.is_waiting:
             return
         is_of_buckets = execution.into_buckets is not None
         if not admission.may_offload(part.is_whole, execution.live, is_of_buckets):

@@ -55,32 +55,32 @@ class Pressure:
         with self._lock:
             return self._rules.held_s(self._clock())
 
-    def lets(self, tasks: int, begin: Callable[[], None], is_over: Callable[[], bool]) -> bool:
+    def may_begin(self, tasks: int, begin: Callable[[], None], is_over: Callable[[], bool]) -> bool:
         """Return whether `tasks` tasks may begin now; if not, the loop calls `begin` later."""
         with self._lock:
             now = self._clock()
-            may_begin = self._rules.lets(now, tasks, _Held(begin, is_over))
+            may_begin = self._rules.may_begin(now, tasks, _Held(begin, is_over))
             if not may_begin:
                 self._look_later(now)
             return may_begin
 
-    def gave(self, size: int, seconds: float) -> None:
+    def record_output(self, size: int, seconds: float) -> None:
         """Record a task that ran for `seconds` with an output of `size` bytes for other wraps."""
         with self._lock:
-            self._rules.gave(size, seconds)
+            self._rules.record_output(size, seconds)
 
-    def leaves(self, to: object, size: int) -> None:
+    def record_sending(self, to: object, size: int) -> None:
         """Record that `size` bytes are on their way to a destination."""
         if size:
             with self._lock:
-                self._rules.leaves(self._clock(), to, size)
+                self._rules.record_sending(self._clock(), to, size)
 
-    def left(self, to: object, size: int) -> None:
+    def record_sent(self, to: object, size: int) -> None:
         """Record that `size` bytes have arrived at a destination, or are lost."""
         if size:
             with self._lock:
                 now = self._clock()
-                self._rules.left(now, to, size)
+                self._rules.record_sent(now, to, size)
                 self._begin_held(now)
 
     def _begin_held(self, now: float) -> None:
@@ -92,7 +92,7 @@ class Pressure:
         self._look_later(now)
 
     def _look_later(self, now: float) -> None:
-        seconds = None if self._looks else self._rules.look_again_s(now)
+        seconds = None if self._looks else self._rules.next_check_s(now)
         if seconds is not None:
             self._looks = True
             self._times.call_at(now + seconds, self._look)

@@ -18,7 +18,7 @@ from typing import Any
 from wrap.cluster.durable import DurableBuckets
 from wrap.core.buckets.flow import Firing, Flow
 from wrap.core.buckets.own import TriggerError
-from wrap.core.buckets.ready import Ready
+from wrap.core.buckets.ready import FiringQueue
 from wrap.core.buckets.triggers import Item
 from wrap.core.errors import TaskError
 from wrap.core.parallelism import Parallelism
@@ -104,7 +104,7 @@ class BucketRuns:
             self.flow.routes, self.objects, self.quota, _WRITTEN_COPIES if durable else 0
         )
         self.lock = threading.Lock()
-        self.ready = Ready[str, Object]()
+        self.ready = FiringQueue[str, Object]()
         self._parallelism = Parallelism(MOST_AT_ONCE, time.monotonic(), time.process_time())
         self._runs = FiringRuns(runtime, deadline, watch, trace)
         routes = self.flow.routes
@@ -124,7 +124,7 @@ class BucketRuns:
 
     @property
     def taken(self) -> int:
-        """The same, and the bytes of answers and unwritten orders; needs no lock."""
+        """The same, and the bytes of answers and unwritten commands; needs no lock."""
         return self.flow.size + self._answered + self._unwritten
 
     @property
@@ -173,7 +173,7 @@ class BucketRuns:
             fired = self.flow.take(number, events, self.now())
             if durable is not None:
                 again = partial(self._take_again, given, cost, then)
-                durable.request(number, given, cost, held, again)
+                durable.store_request(number, given, cost, held, again)
             self.follow(fired)
         if durable is None:
             held()
@@ -183,7 +183,7 @@ class BucketRuns:
         self._hold(given, self.objects.items(given), cost, then)
         self.work()
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Drop all objects and waiting firings; needs the lock."""
         self.flow = self._new_flow()
         self.ready.forget()
@@ -201,7 +201,7 @@ class BucketRuns:
         """Fire all waiting objects as soon as nothing runs; call `then` when nothing is left."""
         with self.lock:
             self._then = then
-        self._go_on()
+        self._continue()
 
     def answer(self) -> Object:
         """Return the outputs that no bucket gets, as a JSON object of lists, if no time passes."""
@@ -253,7 +253,7 @@ class BucketRuns:
         _own.serves = self
         try:
             with self.lock:
-                self.ready.came()
+                self.ready.thread_came()
             while (run := self._next()) is not None and self._runs.begin(run):
                 pass
         finally:
@@ -280,7 +280,7 @@ class BucketRuns:
             if run.over or run.flow is not self.flow:  # another replica owns it
                 return
             firing, value, now_s, full = run.firing, given_by(result.output), self.now(), None
-            buckets, _ = self.flow.routes.targets(firing.task, name)
+            buckets, _ = self.flow.routes.emission_targets(firing.task, name)
             gives = [(bucket, False) for bucket in buckets]
             try:
                 with self._memory.given(firing.task, gives, value, firing.task in self._answers):
@@ -309,7 +309,7 @@ class BucketRuns:
                 if self._keeps_results:
                     self.results += outcome
                 try:
-                    self._took(firing, outcome[0].output, now_s)
+                    self._process_output(firing, outcome[0].output, now_s)
                 except TaskError as full:
                     outcome = full
             if is_own and isinstance(outcome, TaskError):
@@ -325,10 +325,12 @@ class BucketRuns:
                 self._metrics.failed(firing.bucket)
             else:
                 self._metrics.ended(firing.bucket, now_s - firing.due_s)
-        self._go_on()
+        self._continue()
         return True
 
-    def _took(self, firing: Firing[str, Object], output: Object | None, now_s: float) -> None:
+    def _process_output(
+        self, firing: Firing[str, Object], output: Object | None, now_s: float
+    ) -> None:
         """Process the output of a run; needs the lock. Raises as `EventMemory.given`."""
         value, task = given_by(output), firing.task
         is_first, answers = self.flow.runs(firing.number), task in self._answers
@@ -339,7 +341,7 @@ class BucketRuns:
                 self._answered += self.objects.size(value)
             self.follow(self.flow.ended(firing.number, value, now_s))
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         """Run waiting firings. While draining, fire waiting objects when nothing runs."""
         then = None
         with self.lock:
@@ -347,10 +349,10 @@ class BucketRuns:
                 self.follow(self.flow.drain(self.now()))
                 if self.flow.idle:
                     then, self._then = self._then, None
-                    self._runs.rest()
+                    self._runs.clear_idle_timer()
         if then is not None:
             then()
             return
         self.work()
         if self.replica is not None:
-            self.replica.take_more()
+            self.replica.take_offered()

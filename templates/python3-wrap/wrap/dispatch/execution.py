@@ -167,7 +167,7 @@ class Execution:
         objects = [each for each in given.values() if each is not None]
         self.event_of(len(given), fetched, self, objects, lambda: self._arrived(given))
 
-    def took(self, results: list[Result]) -> None:
+    def accept_answer(self, results: list[Result]) -> None:
         """Handle the answer of another wrap; call it while an event is handled."""
         self.results += results
         self._arrived({each.task: each.output for each in results})
@@ -248,7 +248,7 @@ class Execution:
                 self._outcome = TaskError("wrap-failed", f"{type(error).__name__}: {error}")
             if self._outcome is None:
                 run, peers = self.run, self.peers
-                if not run.is_over(peers is not None and peers.waits(run.here)):
+                if not run.is_over(peers is not None and peers.is_waiting(run.here)):
                     return
                 self._outcome = self.results
             for timer in (self._timer, *self.timers.values()):
@@ -313,8 +313,10 @@ class Execution:
         now, peers, full = time.monotonic(), self.peers, self.runtime.mechanism.full
         if peers is None:
             return self.tell(on.TimePassed(now, 0.0, self.is_answering, full=full))
-        gone = peers.gone() if self.live else None
-        event = on.TimePassed(now, peers.grace_s, self.is_answering, gone, peers.late(), full)
+        gone = peers.loss_error() if self.live else None
+        event = on.TimePassed(
+            now, peers.grace_s, self.is_answering, gone, peers.timeout_error(), full
+        )
         return self.tell(event)
 
 

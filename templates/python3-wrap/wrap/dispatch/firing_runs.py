@@ -115,7 +115,7 @@ class FiringRuns:
         with self._lock:
             self._here.discard(run)
 
-    def rest(self) -> None:
+    def clear_idle_timer(self) -> None:
         """Clear the timer while nothing runs here, because it keeps all objects alive."""
         with self._lock:
             if not self._here:

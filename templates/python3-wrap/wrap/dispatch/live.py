@@ -31,7 +31,7 @@ def begin_next(execution: Execution, task: int, attempt: int) -> None:
     execution.threads.start(execution.tell(AttemptBegan(time.monotonic(), task, attempt)))
 
 
-def broke(execution: Execution, task: int, attempt: int, error: TaskError) -> None:
+def streams_broke(execution: Execution, task: int, attempt: int, error: TaskError) -> None:
     """Handle broken streams of a task, or its loss; call it while an event is handled."""
     execution.threads.start(execution.tell(StreamsBroke(time.monotonic(), task, attempt, error)))
 

@@ -44,9 +44,11 @@ def _begin_if_let(execution: Execution, command: do.Begin) -> list[int]:
         execution.threads.start(execution.tell(ready))
 
     if peers is not None and peers.protocol.pressure.matters:
-        gives = sum(map(peers.gives, step.begins))
+        senders = sum(map(peers.sends, step.begins))
         begin = partial(execution.event, let_go)
-        if gives and not peers.protocol.pressure.lets(gives, begin, lambda: execution.over):
+        if senders and not peers.protocol.pressure.may_begin(
+            senders, begin, lambda: execution.over
+        ):
             return execution.tell(on.HeldBack(step.begins))
     return execution.tell(on.Ready(time.monotonic(), step))
 
@@ -99,7 +101,7 @@ def _accept_all(execution: Execution, command: do.AcceptAll) -> None:
 
 def _give(execution: Execution, command: do.Give) -> None:
     if execution.peers is not None:
-        execution.peers.gave(execution, command.answers, last=command.last)
+        execution.peers.send_outputs(execution, command.answers, last=command.last)
 
 
 def _record_failure(execution: Execution, command: do.RecordFailure) -> None:
@@ -132,7 +134,7 @@ def _begin_attempt(execution: Execution, command: do.BeginAttempt) -> None:
 
 def _report_broken(execution: Execution, command: do.ReportBroken) -> None:
     if execution.peers is not None:
-        execution.peers.broke(execution, command.task, command.attempt, command.error)
+        execution.peers.streams_broke(execution, command.task, command.attempt, command.error)
 
 
 def _fail_later(execution: Execution, command: do.FailLater) -> None:

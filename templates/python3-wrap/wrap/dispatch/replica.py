@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wrap.cluster.durable import DurableBuckets, Order
+from wrap.cluster.durable import DurableBuckets, StoreCommand
 from wrap.cluster.durable_records import Held
 from wrap.core.buckets.flow import Firing
 from wrap.core.buckets.ready import by_session
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Replica:
     """Applies the answers of the store to the buckets of this replica, and stores what they fire.
 
-    This is the `wrap.cluster.durable.Holder` of the replica. Any thread may call its methods;
+    This is the `wrap.cluster.durable.BucketOwner` of the replica. Any thread may call its methods;
     `keep` and `resign` need the lock of the buckets.
     """
 
@@ -75,7 +75,7 @@ class Replica:
                 self.durable.resign(term)
         buckets.work()
 
-    def no_longer_evaluate(self, term: bytes) -> None:
+    def stop_evaluating(self, term: bytes) -> None:
         """Stop being the evaluator, if `term` is still the current term."""
         with self._buckets.lock:
             if term == self._term:
@@ -111,22 +111,22 @@ class Replica:
                 buckets.follow(buckets.flow.take(number, events, buckets.now()))
         buckets.work()
 
-    def have_room(self) -> None:
+    def continue_work(self) -> None:
         """Begin waiting firings and take more sessions, as there is room again."""
         self._buckets.work()
-        self.take_more()
+        self.take_offered()
 
-    def take_more(self) -> None:
+    def take_offered(self) -> None:
         """Take sessions and objects that the store offers, as far as there is room."""
         self.durable.read_more()
-        if self.durable.offers and (free := self.free) > 0:
+        if self.durable.may_have_offers and (free := self.free) > 0:
             self.durable.claim(free)
 
-    def begin_anew(self) -> list[Order]:
+    def reset(self) -> list[StoreCommand]:
         """Drop everything: other replicas own it. Return what `DurableBuckets.forget` returns."""
         with self._buckets.lock:
             self._term = b""
-            self._buckets.begin_anew()
+            self._buckets.reset()
             return self.durable.forget()
 
     def keep(self, fired: Sequence[Firing[str, Object]]) -> None:
@@ -138,29 +138,31 @@ class Replica:
         sessions, others = by_session(fired)
         ready.add(others)
         for session, firings in sessions.items():
-            is_own = not durable.others or ready.has_hands
+            is_own = not durable.other_replicas or ready.has_few_firings
             if is_own:
-                ready.promise(len(firings))
+                ready.announce(len(firings))
             items = [(firings[0].bucket, item) for item in firings[0].items]
-            then = partial(self._fired, firings, is_own)
+            then = partial(self._firing_stored, firings, is_own)
             size = sum(each.size for each in firings)
-            durable.fired(self._term, session, items, size, is_own, then)
+            durable.store_firing(self._term, session, items, size, is_own, then)
         for settled in self._buckets.flow.settled():
-            durable.settled(self._term, settled, partial(self._settled, settled.given))
+            durable.store_outputs(self._term, settled, partial(self._outputs_stored, settled.given))
 
-    def _fired(self, firings: Sequence[Firing[str, Object]], is_own: bool, begins: bool) -> None:
+    def _firing_stored(
+        self, firings: Sequence[Firing[str, Object]], is_own: bool, begins: bool
+    ) -> None:
         """Handle stored firings: they begin here, or another replica runs them."""
         buckets = self._buckets
         with buckets.lock:
             if is_own:
-                buckets.ready.kept(len(firings))
+                buckets.ready.remove_announced(len(firings))
             if begins:
                 buckets.ready.add(firings)
             else:
                 buckets.flow.withdraw(firings)
         buckets.work()
 
-    def _settled(self, given: Sequence[Held], is_to_hold: bool) -> None:
+    def _outputs_stored(self, given: Sequence[Held], is_to_hold: bool) -> None:
         """Handle a session's stored outputs: the evaluator puts them into its buckets."""
         buckets = self._buckets
         with buckets.lock:

@@ -155,11 +155,11 @@ class Events:
         if durable is None:
             return []
 
-        def told(letters: Any) -> None:
+        def on_answer(letters: Any) -> None:
             found.extend(letters)
             done.set()
 
-        durable.letters(verb.encode(), [each.encode() for each in which], told)
+        durable.manage_dead_letters(verb.encode(), [each.encode() for each in which], on_answer)
         if not done.wait(max(0.0, deadline - time.monotonic())):
             raise late(durable.place)
         return [

@@ -45,7 +45,7 @@ def _store(execution: Execution, objects: Mapping[Key, Object], then: Callable[[
     peer_protocol = execution.runtime.peer_protocol
     size = sum(each.size for each in objects.values())
     if peer_protocol is not None:
-        peer_protocol.pressure.leaves(peer_protocol, size)
+        peer_protocol.pressure.record_sending(peer_protocol, size)
     try:
         store_path.put(execution.runtime.store, execution.ident.number, objects, execution.deadline)
     except TaskError as error:
@@ -54,4 +54,4 @@ def _store(execution: Execution, objects: Mapping[Key, Object], then: Callable[[
         execution.event(then)
     finally:
         if peer_protocol is not None:
-            peer_protocol.pressure.left(peer_protocol, size)
+            peer_protocol.pressure.record_sent(peer_protocol, size)

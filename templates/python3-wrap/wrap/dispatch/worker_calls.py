@@ -193,7 +193,7 @@ class WorkerCalls:
                 result.asked = taken.asked
                 # A worker of a pool was ready before its first request.
                 result.ready = max(result.ready, taken.asked)
-        taken.worker.took(result.task for result in results)
+        taken.worker.record_objects(result.task for result in results)
         begins = execution.ended(results)
         if not process.owed:
             if taken.watched:

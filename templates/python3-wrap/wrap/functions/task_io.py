@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple, cast
 from chiron_io import OUTPUT
 
 from wrap.config.wrap_spec import InBuckets, Wrap
-from wrap.core.buckets.routes import ALL, targets
+from wrap.core.buckets.routes import ALL, emission_targets
 from wrap.core.errors import TaskError
 from wrap.core.streams import StreamId
 from wrap.functions import styles
@@ -119,7 +119,7 @@ class TaskIO:
 
     def _put(self, buckets: InBuckets, name: str, value: Any, group: str | None) -> None:
         """Put an object into buckets, numbered so that a repeated run puts the same numbers."""
-        targets(buckets.declared, buckets.task, name)
+        emission_targets(buckets.declared, buckets.task, name)
         output = styles.output(_STYLE, value)
         with self._giving:
             if self._over:

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from wrap.cluster.participant import told
+from wrap.cluster.participant import error_fields
 from wrap.config.redaction import redacted
 from wrap.core.errors import SERVER_FAULT, TaskError
 from wrap.dispatch.runtime import Runtime
@@ -49,7 +49,7 @@ def failed(
     The answer has the timeline of the results `seen`, if there are any.
     """
     runtime.metrics.failed(error.code)
-    said = told(runtime, error, arrived)
+    said = error_fields(runtime, error, arrived)
     if seen:
         said["timeline"] = timeline(runtime.wrap, seen, arrived, time.monotonic())
     if runtime.wrap.entry is not None and error.status >= SERVER_FAULT:

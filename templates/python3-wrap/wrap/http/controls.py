@@ -6,7 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING
 
-from wrap.cluster.participant import told
+from wrap.cluster.participant import error_fields
 from wrap.core.errors import TaskError
 from wrap.dispatch.runtime import Runtime
 from wrap.http.handing_on import OF_BUILD
@@ -63,7 +63,7 @@ def controls(
         try:
             found = events.letters(verb, names, time.monotonic() + runtime.wrap.timeout_s)
         except TaskError as error:
-            said = json.dumps(told(runtime, error, time.monotonic()))
+            said = json.dumps(error_fields(runtime, error, time.monotonic()))
             return Response(said, error.status, content_type=JSON)
         return Response(json.dumps(found), content_type=JSON)
 

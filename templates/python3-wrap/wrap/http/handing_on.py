@@ -7,7 +7,7 @@ import time
 
 from wrap.core.builds import OTHER_BUILD, build_of, is_given_back, may_hand_on, other_build
 from wrap.core.errors import TaskError
-from wrap.core.recovery import may_follow
+from wrap.core.recovery import may_retry
 from wrap.dispatch.runtime import Runtime
 from wrap.http.answers import asked_by
 from wrap.http.request_fields import HANDED, Environ
@@ -50,7 +50,7 @@ class Hander:
 
     def __call__(self) -> None:
         """Hand on. Raises HandedOnError with the answer; or TaskError, ``timeout``."""
-        left = may_follow(self._begun, self._runtime.wrap.attempts)
+        left = may_retry(self._begun, self._runtime.wrap.attempts)
         if not left or not self._handing.acquire(blocking=False):
             return
         asked = asked_by(self._environ, self._body)

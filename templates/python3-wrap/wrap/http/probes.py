@@ -36,7 +36,7 @@ def probes(
     replica = uuid4().hex
 
     def health(_: Environ) -> Response:
-        still = pulse.stands_still
+        still = pulse.is_blocked
         return Response("the event loop stands still\n" if still else "OK", 503 if still else 200)
 
     def name(_: Environ) -> Response:

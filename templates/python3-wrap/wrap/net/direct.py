@@ -53,7 +53,7 @@ class Direct:
 
     def _ends(self, address: str) -> None:
         for replicas in list(self._replicas.values()):
-            replicas.ends(address)
+            replicas.mark_ending(address)
 
     def _gone(self, address: str) -> None:
         for replicas in list(self._replicas.values()):
@@ -82,7 +82,7 @@ class Direct:
                 break
             if not is_refused(answer):
                 return answered(wrap, answer, request, asked)
-            replicas.ends(address)
+            replicas.mark_ending(address)
             if not replicas.known():
                 break
         return self._gateway.call(wrap, request, deadline, sent, losses)

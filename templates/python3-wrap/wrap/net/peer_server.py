@@ -16,7 +16,7 @@ from functools import partial
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from wrap.core.unproven import Unproven
+from wrap.core.unproven import UnauthenticatedCallers
 from wrap.event_loop.loop import Loop
 from wrap.http.server import within_descriptors
 from wrap.net.handshake import CONNECT_S, Handshake, prepare
@@ -44,10 +44,10 @@ class Served(Protocol):
     def busy(self) -> bool:
         """Whether work is pending."""
 
-    def got(self, connection: PeerConnection, message: Received) -> None:
+    def handle(self, connection: PeerConnection, message: Received) -> None:
         """Handle a message. Raises ValueError or TypeError if it is invalid."""
 
-    def gone(self, connection: PeerConnection, why: Exception | None) -> None:
+    def connection_ended(self, connection: PeerConnection, why: Exception | None) -> None:
         """Note that a connection has ended: in an orderly way if `why` is None."""
 
 
@@ -123,7 +123,7 @@ class PeerServer:
         self._connections = weakref.WeakSet[PeerConnection]()
         self._adding = threading.Lock()
         most = within_descriptors(_UNPROVED, _SHARE)
-        self._unproved = Unproven[_Caller](most, _MOMENT_S, CONNECT_S)
+        self._unproved = UnauthenticatedCallers[_Caller](most, _MOMENT_S, CONNECT_S)
         self._looks = self._closing = False
         os.register_at_fork(after_in_child=self._let_go)
 
@@ -172,9 +172,9 @@ class PeerServer:
     def _accept(self, _writable: bool, _readable: bool) -> None:
         for _ in range(_AT_ONCE):
             now = time.monotonic()
-            room_at = self._unproved.room_at()
-            if room_at > now:
-                self._pause(room_at)
+            free_from = self._unproved.free_from()
+            if free_from > now:
+                self._pause(free_from)
                 return
             try:
                 channel, _ = self._socket.accept()
@@ -210,12 +210,12 @@ class PeerServer:
 
     def _look(self) -> None:
         """Refuse callers that are late, and check again when the next one is."""
-        for caller in self._unproved.late(time.monotonic()):
+        for caller in self._unproved.expired(time.monotonic()):
             self._refuse(caller, TimeoutError("it did not say in time what it is"))
-        late_at = self._unproved.late_at()
-        self._looks = late_at is not None
-        if late_at is not None:
-            self._loop.call_at(late_at, self._look)
+        next_expiry = self._unproved.next_expiry()
+        self._looks = next_expiry is not None
+        if next_expiry is not None:
+            self._loop.call_at(next_expiry, self._look)
 
     def _hear(self, caller: _Caller, _writable: bool, _readable: bool) -> None:
         try:
@@ -241,9 +241,9 @@ class PeerServer:
     def _got(self, connection: PeerConnection, message: Received) -> None:
         with self._adding:
             self._connections.add(connection)
-        self._served.got(connection, message)
+        self._served.handle(connection, message)
 
     def _gone(self, connection: PeerConnection, why: Exception | None) -> None:
         if why is not None and not isinstance(why, OSError):
             self.refusals.add(why)
-        self._served.gone(connection, why)
+        self._served.connection_ended(connection, why)

@@ -59,7 +59,7 @@ class Replicas:
         """
         rules = self._rules
         is_due = rules.is_due(time.monotonic(), within_s)
-        if is_due and self._asking.acquire(blocking=not rules.goes_on_without):
+        if is_due and self._asking.acquire(blocking=not rules.may_continue_meanwhile):
             if rules.staying(but):
                 try:
                     self._start(partial(self._look, within_s))
@@ -112,9 +112,9 @@ class Replicas:
         if address is not None and self._rules.is_new(address):
             self._reach(address)
 
-    def ends(self, address: str) -> None:
+    def mark_ending(self, address: str) -> None:
         """Note that a replica is ending: prefer others, and ask the gateway for them at once."""
-        self._rules.ends(time.monotonic(), address)
+        self._rules.mark_ending(time.monotonic(), address)
 
     def is_ending(self, address: str) -> bool:
         """Return whether that replica has announced that it is ending."""

@@ -50,7 +50,7 @@ class Outlet:
         #: Bytes after the data on disk, for which the disk has no room.
         self._later: list[bytes | memoryview] = []
         #: When the reader last took bytes, in seconds of the monotonic clock.
-        self.took = time.monotonic()
+        self.last_read = time.monotonic()
 
     def fileno(self) -> int:
         """The descriptor to wait on."""
@@ -67,7 +67,7 @@ class Outlet:
         return bool(self._left if self._spilled is None else self._later)
 
     @property
-    def starves(self) -> bool:
+    def has_read_all(self) -> bool:
         """Whether the reader has taken all bytes sent to it."""
         room = fcntl.ioctl(self._channel, termios.TIOCOUTQ, bytes(4))
         return not self.sending and not int.from_bytes(room, "little")
@@ -85,7 +85,7 @@ class Outlet:
                 self._spilled.put(pieces)
         else:
             if not self._left:
-                self.took = time.monotonic()
+                self.last_read = time.monotonic()
             self._left += pieces
         self.flush()
 
@@ -99,7 +99,7 @@ class Outlet:
             except OSError:
                 self.broken = lost(f"{self._reader} stopped before it had read its stream")
                 raise self.broken from None
-            self.took = time.monotonic()
+            self.last_read = time.monotonic()
             left = self._left
             while left and sent >= len(left[0]):
                 sent -= len(left.pop(0))
@@ -207,7 +207,7 @@ class Outlets:
         by_number = {each.fileno(): each for each in self._all if each.sending}
         for number in by_number:
             poll.register(number, select.POLLOUT)
-        wait_ms = 1 + 1000 * slow_readers.look_again_s(waiting, time.monotonic())
+        wait_ms = 1 + 1000 * slow_readers.next_check_s(waiting, time.monotonic())
         for number, _ in poll.poll(min(LOOK_MS, wait_ms)):
             by_number[number].flush()
         for each in slow_readers.stuck(waiting, self._all, time.monotonic()):

@@ -40,16 +40,16 @@ class Pulse:
         self._heartbeat = Heartbeat(BEAT_S)
 
     @property
-    def stands_still(self) -> bool:
+    def is_blocked(self) -> bool:
         """Whether the event loop stands still although the HTTP server turns."""
-        return self._heartbeat.stands_still
+        return self._heartbeat.is_blocked
 
     def turned(self) -> None:
         """Note that the HTTP server's loop has turned; called at least once a beat."""
         now = time.monotonic()
         if self._heartbeat.turned(now, self._loop.turns, self._loop.runs):
             renew = self._beat(self._limit_s)
-            if renew is not None and self._heartbeat.renews(now):
+            if renew is not None and self._heartbeat.may_restart_fork_server(now):
                 with contextlib.suppress(RuntimeError):  # no thread can be started
                     self._start(renew)
 

@@ -254,7 +254,7 @@ class Flow(Generic[Task, Value]):
         `place` counts the run's earlier emissions. Duplicates from other attempts, and emissions
         after the end, are ignored.
 
-        Raises as `targets`.
+        Raises as `emission_targets`.
         """
         fired: list[Firing[Task, Value]] = []
         run = self._runs.get(number)
@@ -262,7 +262,7 @@ class Flow(Generic[Task, Value]):
             return fired
         run.emitted = place + 1
         session, own = run.firing.session, (*number, _EMITTED + place)
-        buckets, called = self.routes.targets(run.firing.task, name)
+        buckets, called = self.routes.emission_targets(run.firing.task, name)
         if value is not None:
             for bucket in buckets:
                 self._put(self._buckets[bucket], own, value, session, called, now_s, fired, group)

@@ -25,7 +25,7 @@ class Memory(Protocol):
     def taken(self) -> int: ...
 
 
-class Ready(Generic[Task, Value]):
+class FiringQueue(Generic[Task, Value]):
     """Firings that wait, and the counts of those that run or are about to."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Ready(Generic[Task, Value]):
         self.stopped = False
         self._waiting = deque[Firing[Task, Value]]()
         #: Threads on their way to take a waiting firing; firings that begin once they are stored.
-        self._coming = self._promised = 0
+        self._coming = self._announced = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -43,10 +43,10 @@ class Ready(Generic[Task, Value]):
     @property
     def in_hand(self) -> int:
         """The number of firings that run, wait, or are about to begin."""
-        return self.running + len(self._waiting) + self._promised
+        return self.running + len(self._waiting) + self._announced
 
     @property
-    def has_hands(self) -> bool:
+    def has_few_firings(self) -> bool:
         """Whether so few firings are in hand that another session begins here in any case."""
         return self.in_hand < _AT_HAND
 
@@ -62,30 +62,30 @@ class Ready(Generic[Task, Value]):
             else:
                 self._waiting.append(firing)
 
-    def promise(self, count: int) -> None:
+    def announce(self, count: int) -> None:
         """Announce `count` firings, to be added as soon as they are stored."""
-        self._promised += count
+        self._announced += count
 
-    def kept(self, count: int) -> None:
+    def remove_announced(self, count: int) -> None:
         """Remove `count` announced firings: they are added now, or never."""
-        self._promised -= count
+        self._announced -= count
 
     def forget(self) -> None:
         """Clear the queue and all announced firings."""
         self._waiting.clear()
-        self._promised = 0
+        self._announced = 0
 
     def call(self, most: int, serving: bool) -> int:
         """Return how many more threads to call, besides the calling thread if it is `serving`.
 
-        Each called thread reports `came`.
+        Each called thread reports `thread_came`.
         """
         free = min(len(self._waiting), most - self.running) - self._coming
         new = max(0, free - serving)
         self._coming += new
         return new
 
-    def came(self) -> None:
+    def thread_came(self) -> None:
         """Record that a called thread has come."""
         self._coming -= 1
 

@@ -36,9 +36,9 @@ class Routes(Generic[Task]):
         """Return whether no bucket gets the output of a task."""
         return not self._gives.get(task)
 
-    def targets(self, task: Task, name: str) -> tuple[Sequence[str], str]:
-        """Return what the function `targets` returns."""
-        return targets(self._declared, task, name)
+    def emission_targets(self, task: Task, name: str) -> tuple[Sequence[str], str]:
+        """Return the buckets of what `task` emits as `name`, and its name there."""
+        return emission_targets(self._declared, task, name)
 
     def upstream(self, keeps_session: Mapping[str, bool]) -> dict[str, set[Task]]:
         """Return bucket -> the tasks whose end a session's objects in it may wait for.
@@ -77,7 +77,9 @@ class Routes(Generic[Task]):
         return total
 
 
-def targets(declared: Mapping[str, Any], task: Any, name: str) -> tuple[Sequence[str], str]:
+def emission_targets(
+    declared: Mapping[str, Any], task: Any, name: str
+) -> tuple[Sequence[str], str]:
     """Return the buckets of what `task` emits as `name`, and its name there; ValueError if none."""
     gives = [bucket for bucket, _ in declared["gives"].get(task, ())]
     emits = declared["emits"].get(task, ())

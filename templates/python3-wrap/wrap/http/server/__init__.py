@@ -80,7 +80,7 @@ class Hooks:
     drain_s: float = _DRAIN_S
     #: Whether it may stop accepting requests, so many seconds after the signal to end. Its watchdog
     #: gets the signal then too, and still passes on requests of clients that have not noticed.
-    may_go: Callable[[float], bool] = lambda _: True
+    may_exit: Callable[[float], bool] = lambda _: True
     #: Called as soon as the signal to end has come.
     ending: Callable[[], None] = lambda: None
     #: Called when the last request has been answered; returns the exit status.
@@ -175,7 +175,7 @@ def _finish(
     """Answer the requests in flight. Return the status that `close` returns."""
     hooks.ending()
     told = time.monotonic()
-    while not hooks.may_go(time.monotonic() - told):
+    while not hooks.may_exit(time.monotonic() - told):
         turn(_ENDING_S)
     while _is_called(listener) and server.accept_waiting():
         pass  # accepted connections count as in flight

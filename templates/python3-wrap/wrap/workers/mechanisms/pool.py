@@ -62,7 +62,7 @@ class Pool(Mechanism):
     def admit(self, candidate: Candidate) -> None:
         """Admit `candidate` when each slot has a worker for one more execution."""
         with self._lock:
-            is_admitted = self._limiter.ask(candidate)
+            is_admitted = self._limiter.admit_or_queue(candidate)
         if is_admitted and not candidate.admit():
             self.leave(candidate)
 
