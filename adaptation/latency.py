@@ -18,7 +18,7 @@ from chiron.deployment.invoke import find_invoker
 from chiron.deployment.live import grown, within_slo
 from chiron.deployment.measure import answer_of
 from chiron.deployment.postmortem import explained
-from chiron.deployment.replicas import Heard, Said, hear
+from chiron.deployment.replicas import FunctionMetrics, ReplicaMetrics, read_metrics
 from chiron.openfaas.client import Gateway
 from chiron.workflow.errors import ChironError
 from chiron.workflow.payloads import Payload, turns
@@ -69,17 +69,17 @@ class GatewayMetrics:
         Late is what took longer than `slo_ms` in the wrap, which has counted these exactly where
         that is its SLO. What was late by its way alone is not known.
         """
-        before, heard = self.totals(function), self._hear(function)
+        before, first_reading = self.totals(function), self._read(function)
         self.wait(seconds)
-        after, later = self.totals(function), self._hear(function)
+        after, second_reading = self.totals(function), self._read(function)
         calls, spent_s = after.requests - before.requests, after.seconds - before.seconds
         if calls <= 0:  # fewer where the gateway was started anew
             return Window(0, 0.0)
-        if not later.said:  # it is of a build that tells nothing, or hangs
+        if not second_reading.by_replica:  # it is of a build that tells nothing, or hangs
             return Window(int(calls), 1000 * spent_s / calls)
-        pairs = list(_pairs(heard, later))
+        pairs = list(_pairs(first_reading, second_reading))
         requests = sum(then.good - first.good for first, then in pairs)
-        share = later.replicas / max(1, len(pairs))  # those that were heard stand for all
+        share = second_reading.replicas / max(1, len(pairs))  # those that were heard stand for all
         arrived = share * sum(then.arrived - first.arrived for first, then in pairs)
         known_s = fmean(then.at - first.at for first, then in pairs) if pairs else 0.0
         if requests <= 0:
@@ -94,8 +94,8 @@ class GatewayMetrics:
         timed, met = round(histogram[-1][1]), round(within)
         return Window(round(share * requests), mean_ms, timed, timed - met, arrived, known_s)
 
-    def _hear(self, function: str) -> Heard:
-        return hear(self.gateway, self.gateway.describe(function))
+    def _read(self, function: str) -> FunctionMetrics:
+        return read_metrics(self.gateway, self.gateway.describe(function))
 
     def totals(self, function: str) -> Totals:
         """What the gateway has counted of good answers of `function`; ``no-metrics``."""
@@ -128,14 +128,16 @@ class GatewayMetrics:
         raise ChironError("no-metrics", message, status=502)
 
 
-def _pairs(before: Heard, after: Heard) -> Iterator[tuple[Said, Said]]:
+def _pairs(
+    before: FunctionMetrics, after: FunctionMetrics
+) -> Iterator[tuple[ReplicaMetrics, ReplicaMetrics]]:
     """What each replica said `before` and `after`; one that is new since has counted from zero."""
-    said = before.said
-    for name, then in after.said.items():
-        if name in said:
-            yield said[name], then
-        elif len(said) >= before.replicas:  # all were heard, so it was not there
-            yield then.started(min((each.at for each in said.values()), default=then.at)), then
+    known = before.by_replica
+    for name, then in after.by_replica.items():
+        if name in known:
+            yield known[name], then
+        elif len(known) >= before.replicas:  # all were heard, so it was not there
+            yield then.started(min((each.at for each in known.values()), default=then.at)), then
 
 
 def _any(*_: str, **__: object) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import aiohttp
 
-from chiron.deployment.function_error import function_error, late
+from chiron.deployment.function_error import function_error, timeout_error
 from chiron.deployment.measure import Checked
 from chiron.deployment.route import Asked, Route, Steps
 from chiron.openfaas.function_headers import function_headers
@@ -75,7 +75,7 @@ class Client(NamedTuple):
             ):
                 answer = await response.read()
         except TimeoutError:
-            raise late(asked.function, timeout_s) from None
+            raise timeout_error(asked.function, timeout_s) from None
         if not response.ok:
             raise function_error(asked.function, response.status, answer)
         return text_of(answer)

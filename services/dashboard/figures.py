@@ -8,7 +8,7 @@ from typing import Any
 from dash import html
 from dash.development.base_component import Component
 
-from chiron.deployment.journal import Told
+from chiron.deployment.journal import WatchEvent
 from chiron.deployment.live import LiveWorkflow, LiveWrap
 from chiron.services.dashboard.graph import shown_bytes
 from chiron.services.dashboard.parts import facts, number, still, table, time
@@ -34,7 +34,7 @@ def layout() -> tuple[Component, list[Component]]:
     return sections[0], sections[1:]
 
 
-def shown(found: Sequence[LiveWorkflow], told: Sequence[Told]) -> tuple[str, str, str]:
+def shown(found: Sequence[LiveWorkflow], told: Sequence[WatchEvent]) -> tuple[str, str, str]:
     """Return the content of `PLACES` for a workflow, with every planner that it is deployed by."""
     wraps = [_wrap(wrap) for each in found for wrap in each.wraps]
     buckets = [row for each in found for row in _buckets(each)]
@@ -133,7 +133,7 @@ def _failures(live: LiveWorkflow) -> list[list[Any]]:
     ]
 
 
-def _told(told: Sequence[Told]) -> list[list[Any]]:
+def _told(told: Sequence[WatchEvent]) -> list[list[Any]]:
     """Return the events of watchers; of mere counting windows, only the newest of a planner."""
     counted = set[str]()
     listed = []

@@ -95,7 +95,9 @@ def _shown(name: str | None, found: Live, feed: LiveFeed, slo: list[Any] | None)
     ours = [each for each in found.workflows if each.deployed.workflow == name]
     verdicts = overview.verdicts([(each, feed.trend_ms(each)) for each in ours])
     told = [
-        each for each in Journal(host().config.state).of(found.gateway) if each.workflow == name
+        each
+        for each in Journal(host().config.state).events_of(found.gateway)
+        if each.workflow == name
     ]
     predictions = [predicted for each in ours if (predicted := each.deployed.predicted)]
     warnings = warned([line for each in predictions for line in each.warnings])
