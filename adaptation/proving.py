@@ -33,10 +33,10 @@ from chiron.pipeline.deploy import (
     Prepared,
     Progress,
     Try,
-    asked,
     deploy,
     plan_for,
     prepare,
+    scheduling_inputs,
 )
 from chiron.scheduler.options import Job, Option
 from chiron.scheduler.pareto import considered, preferred
@@ -155,7 +155,7 @@ class _Proof:
     @cached_property
     def _job(self) -> Job:
         prepared = self.prepared
-        return job_of(*asked(prepared.request, prepared.profile, prepared.platform))
+        return job_of(*scheduling_inputs(prepared.request, prepared.profile, prepared.platform))
 
     @cached_property
     def _plans(self) -> tuple[list[Plan], list[Predicted]]:
@@ -244,8 +244,8 @@ class _Proof:
 
     def _stand(self, plan: Plan, trial: Trial, expected_ms: float) -> Measurement:
         """Deploy the first plan, which serves from now on, and measure it."""
-        standing = self.prepared.standing(plan, self.launcher, self.out, self.progress)
-        with standing as (invoker, created):
+        deployed = self.prepared.deployed(plan, self.launcher, self.out, self.progress)
+        with deployed as (invoker, created):
             self.progress(f"{plan.wraps[0].name} answers; measuring it")
             measured = self._measure(invoker, plan, trial, expected_ms)
             self.serves = 0
@@ -279,7 +279,7 @@ class _Proof:
     def _measure(
         self, target: Invokable, plan: Plan, trial: Trial, expected_ms: float
     ) -> Measurement:
-        measured = self.prepared.proven(target, plan, trial, expected_ms)
+        measured = self.prepared.measure_until_sure(target, plan, trial, expected_ms)
         self.progress(_said(trial, measured))
         return measured
 

@@ -27,8 +27,6 @@ OVER_S = 60.0
 _AT_ONCE = 8
 #: Log lines to search for failures, and failures to report of a workflow.
 _LINES, _FAILURES = 1000, 5
-
-
 #: Two metrics readings of a replica, the earlier first.
 Pair = tuple[ReplicaMetrics, ReplicaMetrics]
 #: The metrics of a replica that has just started.

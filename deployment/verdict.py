@@ -150,7 +150,7 @@ class Trial:
         one_s = max(_LIMIT_S, 1.5 * self.usual_s(3 * expected_ms))
         return min(BUDGET_S, self.tries * one_s)
 
-    def ends_with(self, latency_ms: float, late_ms: float = 0.0) -> bool:
+    def record(self, latency_ms: float, late_ms: float = 0.0) -> bool:
         """Record a request; return whether the trial needs no further request."""
         self.latencies_ms.append(latency_ms)
         self.late += late_ms > LATE * self.slo_ms

@@ -22,7 +22,7 @@ from chiron.gateway.backend import (
     NOT_STARTED,
     Child,
     ImageInUse,
-    Order,
+    StartRequest,
     Supervision,
     above_limit,
 )
@@ -68,7 +68,7 @@ class ProcessBackend:
     _meter: CpuMeter = field(default_factory=CpuMeter)
     _opening: set[asyncio.Task[object]] = field(default_factory=set)
     name: ClassVar[BackendName] = "process"
-    door: ClassVar[None] = None
+    inner_listener: ClassVar[None] = None
 
     async def use(self, reference: str) -> ImageInUse:
         """Lock the image's current folder."""
@@ -85,7 +85,7 @@ class ProcessBackend:
         """Have the supervisor end the remaining processes."""
         await self.launcher.close()
 
-    def _start(self, image: Image, order: Order, output: LineReader) -> Process:
+    def _start(self, image: Image, order: StartRequest, output: LineReader) -> Process:
         user = self._user_for(image)
         cores = self._cores.take(order.deployment.cores)
         try:
@@ -121,7 +121,7 @@ class ProcessBackend:
             return None
         return user
 
-    def _what(self, image: Image, order: Order, user: FunctionUser | None) -> dict[str, Any]:
+    def _what(self, image: Image, order: StartRequest, user: FunctionUser | None) -> dict[str, Any]:
         """Return the start message; the deployment's variables override the image's."""
         home, temporary = order.folder / "home", order.folder / "tmp"
         for private in (home, temporary):
