@@ -17,7 +17,7 @@ from chiron.adaptation.rules import Window
 from chiron.deployment.invoke import find_invoker
 from chiron.deployment.live import grown, within_slo
 from chiron.deployment.measure import answer_of
-from chiron.deployment.postmortem import explained
+from chiron.deployment.postmortem import explain_failures
 from chiron.deployment.replicas import FunctionMetrics, ReplicaMetrics, read_metrics
 from chiron.openfaas.client import Gateway
 from chiron.workflow.errors import ChironError
@@ -159,7 +159,7 @@ class Probes:
         """A few requests at the end of the next `seconds`."""
         self.wait(seconds)
         found = find_invoker(self.gateway, self.workflow, self.planner)
-        with explained(self.gateway), found as invoker:
+        with explain_failures(self.gateway), found as invoker:
             asked = islice(turns(self.payloads), self.requests)
             answers = [answer_of(invoker, payload.content, _any) for payload in asked]
         each_ms = [answer.latency_ms for answer in answers]

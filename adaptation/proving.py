@@ -291,7 +291,7 @@ class _Proof:
         """
         if trial.verdict == "kept":
             return True
-        if trial.doubt or self.serves is None or self.tried[self.serves].outcome.kept:
+        if trial.void_reason or self.serves is None or self.tried[self.serves].outcome.kept:
             return False
         found = Exceeding(trial.over / len(trial.latencies_ms), trial.latency_ms)
         return is_worth_a_switch(found, _exceeding(self.tried[self.serves].shown))
@@ -382,5 +382,5 @@ def _said(trial: Trial, measured: Measurement) -> str:
         "broken": "breaks the SLO",
         "unsure": "not shown to keep the SLO",
     }[trial.verdict]
-    told = (f"{meaning}: {took}", trial.doubt, disturbance(measured.others))
+    told = (f"{meaning}: {took}", trial.void_reason, disturbance(measured.others))
     return "; ".join(filter(None, told))

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain, cycle, islice
 from typing import Protocol
 
-from chiron.deployment.arrivals import Sent, at_rate
+from chiron.deployment.arrivals import SentRequest, send_at_rate
 from chiron.deployment.background_load import LONG_LOOK_S, busy_line, mean_share, others_share
 from chiron.deployment.function_error import TOO_MANY, FunctionFailedError
 from chiron.deployment.invoke import Answer
@@ -138,7 +138,7 @@ def measure(
 
 def _send_requests(
     target: Invokable, checked: Sequence[CheckedPayload], per_s: float | None
-) -> Generator[Sent, None, None]:
+) -> Generator[SentRequest, None, None]:
     """Send requests without end, one after another or at the rate `per_s`.
 
     At a rate, refused requests and timeouts count as `LONGEST_MS`: no client waits for them.
@@ -154,9 +154,9 @@ def _send_requests(
 
     calls = (partial(invoke, *each) for each in weighted_cycle(checked))
     if per_s is None:
-        yield from (Sent(*call()) for call in calls)
+        yield from (SentRequest(*call()) for call in calls)
     else:
-        yield from at_rate(per_s, calls)
+        yield from send_at_rate(per_s, calls)
 
 
 def warm_up(target: Invokable, checked: Sequence[CheckedPayload], least_s: float = 0.0) -> None:

@@ -187,7 +187,7 @@ class DockerBackend:
     def _nothing_left(self) -> bool:
         """Return whether no container of this gateway is left; False if the engine is gone."""
         with contextlib.suppress(GatewayError):
-            return not docker_engine.owned(self.client, self.owner)
+            return not docker_engine.owned_containers(self.client, self.owner)
         return False
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from chiron.deployment.deploy import remove_outdated, removed_on_failure
 from chiron.deployment.invoke import Invoker
-from chiron.deployment.keeping import keep_in
+from chiron.deployment.keeping import keep_changes_in
 from chiron.deployment.launcher import Launcher, invoker_for
 from chiron.deployment.measure import (
     CheckedPayload,
@@ -196,7 +196,7 @@ class Prepared:
         self._verify(target, plan)
         limit_s = trial.limit_s(expected_ms)
         return measure(
-            *(target, self.checked, trial.most, trial.record, limit_s, trial.per_s),
+            *(target, self.checked, trial.max_requests, trial.record, limit_s, trial.per_s),
             warm_up_s=self.sources.warm_up_s,
         )
 
@@ -229,7 +229,7 @@ class Prepared:
         request = self.request
         stack_file = self.generate(plan, out)
         there = {function.name: function for function in launcher.gateway.functions()}
-        for line in keep_in(stack_file, there):
+        for line in keep_changes_in(stack_file, there):
             progress(f"warning: {line}")
         count = len(plan.wraps)
         progress(f"building and deploying {count} wrap{'s' * (count > 1)}")
@@ -289,13 +289,13 @@ def deploy(
         rate = request.shown_load
         progress(f"invoking {request.samples} times{rate}, for {BUDGET_S:g} s at most")
         measured = prepared.measured(invoker, plan, trial)
-    if trial.doubt:
-        progress(f"warning: {trial.doubt}")
+    if trial.void_reason:
+        progress(f"warning: {trial.void_reason}")
     return DeploymentReport(
         plan=plan,
         measured=measured,
         functions=tuple(wrap.name for wrap in plan.wraps),
-        slo_met=trial.doubt is None and trial.latency_ms <= request.slo_ms,
+        slo_met=trial.void_reason is None and trial.latency_ms <= request.slo_ms,
         percentile=trial.percentile,
         over=trial.over,
         late=trial.late,
